@@ -9,23 +9,20 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
 from .case import Case
-from .local import LocalErrors
+from .judging import judged_case
 from .observation import SideLike
 from .observed import observed
 from .precision import ROUNDING
-from .progress import Interrupted, stage
+from .progress import stage
 from .reference import Reference, check_types
 from .report import Comparison
 from .spilling import within_budget
-from .tensors import computed_layers, name_of
-from .whole import OutputErrors
+from .tensors import computed_layers
 
 __all__ = ["compare", "judged"]
 
 SEEN = 0.35
 """Which part of the time observing the side is taken to need."""
-LOCAL = 0.6
-"""Which part is over when each layer was judged by itself."""
 
 
 def compare(
@@ -103,28 +100,5 @@ def judged(
             seen = replace(seen, ran=(precision,))
         case = Case(model, plain, feeds, seen, types)
         del seen  # whose tensors would stay in memory
-        local = LocalErrors(case)
-        whole = OutputErrors(case, local.exact)
-        try:
-            with stage(SEEN, LOCAL):
-                local.run()
-            with stage(LOCAL, 1):
-                truth = whole.run()
-        except KeyboardInterrupt:
-            raise Interrupted(_report(case, local, whole, partial=True)) from None
-        return _report(case, local, whole), truth
-
-
-def _report(case: Case, local: LocalErrors, whole: OutputErrors, partial: bool = False) -> Comparison:
-    seen = case.seen
-    return Comparison(
-        side=seen.name,
-        asked=seen.asked,
-        ran=seen.ran,
-        outputs=tuple(whole.outputs),
-        units=tuple(local.units(whole.inherited)),
-        decisions=tuple(local.decisions),
-        boundaries=len(case.tensors) + len(seen.unobserved),
-        unobserved=tuple(name_of(case.plain.graph, port) for port in seen.unobserved),
-        partial=partial,
-    )
+        with stage(SEEN, 1):
+            return judged_case(case)

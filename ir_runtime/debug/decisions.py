@@ -7,7 +7,7 @@ decisions themselves are judged by whether rounding can explain them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,16 @@ from ..ir.tensor import Array
 from .reference import Change, computed
 from .tensors import is_float
 
-__all__ = ["decides", "explained_decisions", "is_elementwise", "is_selection", "jumps", "pinned", "taken"]
+__all__ = [
+    "decides",
+    "explained_decisions",
+    "is_elementwise",
+    "is_selection",
+    "jumps",
+    "pinned",
+    "taken",
+    "within_rounding",
+]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
 """Operations on numbers whose results jump."""
@@ -170,17 +179,28 @@ def explained_decisions(layer: Layer, inputs: Sequence[Array], taken: Array, rou
         taken: its first output, as decided.
         rounding: how far an input may be off, relative to itself or to the rms of its tensor.
     """
+    fits = _unspecified(layer, inputs[0], taken)
+    for found in within_rounding(layer, inputs, rounding):
+        if found.shape == taken.shape:
+            fits |= jumps(layer, inputs, taken, found, rounding) == 0
+    return fits
+
+
+def within_rounding(layer: Layer, inputs: Sequence[Array], rounding: float) -> Iterator[Array]:
+    """Yield what a layer decides for its inputs, and for the largest and the smallest within rounding of these.
+
+    Args:
+        layer: a layer that decides element by element.
+        inputs: its inputs, in f64.
+        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
+    """
     first = 1 if layer.type == "FakeQuantize" else len(inputs)  # its limits are exact
     below, above = (
         [*(_moved(x, sign * rounding) for x in inputs[:first]), *inputs[first:]] for sign in (-1, 1)
     )
     crossed = [[above[0], *below[1:]], [below[0], *above[1:]]] if len(inputs) == 2 else []
-    fits = _unspecified(layer, inputs[0], taken)
     for moved in ([*inputs], below, above, *crossed):
-        found = computed(layer, moved)[0]
-        if found.shape == taken.shape:
-            fits |= jumps(layer, inputs, taken, found, rounding) == 0
-    return fits
+        yield computed(layer, moved)[0]
 
 
 def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:

@@ -1,23 +1,61 @@
 """Decisions of the layers inside bodies (Loop, If, TensorIterator): those of one run are taken by the others.
 
-What a side decides there cannot be observed, so they are those of the reference in the precision of the side.
+What a side decides there cannot be observed, so they are those of the reference in the precision of the side, or
+others that rounding leaves open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..analysis.infer import Inferred
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
-from .decisions import decides, is_selection, taken
+from .decisions import decides, is_elementwise, is_selection, jumps, taken, within_rounding
+from .precision import ROUNDING
+from .results import DecisionResult
+from .verdict import LOCAL, error_of
 
-__all__ = ["InsideDecisions"]
+__all__ = ["Alternative", "BodyJudge", "InsideDecisions"]
+
+ALTERNATIVES = 64
+"""How many alternatives are kept at most: each that is tried takes as long as the comparison."""
 
 _Key: TypeAlias = "tuple[int, int | None, str]"
+_Arrays: TypeAlias = tuple[Array, ...]
+
+
+class Alternative(NamedTuple):
+    """What a layer of a body may also decide: inputs within rounding lead to it.
+
+    Args:
+        number: of the decision, in the order of a run.
+        index: of the element that is decided otherwise.
+        outputs: the outputs of the layer then.
+        outer: the name of the layer outside of bodies.
+    """
+
+    number: int
+    index: int
+    outputs: _Arrays
+    outer: str
+
+
+class _Decision(NamedTuple):
+    key: _Key
+    inputs: _Arrays
+    outputs: _Arrays
+
+
+class _Place(NamedTuple):
+    """The name of the layer outside of bodies, and of the layer that decides."""
+
+    outer: str
+    name: str
+    operation: str
 
 
 class InsideDecisions:
@@ -26,46 +64,134 @@ class InsideDecisions:
     Args:
         graph: the graph of the model, in its own types.
         types: what was inferred about it.
+        chosen: what is decided instead, by number.
     """
 
-    def __init__(self, graph: Graph, types: Inferred) -> None:
-        self._deciding = set(_deciding(graph, types))
-        self._taken: list[tuple[_Key, tuple[Array, ...]]] = []
+    def __init__(self, graph: Graph, types: Inferred, chosen: Mapping[int, _Arrays] | None = None) -> None:
+        self._deciding = dict(_deciding(graph, types))
+        self._chosen = chosen or {}
+        self._taken: list[_Decision] = []
 
-    def record(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def record(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
         """Note what a layer of a body decides."""
         if self._deciding and (key := _key(layer)) in self._deciding:
-            self._taken.append((key, tuple(map(np.array, outputs))))
+            outputs = self._chosen.get(len(self._taken), outputs)
+            read = inputs if is_elementwise(layer) else ()
+            self._taken.append(_Decision(key, tuple(map(np.array, read)), tuple(map(np.array, outputs))))
         return outputs
 
-    def replay(self) -> _Replay:
-        """Return a change for the layers of bodies in another run, which decides as was recorded."""
-        return _Replay(self._deciding, self._taken)
+    def replay(self, judge: BodyJudge | None = None) -> _Replay:
+        """Return a change for the layers of bodies in another run, which decides as was recorded.
+
+        Args:
+            judge: is told of each decision, where the run is in f64.
+        """
+        return _Replay(self._deciding, self._taken, judge)
+
+    def judge(self, precision: str) -> BodyJudge:
+        """Return a judge of these decisions, for a replay in f64."""
+        return BodyJudge(self._deciding, precision)
 
 
 class _Replay:
-    def __init__(self, deciding: set[_Key], found: Sequence[tuple[_Key, tuple[Array, ...]]]) -> None:
-        self._deciding, self._waiting = deciding, iter(found)
+    def __init__(
+        self, deciding: Mapping[_Key, _Place], found: Sequence[_Decision], judge: BodyJudge | None
+    ) -> None:
+        self._deciding, self._waiting, self._judge = deciding, enumerate(found), judge
 
-    def __call__(
-        self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]
-    ) -> tuple[Array, ...]:
+    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
         if not self._deciding or (key := _key(layer)) not in self._deciding:
             return outputs
-        expected, decided = next(self._waiting, (None, ()))
-        if expected != key:
+        number, found = next(self._waiting, (0, None))
+        if found is None or found.key != key:
             return outputs
-        same = [array.shape for array in decided] == [array.shape for array in outputs]
-        return taken(layer, inputs, outputs, decided) if same or is_selection(layer) else outputs
+        same = [array.shape for array in found.outputs] == [array.shape for array in outputs]
+        if same and self._judge is not None:
+            self._judge.note(number, found, layer, inputs, outputs)
+        return taken(layer, inputs, outputs, found.outputs) if same or is_selection(layer) else outputs
+
+
+class BodyJudge:
+    """Says of decisions inside bodies how many f64 takes otherwise, and which ones rounding leaves open.
+
+    Args:
+        deciding: the layers that decide.
+        precision: what the side computes in.
+    """
+
+    def __init__(self, deciding: Mapping[_Key, _Place], precision: str) -> None:
+        self._deciding, self._unit = deciding, ROUNDING[precision]
+        self._found: dict[_Key, DecisionResult] = {}
+        self.alternatives: list[Alternative] = []
+        """What may be decided otherwise, as far as the run has come."""
+
+    @property
+    def decisions(self) -> list[DecisionResult]:
+        """The layers of bodies that have decided."""
+        return list(self._found.values())
+
+    def note(
+        self, number: int, found: _Decision, layer: Layer, inputs: Sequence[Array], outputs: _Arrays
+    ) -> None:
+        """Judge a decision.
+
+        Args:
+            number: its number in the order of a run.
+            found: what was decided, and from what.
+            layer: the layer.
+            inputs: its inputs in f64.
+            outputs: what f64 decides.
+        """
+        rounding = LOCAL * max(self._unit, *map(_off, found.inputs, inputs), 0.0)
+        differ = int((jumps(layer, inputs, found.outputs[0], outputs[0], rounding) != 0).sum())
+        undecided = 0
+        if is_elementwise(layer):
+            undecided = self._note_alternatives(number, found, layer, inputs, rounding)
+        outer, name, operation = self._deciding[found.key]
+        before = self._found.get(found.key, DecisionResult(name, operation, 0, 0, 0, layers=(outer,)))
+        judged = before.unexplained is not None and (is_elementwise(layer) or not differ)
+        self._found[found.key] = DecisionResult(
+            name=name,
+            operation=operation,
+            differ=before.differ + differ,
+            unexplained=0 if judged else None,  # it is the reference that decides
+            of=before.of + found.outputs[0].size,
+            layers=(outer,),
+            undecided=before.undecided + undecided,
+        )
+
+    def _note_alternatives(
+        self, number: int, found: _Decision, layer: Layer, inputs: Sequence[Array], rounding: float
+    ) -> int:
+        """Note what rounding leaves open; return of how many elements."""
+        decided, others = found.outputs[0], dict[int, Array]()
+        for other in within_rounding(layer, inputs, rounding):
+            indices = np.flatnonzero(jumps(layer, inputs, decided, other, rounding)).tolist()
+            others = {**dict.fromkeys(indices, other), **others}
+        outer = self._deciding[found.key].outer
+        for index in sorted(others)[: ALTERNATIVES - len(self.alternatives)]:
+            changed = decided.copy()
+            changed.flat[index] = others[index].flat[index]
+            self.alternatives.append(Alternative(number, index, (changed,), outer))
+        return len(others)
+
+
+def _off(found: Array, exact: Array) -> float:
+    """How far the inputs of a decision are off in f32, which have the errors of all that the body has computed."""
+    relative = error_of(found, exact).relative if exact.dtype.kind == "f" else 0.0
+    return relative if np.isfinite(relative) else 0.0
 
 
 def _key(layer: Layer) -> _Key:
     return layer.id, layer.where.line, layer.name
 
 
-def _deciding(graph: Graph, types: Inferred) -> Iterator[_Key]:
+def _deciding(graph: Graph, types: Inferred, outer: str = "") -> Iterator[tuple[_Key, _Place]]:
     for layer in graph:
         for body in layer.bodies():
-            if (known := types.bodies.get((layer.id, body.name))) is not None:
-                yield from (_key(each) for each in body.graph if decides(body.graph, known, each))
-                yield from _deciding(body.graph, known)
+            if (known := types.bodies.get((layer.id, body.name))) is None:
+                continue
+            for each in body.graph:
+                if decides(body.graph, known, each):
+                    yield _key(each), _Place(outer or layer.name, each.name, each.operation)
+            yield from _deciding(body.graph, known, outer or layer.name)

@@ -9,7 +9,7 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .case import Case
 from .decisions import explained_decisions, is_elementwise, jumps, pinned
-from .inside import InsideDecisions
+from .inside import Alternative, InsideDecisions
 from .precision import ROUNDING, emulated
 from .progress import stage
 from .reference import chained
@@ -27,10 +27,15 @@ class LocalErrors:
 
     Args:
         case: what is judged.
+        chosen: what is decided inside bodies instead of what the reference decides, by number.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, chosen: Mapping[int, tuple[Array, ...]]) -> None:
         self._case = case
+        self.inside = InsideDecisions(case.plain.graph, case.plain.types, chosen)
+        """The decisions inside bodies."""
+        self.alternatives: list[Alternative] = []
+        """What rounding leaves open of them."""
         self.exact = stored()
         """What f64 makes of the side's tensors."""
         self._rounded = stored()
@@ -38,7 +43,7 @@ class LocalErrors:
         self._terms: dict[str, Terms] = {}
         """How many numbers each layer adds for an element."""
         self.decisions: list[DecisionResult] = []
-        """The observed layers that decide."""
+        """The observed layers that decide, and those inside bodies."""
 
     def run(self) -> None:
         """Compute every layer from the side's own tensors, in the side's precision and in f64."""
@@ -52,10 +57,9 @@ class LocalErrors:
                     own[port] = array
             return case.observed(layer, outputs)
 
-        inside = InsideDecisions(case.plain.graph, case.plain.types)
         with stage(0, 0.5):
             change = chained(emulated(case.precision, case.tensors), exchange)
-            case.plain.run(case.feeds, change, inside.record)
+            case.plain.run(case.feeds, change, self.inside.record)
         take = pinned(own)
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -69,7 +73,10 @@ class LocalErrors:
             return case.observed(layer, outputs)
 
         with stage(0.5, 1):
-            case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay())
+            judged = self.inside.judge(case.precision)
+            case.wide.run(case.feeds, chained(case.rounding, judge), self.inside.replay(judged))
+        self.decisions += judged.decisions
+        self.alternatives = judged.alternatives
 
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], output: Array) -> None:
         case, port = self._case, Port(layer.id, 0)

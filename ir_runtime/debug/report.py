@@ -39,10 +39,11 @@ class Comparison(Shown):
         ran: the precisions that it ran in.
         outputs: the outputs of the model.
         units: the observed tensors that are numbers, in topological order.
-        decisions: the observed layers that decide, in topological order.
+        decisions: the observed layers that decide, in topological order, and those inside bodies.
         boundaries: how many tensors were to be observed.
         unobserved: the names of those that could not be.
         partial: whether the comparison was interrupted, so that the rest is missing.
+        untried: the layers in whose bodies rounding leaves more decisions open than were tried.
     """
 
     side: str
@@ -54,6 +55,7 @@ class Comparison(Shown):
     boundaries: int = 0
     unobserved: tuple[str, ...] = field(default=(), repr=False)
     partial: bool = False
+    untried: tuple[str, ...] = ()
 
     @property
     def precision(self) -> str:
@@ -78,11 +80,14 @@ class Comparison(Shown):
     @property
     def verdict(self) -> str:
         """``explained``, ``doubtful`` or ``unexplained``; ``unknown`` if the comparison was interrupted before that."""
-        if self.first is not None or self.first_decision is not None:
+        accused = [unit for unit in self.units if not unit.explained and not {*unit.layers} & {*self.untried}]
+        if accused or self.first_decision is not None:
             return "unexplained"
         if self.partial:
             return "unknown"
         found = verdict_of(max((output.excess for output in self.outputs), default=0.0))
+        if self.untried:
+            return "doubtful"
         doubtful = any(decision.verdict == "doubtful" for decision in self.decisions)
         return "doubtful" if doubtful and found == "explained" else found
 
@@ -112,6 +117,7 @@ class Comparison(Shown):
             "outputs": [output.record() for output in self.outputs],
             "layers": [unit.record() for unit in self.units],
             "decisions": [decision.record() for decision in self.decisions],
+            "untried": list(self.untried),
         }  # fmt: skip
 
     def to_json(self) -> str:
@@ -137,7 +143,10 @@ def _lines(report: Comparison) -> list[str]:
         lines += _unit("first unexplained", first)
         if report.worst is not None and report.worst is not first:
             lines += _unit("largest", report.worst)
-    lines += [_decision(decision) for decision in report.decisions if decision.differ]
+    lines += [_decision(decision) for decision in report.decisions if decision.differ or decision.undecided]
+    lines += [
+        f"more of these in {name!r} than were tried: no fault can be shown there" for name in report.untried
+    ]
     seen = report.boundaries - len(report.unobserved)
     lines.append(f"{seen} of {report.boundaries} tensors observed")
     return lines
@@ -164,4 +173,6 @@ def _decision(decision: DecisionResult) -> str:
     )
     if decision.unexplained and decision.levels is not None:
         judged += f", by {decision.levels:.0f} level{'s' if decision.levels > 1 else ''} at most"
+    if decision.undecided:
+        judged += f"; rounding leaves {decision.undecided} open, which cannot be observed"
     return f"decision {decision.name!r} ({decision.operation}): {decision.differ} of {decision.of} elements differ, {judged}"

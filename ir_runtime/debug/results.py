@@ -129,7 +129,10 @@ class DecisionResult:
         unexplained: how many of them no rounding of the inputs explains; ``None`` if that cannot be said.
         of: how many elements there are.
         levels: by how many levels of a FakeQuantize an unexplained element is off at most.
-        layers: the names of the layers between other observed tensors and this one, in order.
+        layers: the names of the layers between other observed tensors and this one, in order; of a layer in a body,
+            which is named by its path, that of the layer outside.
+        undecided: how many elements of a layer in a body rounding leaves open: that a side decides otherwise cannot be
+            observed.
     """
 
     name: str
@@ -139,6 +142,7 @@ class DecisionResult:
     of: int
     levels: float | None = None
     layers: tuple[str, ...] = ()
+    undecided: int = 0
 
     @property
     def verdict(self) -> str:
@@ -152,6 +156,7 @@ class DecisionResult:
         return {
             "layer": self.name, "operation": self.operation, "differ": self.differ,
             "unexplained": self.unexplained, "of": self.of, "levels": self.levels, "members": list(self.layers),
+            "undecided": self.undecided,
         }  # fmt: skip
 
 

@@ -32,10 +32,11 @@ class OutputErrors:
     Args:
         case: what is judged.
         exact: what f64 makes of the side's own tensors.
+        inside: the decisions inside bodies.
     """
 
-    def __init__(self, case: Case, exact: Mapping[Port, Array]) -> None:
-        self._case, self._exact = case, exact
+    def __init__(self, case: Case, exact: Mapping[Port, Array], inside: InsideDecisions) -> None:
+        self._case, self._exact, self._inside = case, exact, inside
         self.inherited: dict[Port, float] = {}
         """The relative errors that the inputs of layers bring."""
         self.outputs: list[OutputResult] = []
@@ -59,9 +60,9 @@ class OutputErrors:
             return take(layer, inputs, outputs)
 
         emulate = emulated(case.precision)
-        inside = InsideDecisions(case.plain.graph, case.plain.types)
+        inside = self._inside
         with stage(0, 0.125):
-            runs = [case.plain.run(case.feeds, chained(emulate, first), inside.record)]
+            runs = [case.plain.run(case.feeds, chained(emulate, first), inside.replay())]
         with stage(0.125, 0.25):
             ours = runs[0] if emulate is None else case.plain.run(case.feeds, take, inside.replay())
         for seed in range(RUNS):

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.loops import body_of
-from harness.nets import Net
 from lxml import etree
 from models.networks import NETWORKS, save
 
@@ -170,67 +168,6 @@ def test_arrays_of_outputs_alone_are_judged_at_the_outputs(tmp_path: Path) -> No
     report = debug.compare(model, inputs, [right[0] * np.float32(1.001)])
     assert report.verdict == "unexplained"
     assert report.units == ()
-
-
-def _squared_then_looped() -> ir.Model:
-    """The square of x, doubled three times in a Loop, in which a layer has the id of the one outside."""
-    net = Net()
-    squared = net.op("Multiply", x := net.parameter("x", "2"), x, name="squared", out="FP32 2")
-    return _looped(net, squared, 3, lambda inner, x: inner.op("Add", x, x, name="twice", out="FP32 2"))
-
-
-def _looped(net: Net, x: Any, trips: int, step: Callable[[Net, Any], Any]) -> ir.Model:
-    inner = Net()
-    inner.result(step(inner, inner.parameter("round", "2", out="FP32 2")), name="given")
-    result = len(inner.layers) - 1
-    inner.weights = net.weights = b"\x01" + net.weights[1:]
-    inner.result(inner.op("Const", element_type="boolean", shape="", offset=0, size=1, out="BOOL"))
-    start = net.op("Const", element_type="boolean", shape="", offset=0, size=1, out="BOOL")
-    ports = (
-        '<port_map><input external_port_id="2" internal_layer_id="0"/>'
-        f'<output external_port_id="3" internal_layer_id="{result}"/>'
-        f'<output external_port_id="-1" internal_layer_id="{result + 2}" purpose="execution_condition"/></port_map>'
-        f'<back_edges><edge from-layer="{result}" to-layer="0"/></back_edges>'
-    )
-    inside = ports + body_of(inner)
-    out = net.layer("Loop", [net.constant(trips), start, x], ["FP32 2"], version="opset5", inside=inside)
-    net.result(out[0])
-    return ir.read_model(net.xml(), net.weights)
-
-
-def _floored_in_a_loop() -> ir.Model:
-    """Floor of 0.7 * 10, twice added to itself: 7 in f32, whose 0.7 is less, and 6 in f64."""
-
-    def step(inner: Net, x: Any) -> Any:
-        tenfold = inner.op(
-            "Multiply",
-            x,
-            inner.op("Const", element_type="f32", shape="1", offset=8, size=4, out="FP32 1"),
-            out="FP32 2",
-        )
-        return inner.op("Floor", tenfold, name="floored", out="FP32 2")
-
-    net = Net()
-    net.weights = b"\0" * 8 + np.float32([10]).tobytes()
-    return _looped(net, net.parameter("x", "2", out="FP32 2"), 1, step)
-
-
-def test_decisions_inside_bodies_are_those_of_f32() -> None:
-    model, x = _floored_in_a_loop(), np.float32([0.7, 0.75])
-    assert debug.oracle(model, x).outputs[0].tolist() == [6, 7]
-    assert ir.compile_model(model, backend="reference")(x)[0].tolist() == [7, 7]
-    (output,) = debug.compare(model, x, "reference").outputs
-    assert output.relative == 0
-    assert output.scatter < 1e-6
-    report = debug.compare(model, x, [np.float32([6, 7])])
-    assert report.verdict == "unexplained"
-
-
-@pytest.mark.parametrize("side", ["reference", "numpy"])
-def test_a_layer_of_a_body_is_not_taken_for_one_outside_with_its_id(side: str) -> None:
-    report = debug.compare(_squared_then_looped(), np.float32([2, 3]), side)
-    assert "squared" in [unit.name for unit in report.units]
-    assert report.explained, str(report)
 
 
 def test_arrays_may_be_of_a_lower_precision(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,3 +193,62 @@ def test_the_plugin_ignores_lengths_of_sequences_with_open_shapes(tmp_path: Path
     )
     assert again.exit_code == 2
     assert "is there already" in again.stderr
+
+
+@pytest.mark.oracle
+@pytest.mark.skipif(
+    not ov.get_version().startswith("2026.4"),
+    reason="the plugin of this version is known to ignore the lengths",
+)
+@pytest.mark.parametrize(
+    ("both", "types"), [(False, ["LSTMSequence"]), (True, ["LSTMSequence", "Transpose"])]
+)
+def test_a_tagger_of_pytorch_is_reduced_to_the_layer_that_is_wrong(
+    both: bool, types: list[str], tmp_path: Path
+) -> None:
+    model, inputs, wanted = _tagger(both)
+    ov.save_model(model, tmp_path / "tagger.xml", compress_to_fp16=False)
+    tagger = ir.read_model(tmp_path / "tagger.xml")
+    np.testing.assert_allclose(ir.compile_model(tagger)(inputs)[0], wanted, atol=1e-5)
+    found = debug.reduce(tagger, inputs, "openvino", out=tmp_path / "bug")
+    kept = [node for node in found.model.get_ops() if node.type not in ("Parameter", "Constant", "Result")]
+    assert sorted(node.type for node in kept) == types
+    original = {
+        node.data.tobytes() for node in tagger.get_ops() if node.type == "Constant" and node.data.size > 8
+    }
+    weights = [
+        node.data for node in found.model.get_ops() if node.type == "Constant" and node.data.dtype.kind == "f"
+    ]
+    assert weights
+    assert not original & {array.tobytes() for array in weights}
+    shown = subprocess.run(
+        [sys.executable, tmp_path / "bug" / "show.py"], capture_output=True, text=True, check=True
+    )
+    assert float(shown.stdout.split()[-1]) > 0.1
+
+
+def _tagger(both: bool) -> tuple[Any, list[Array], Array]:
+    """An LSTM over packed sequences, in one or both directions, as PyTorch's users write it; all shapes are open."""
+    import torch
+    from torch import nn
+
+    class Tagger(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(50, 8)
+            self.lstm = nn.LSTM(8, 6, batch_first=True, bidirectional=both)
+            self.scores = nn.Linear(12 if both else 6, 4)
+
+        def forward(self, words: Any, lengths: Any) -> Any:
+            settings = {"batch_first": True, "enforce_sorted": False}
+            packed = nn.utils.rnn.pack_padded_sequence(self.embedding(words), lengths, **settings)
+            padded, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+            return torch.softmax(self.scores(torch.tanh(padded)), -1)
+
+    torch.manual_seed(0)
+    network, words, lengths = Tagger().eval(), torch.randint(0, 50, (3, 7)), torch.tensor([7, 4, 2])
+    wanted = network(words, lengths).detach().numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tracing
+        model = ov.convert_model(network, example_input=(words, lengths))
+    return model, [words.numpy(), lengths.numpy()], wanted
