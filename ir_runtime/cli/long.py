@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from .command_types import Command
+from .exits import Exit
 from .fed import Feeding, fed
 from .limited import limited
 from .models import read, weights
 from .progress import Bar, bar
 from .render import result
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -80,7 +82,8 @@ class Debugging:
         except Interrupted as stopped:
             found = stopped.partial
             result(self.as_json, found.record, lambda: str(found))
-            raise
+            show("interrupted", err=True)  # here, as an error beside it would not be one JSON document with it
+            raise click.exceptions.Exit(Exit.INTERRUPTED) from None
 
 
 def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -33,13 +33,13 @@ class Alternative(NamedTuple):
 
     Args:
         number: of the decision, in the order of a run.
-        index: of the element that is decided otherwise.
+        element: the one that is decided otherwise.
         outputs: the outputs of the layer then.
         outer: the name of the layer outside of bodies.
     """
 
     number: int
-    index: int
+    element: int
     outputs: _Arrays
     outer: str
 

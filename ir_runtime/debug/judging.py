@@ -36,7 +36,8 @@ class _Attempt:
     @property
     def excess(self) -> float:
         """How far all errors together exceed what rounding explains, so that each that is explained counts."""
-        found = [each.excess for each in (*self.report.outputs, *self.report.units)]
+        report = self.report
+        found = [*(each.excess for each in report.outputs), *(each.excess for each in report.units)]
         return float(np.log(np.clip(found, 1, 1e300)).sum())
 
 

@@ -270,6 +270,10 @@ def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest
     assert stopped.exit_code == 130, stopped.output
     assert stopped.stdout.startswith("PARTIAL")
     assert stopped.stderr.strip() == "interrupted"
+    stopped = CliRunner().invoke(main, [*command, "--json"])
+    assert stopped.exit_code == 130
+    assert json.loads(stopped.stdout)["partial"] is True, "one document, not an error behind it"
+    assert stopped.stderr.strip() == "interrupted"
     monkeypatch.undo()
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
