@@ -82,7 +82,7 @@ class Debugging:
         except Interrupted as stopped:
             found = stopped.partial
             result(self.as_json, found.record, lambda: str(found))
-            show("interrupted", err=True)  # here, as an error beside it would not be one JSON document with it
+            show("interrupted", err=True)  # not as an error, which would be a second JSON document
             raise click.exceptions.Exit(Exit.INTERRUPTED) from None
 
 
