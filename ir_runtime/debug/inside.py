@@ -107,7 +107,7 @@ class _Replay:
             return outputs
         same = [array.shape for array in found.outputs] == [array.shape for array in outputs]
         if same and self._judge is not None:
-            self._judge.note(number, found, layer, inputs, outputs)
+            self._judge.record(number, found, layer, inputs, outputs)
         return taken(layer, inputs, outputs, found.outputs) if same or is_selection(layer) else outputs
 
 
@@ -130,7 +130,7 @@ class BodyJudge:
         """The layers of bodies that have decided."""
         return list(self._found.values())
 
-    def note(
+    def record(
         self, number: int, found: _Decision, layer: Layer, inputs: Sequence[Array], outputs: _Arrays
     ) -> None:
         """Judge a decision.
@@ -146,7 +146,7 @@ class BodyJudge:
         differ = int((jumps(layer, inputs, found.outputs[0], outputs[0], rounding) != 0).sum())
         undecided = 0
         if is_elementwise(layer):
-            undecided = self._note_alternatives(number, found, layer, inputs, rounding)
+            undecided = self._record_alternatives(number, found, layer, inputs, rounding)
         outer, name, operation = self._deciding[found.key]
         before = self._found.get(found.key, DecisionResult(name, operation, 0, 0, 0, layers=(outer,)))
         judged = before.unexplained is not None and (is_elementwise(layer) or not differ)
@@ -160,10 +160,10 @@ class BodyJudge:
             undecided=before.undecided + undecided,
         )
 
-    def _note_alternatives(
+    def _record_alternatives(
         self, number: int, found: _Decision, layer: Layer, inputs: Sequence[Array], rounding: float
     ) -> int:
-        """Note what rounding leaves open; return of how many elements."""
+        """Keep what rounding leaves open; return the number of elements."""
         decided, others = found.outputs[0], dict[int, Array]()
         for other in within_rounding(layer, inputs, rounding):
             indices = np.flatnonzero(jumps(layer, inputs, decided, other, rounding)).tolist()
