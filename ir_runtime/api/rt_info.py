@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ..absent import Answers
 from ..codes import Code
@@ -96,7 +96,11 @@ class HasRTInfo(Answers):
         """The runtime information."""
         return RTMap(self._entries, self._replace_rt_info)
 
-    def get_rt_info(self, path: str | Sequence[str] = ()) -> Any:
+    @overload
+    def get_rt_info(self) -> RTMap: ...
+    @overload
+    def get_rt_info(self, path: str | Sequence[str]) -> OVAny: ...
+    def get_rt_info(self, path: str | Sequence[str] = ()) -> RTMap | OVAny:
         """Return the runtime information, or the entry at a path.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
@@ -191,3 +191,11 @@ def test_of_nodes_and_ports_is_saved(path: Path, tmp_path: Path) -> None:
         assert place.rt_info == saved
     x = np.float32([[-1, 2, -3], [4, -5, 6]])
     np.testing.assert_array_equal(ov.Core().compile_model(tmp_path / "saved.xml", "CPU")(x)[0], x.clip(0))
+
+
+def test_what_is_read_has_its_type() -> None:
+    """Type checkers see it, too."""
+    model = ir.Model([], [], "empty")
+    model.set_rt_info("v", "k")
+    assert assert_type(model.get_rt_info(), ir.RTMap)["k"] == "v"
+    assert assert_type(model.get_rt_info("k"), ir.OVAny).value == "v"
