@@ -1,7 +1,7 @@
 """What runs by Dask cost, on real workers, and what that means for many of them, by simulation.
 
 ``python tests/bench/scaling.py measure MODEL...`` prints what a task and a byte cost, the rows a second of one and two
-workers of one thread, of two threads, and of `AsyncInferQueue`, and what a simulation that is driven by these costs
+workers of one thread, of two threads, of two plain processes, and of `AsyncInferQueue`, and what a simulation that is driven by these costs
 says about one and two workers, which are compared, and about up to 1,000. All are measured in turns, and the median
 of the turns is printed, so that what else the machine does falls on all of them.
 
@@ -17,6 +17,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -72,6 +74,23 @@ class Measured:
         job = self._job(".npy")
         return self._timed(lambda: [job.runner(self.data[i : i + self.rows]) for i in self._starts])
 
+    def processes(self, count: int = 2) -> float:
+        """Call the runner in plain processes, without Dask: what the cores give at most."""
+        context = get_context("spawn")
+        barrier = context.Barrier(count + 1)
+        path, rows = str(self._x), self.rows
+        parts = [
+            context.Process(target=_part, args=(self.model, path, rows, n, count, barrier))
+            for n in range(count)
+        ]
+        for part in parts:
+            part.start()
+        barrier.wait()  # all have compiled
+        found = self._timed(barrier.wait)  # all have ended
+        for part in parts:
+            part.join()
+        return found
+
     def queue(self) -> float:
         """Run two requests at once by `AsyncInferQueue`, each on one thread."""
         net = ov.read_model(self.model)
@@ -110,6 +129,17 @@ class Measured:
         begun = time.perf_counter()
         run()
         return (time.perf_counter() - begun) / len(self.data)
+
+
+def _part(model: str, path: str, rows: int, number: int, count: int, barrier: Barrier) -> None:
+    """Run every ``count``-th chunk, from a number on."""
+    data = np.load(path)
+    runner = Runner.of(model)
+    runner(data[:rows])
+    barrier.wait()
+    for start in range(number * rows, len(data), count * rows):
+        runner(data[start : start + rows])
+    barrier.wait()
 
 
 def copying(shape: tuple[int, ...], path: Path) -> str:
@@ -177,19 +207,23 @@ def _measure(
             f"{kind[0]} {kind[1]}": lambda client=client: timed.by_dask(client)
             for kind, client in clients.items()
         },
+        "2 processes": timed.processes,
         "queue": timed.queue,
     }
     turns = [{name: way() for name, way in ways.items()} for _ in range(options.turns)]
     middle = {name: median(turn[name] for turn in turns) for name in ways}
 
-    def ratio(slow: str, fast: str) -> str:
-        ratios = sorted(turn[slow] / turn[fast] for turn in turns)
+    def ratio(slow: str, fast: str, *of: str) -> str:
+        """Return how many times as fast one way is; relative to the same of two others, if they are given."""
+        ratios = sorted(turn[slow] / turn[fast] / (turn[of[0]] / turn[of[1]] if of else 1) for turn in turns)
         return f"{median(ratios):5.2f} (turns {ratios[0]:.2f} to {ratios[-1]:.2f})"
 
     print(f"\n{Path(model).stem}, {len(data)} rows, a row a chunk, median of {len(turns)} turns")
     for name, seconds in middle.items():
-        print(f"  {name:10} {1 / seconds:9.1f} rows/s")
+        print(f"  {name:11} {1 / seconds:9.1f} rows/s")
     print(f"  2 workers / 1 worker        {ratio('local 1', 'local 2')}; must be at least 1.7")
+    print(f"  2 processes / 1, no Dask    {ratio('plain', '2 processes')}; what the cores give now")
+    print(f"  2 / 1 workers, of 2 / 1 processes {ratio('local 1', 'local 2', 'plain', '2 processes')}")
     print(f"  2 threads / AsyncInferQueue {ratio('queue', 'threads 2')}; must be at least 0.95")
     print(
         f"  a row of 1 worker, beside the model {(middle['local 1'] - middle['plain']) * 1e3:.2f} ms; must be at most 3"
