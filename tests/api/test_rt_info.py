@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, assert_type, get_overloads
 
 import numpy as np
 import pytest
@@ -194,7 +194,8 @@ def test_of_nodes_and_ports_is_saved(path: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_read_has_its_type() -> None:
-    """Type checkers see it, too."""
+    """Type checkers see it, too: they read the overloads."""
+    assert len(get_overloads(ir.Model.get_rt_info)) == 2
     model = ir.Model([], [], "empty")
     model.set_rt_info("v", "k")
     assert assert_type(model.get_rt_info(), ir.RTMap)["k"] == "v"
