@@ -269,6 +269,12 @@ def test_print_has_the_whole_graph_and_every_part(opened: Any, plain: str) -> No
     assert page.pdf()[:5] == b"%PDF-"
 
 
+def test_one_change_is_not_shown_as_several(opened: Any, plain: str) -> None:
+    page = opened(plain).page
+    assert [page.evaluate(f"number({count}, 'changes')") for count in (1, 2)] == ["1 change", "2 changes"]
+    assert [page.evaluate(f"number(1, {unit})") for unit in ("''", "'FLOP'")] == ["1", "1 FLOP"]
+
+
 def test_print_has_the_scale_of_the_colours(opened: Any, measured: str) -> None:
     page = opened(measured).page
     page.select_option("#overlay", "time")
