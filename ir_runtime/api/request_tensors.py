@@ -73,11 +73,19 @@ class RequestTensors(Answers):
         return list(map(self._output_tensor, range(len(self._compiled._outputs))))
 
     def get_input_tensor(self, index: int | None = None) -> Tensor:
-        """The tensor of an input, to write into; without an index, of the only one."""
+        """The tensor of an input, to write into; without an index, of the only one.
+
+        Raises:
+            InputError: if the model has no input of that index, or several and none is given.
+        """
         return self._input_tensor(find_index(self._compiled._inputs, index, "input"))
 
     def get_output_tensor(self, index: int | None = None) -> Tensor:
-        """The tensor of an output; without an index, of the only one."""
+        """The tensor of an output; without an index, of the only one.
+
+        Raises:
+            InputError: if the model has no output of that index, or several and none is given.
+        """
         return self._output_tensor(find_index(self._compiled._outputs, index, "output"))
 
     def set_input_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:

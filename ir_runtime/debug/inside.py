@@ -84,7 +84,7 @@ class InsideDecisions:
         """Return a change for the layers of bodies in another run, which decides as was recorded.
 
         Args:
-            judge: is told of each decision, where the run is in f64.
+            judge: receives each decision, where the run is in f64.
         """
         return _Replay(self._deciding, self._taken, judge)
 
