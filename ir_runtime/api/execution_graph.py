@@ -49,6 +49,8 @@ def layout_of(array: Array) -> str:
 class ExecutionGraph:
     """Makes the graph of a plan.
 
+    Nine fields: five are given, four grow while steps become nodes.
+
     Args:
         graph: the layers that were compiled.
         types: the types of their outputs.

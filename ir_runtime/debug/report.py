@@ -19,6 +19,8 @@ SHOWN = 5
 class Comparison(Shown):
     """Whether rounding explains how a side differs from f64, and if not, where that begins.
 
+    Ten fields: it is a report, which has a field for each of its statements.
+
     >>> import numpy as np
     >>> import ir_runtime as ov
     >>> from ir_runtime import debug, opset1

@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Measures:
-    """What was measured, by the names of layers outside of bodies.
+    """What was measured, by the names of layers outside of bodies; each is optional, so there is a field for each.
 
     >>> import ir_runtime
     >>> measures = Measures(times={"Multiply_2994": 1.5})

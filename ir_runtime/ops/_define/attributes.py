@@ -33,7 +33,7 @@ MISSING = _Missing()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """One attribute: its type, and what `attr` declares, field by field."""
+    """One attribute: its type, the fields that `attr` declares, and two that are computed from them once."""
 
     name: str
     type: object

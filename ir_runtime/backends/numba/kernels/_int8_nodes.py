@@ -83,6 +83,8 @@ class Source:
 class Product:
     """A convolution of levels, its scale, bias and bounds, a residual, and the quantizer of the result.
 
+    Twelve fields, one for each layer that one kernel computes, and where its data come from.
+
     Args:
         op: the operation.
         data: its data.
