@@ -150,7 +150,6 @@ def test_what_is_not_installed_is_named() -> None:
     assert refused.value.hint == "pip install 'ir_runtime[dask]'"
 
 
-@pytest.mark.oracle
 def test_data_frames() -> None:
     import dask.dataframe as frames
     import pandas

@@ -92,25 +92,16 @@ def test_the_shape_that_is_suggested_works(folder: Path) -> None:
 
 
 def test_partitions_whose_numbers_of_rows_are_unknown() -> None:
+    import dask.dataframe
     import pandas
 
     from ir_runtime.dask import map_partitions
 
     columns = list("abcdef")
-
-    class Frame:
-        """A DataFrame of partitions."""
-
-        def __init__(self) -> None:
-            self.columns = columns
-
-        def map_partitions(self, call: object, *args: object, meta: object) -> tuple[object, ...]:
-            return call, args
-
+    frame = dask.dataframe.from_pandas(pandas.DataFrame(rows(16), columns=columns), npartitions=2)
     with pytest.raises(ov.InputError) as refused:
-        map_partitions(model(group=4), Frame(), {"x": columns})
+        map_partitions(model(group=4), frame, {"x": columns})
     hint = "the model takes multiples of 4 rows at a time: use batch=4, and partitions whose numbers of rows are such, too"
     assert refused.value.hint == hint
-    call, args = map_partitions(model(group=4), Frame(), {"x": columns}, batch=4)
-    found = call(pandas.DataFrame(rows(8), columns=columns), *args)
-    assert np.array_equal(found.to_numpy(), np.maximum(rows(8), 0))
+    found = map_partitions(model(group=4), frame, {"x": columns}, batch=4).compute(scheduler="sync")
+    assert np.array_equal(found.to_numpy(), np.maximum(rows(16), 0))
