@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ..codes import Code
 from ..errors import IRError
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
+from ..ir.operation import Operation
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 
@@ -56,8 +58,9 @@ class Expected:
         for layer, places in zip(self.layers, self.places, strict=True):
             assert layer.op is not None
             inputs = [Value(results[at][number]) if at < 0 else given[at] for at, number in places]
+            declared = [at < 0 or self.elements[at] is not ElementType.dynamic for at, _ in places]
             try:
-                results.append(layer.op.infer_types(*inputs))
+                results.append(_inferred(layer.op, inputs, declared))
             except IRError as reason:
                 raise RefusedInputError(layer, reason) from None
         return results
@@ -91,6 +94,30 @@ def expected(
         places.append(tuple(place(source, index) for source in sources))
         before[layer.id] = index
     return Expected(layers, tuple(places), tuple(elements))
+
+
+def _inferred(op: Operation, inputs: Sequence[Value], declared: Sequence[bool]) -> tuple[TensorType, ...]:
+    """Infer the types of the outputs of an operation, also where it is computed in f64 though it refuses that.
+
+    A model that declares such an input is refused when it is read, so that the graph was widened (`widen`).
+    """
+    try:
+        return op.infer_types(*inputs)
+    except IRError as reason:
+        widened = [
+            known and value.element is ElementType.f64 for value, known in zip(inputs, declared, strict=True)
+        ]
+        if reason.code != Code.ELEMENT_TYPE or not any(widened):
+            raise
+    f32 = [
+        _as(value, ElementType.f32) if wide else value for value, wide in zip(inputs, widened, strict=True)
+    ]
+    found = op.infer_types(*f32)
+    return tuple(TensorType(ElementType.f64, t.shape) if t.element is ElementType.f32 else t for t in found)
+
+
+def _as(value: Value, element: ElementType) -> Value:
+    return replace(value, type=TensorType(element, value.shape))
 
 
 def _value(array: Array, element: ElementType) -> Value:

@@ -78,7 +78,7 @@ class Reference:
             inside: is called for every layer of a body, each time that it runs.
         """
         if self._wide:
-            feeds = [feed.astype(np.float64) if _is_narrow(feed) else feed for feed in feeds]
+            feeds = [_widened(feed) for feed in feeds]
         return self._plan.run(feeds, limits=run_limits(self._limits), patch=self._patch(change, inside))
 
     def _patch(
@@ -87,6 +87,8 @@ class Reference:
         done, total = count(1), len(self._plan.steps)
 
         def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+            if self._wide:  # some operations compute f32 whatever they read
+                outputs = tuple(map(_widened, outputs))
             if step.layer not in self.graph:
                 return outputs if inside is None else inside(step.layer, inputs, outputs)
             reached(next(done) / total, step.layer.name)
@@ -168,5 +170,6 @@ def computed(layer: Layer, inputs: Sequence[Array]) -> Arrays:
     return tuple(map(np.asarray, results)) if isinstance(results, tuple) else (np.asarray(results),)
 
 
-def _is_narrow(array: Array) -> bool:
-    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+def _widened(array: Array) -> Array:
+    is_real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    return array.astype(np.float64, copy=False) if is_real else array

@@ -12,6 +12,7 @@ from models.networks import NETWORKS, save
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.debug.decisions import decides
 from ir_runtime.debug.reference import Reference
@@ -127,3 +128,21 @@ def test_the_command_ends_with_the_verdict(against: str, code: int, tmp_path: Pa
     done = CliRunner().invoke(main, ["compare", str(path), "-i", str(tmp_path / "x.npy"), *side])
     assert done.exit_code == code, done.output
     assert ("UNEXPLAINED" in done.output) == bool(code)
+
+
+def test_what_refuses_f64_and_selects_is_computed_within_limits(tmp_path: Path) -> None:
+    """Of NonMaxSuppression, the types of results are inferred again in a run, to know what memory they need."""
+    boxes, scores = (
+        op.parameter([1, -1, 4], np.float32, "boxes"),
+        op.parameter([1, 1, -1], np.float32, "scores"),
+    )
+    bounds = op.constant(np.float32(0.5)), op.constant(np.float32(0))
+    found = op.non_max_suppression(boxes, scores, op.constant(100_000), *bounds)
+    ir.save_model(ir.Model([found.output(0), found.output(1)], [boxes, scores]), tmp_path / "net.xml")
+    model = ir.read_model(tmp_path / "net.xml", limits=ir.Limits(memory=20_000_000))
+    corners = np.random.default_rng(0).random((1, 400, 4)).astype(np.float32)
+    inputs = [corners, np.linspace(0, 1, 400, dtype=np.float32).reshape(1, 1, -1)]
+    wanted = ir.compile_model(model, backend="reference")(inputs)
+    truth = debug.oracle(model, inputs)
+    np.testing.assert_array_equal(truth.outputs[0], wanted[0])
+    np.testing.assert_array_equal(truth.outputs[1], wanted[1].astype(np.float64))
