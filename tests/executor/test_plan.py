@@ -395,17 +395,18 @@ def test_inputs_are_never_changed(backend: str) -> None:
 @backends
 def test_results_are_the_same_on_every_run(backend: str) -> None:
     compiled = ir.compile_model(ir.read_model(DIGITS / "digits.xml"), backend=backend)
-    first = compiled(IMAGES)[0]
+    images = IMAGES[:20]
+    first = compiled(images)[0]
     for _ in range(3):
-        assert compiled(IMAGES)[0].tobytes() == first.tobytes()
+        assert compiled(images)[0].tobytes() == first.tobytes()
     again = ir.compile_model(ir.read_model(DIGITS / "digits.xml"), backend=backend)
-    assert again(IMAGES)[0].tobytes() == first.tobytes()
+    assert again(images)[0].tobytes() == first.tobytes()
 
 
 @backends
 def test_one_compiled_model_runs_in_many_threads(backend: str) -> None:
     compiled = ir.compile_model(ir.read_model(DIGITS / "digits.xml"), backend=backend)
-    batches = [IMAGES[i : i + 1 + i % 5] for i in range(40)]
+    batches = [IMAGES[i : i + 1 + i % 5] for i in range(15)]
     alone = [compiled(batch)[0].tobytes() for batch in batches]
     start = threading.Barrier(8)
 

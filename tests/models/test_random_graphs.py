@@ -121,7 +121,7 @@ def agree(graph: Graph, oracle: Oracle) -> None:
         raise AssertionError(f"{reason}\n{graph.write()[0].xml().decode()}") from reason
 
 
-@settings(often, max_examples=60)
+@settings(often, max_examples=30)
 @given(graphs())
 def test_agrees_with_openvino(oracle: Oracle, graph: Graph) -> None:
     agree(graph, oracle)
