@@ -211,6 +211,7 @@ def start(
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.oracle  # Dask may take half a minute to see that a worker is gone
 def test_a_worker_that_is_killed_loses_nothing(folder: Path) -> None:
     find = 'worker = next(p for p in psutil.Process().children(recursive=True) if "spawn_main" in str(p.cmdline()))'
     kill = f"{find}; print(sorted(worker.environ()), file=sys.stderr); worker.kill()"
