@@ -22,7 +22,8 @@ class _Finder(Loader):
         sys.modules[module.__name__] = import_module(_PACKAGE + module.__name__.removeprefix(__name__))
 
 
-sys.meta_path.insert(sys.meta_path.index(sys.modules[_PACKAGE]._Finder), _Finder())
+# First: others would find the file of a module a second time, and load it as another one.
+sys.meta_path.insert(0, _Finder())
 
 
 def __getattr__(name: str) -> Any:

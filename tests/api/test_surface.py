@@ -89,3 +89,8 @@ def test_importing_does_not_import_what_answers() -> None:
 def test_the_version_is_that_of_the_api() -> None:
     assert ir_runtime.get_version().split("-")[0] == openvino.get_version().split("-")[0]
     assert ir_runtime.get_version().endswith(ir_runtime.__version__)
+
+
+def test_modules_of_the_former_place_are_the_same() -> None:
+    code = "import ir_runtime.properties.hint as new, ir_runtime.runtime.properties.hint as old; assert old is new"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
