@@ -96,12 +96,13 @@ class Planner:
         batch = self.runner.batch or count
         sizes = [min(batch, count), *([count % batch] if count > batch and count % batch else [])]
         for size in sizes:
+            piece = _of_rows(shapes, size)
             try:
-                self._reshape(_of_rows(shapes, size), chunk)
+                self._reshape(piece, chunk)
             except InputError as reason:
                 hint = self._advice(shapes, size, reason.hint) or reason.hint
                 raise InputError(reason.message, hint=hint) from None
-            found = self._piece(_of_rows(shapes, size), size, chunk)
+            found = self._piece(piece, size, chunk)
             self._check_columns(found, chunk)
         return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in found)
 
@@ -121,8 +122,10 @@ class Planner:
         high = min((dim.get_max_length() for dim in first if dim.get_max_length() >= 0), default=None)
 
         def accepts(count: int) -> bool:
+            piece = _of_rows(shapes, count)
             with suppress(InputError):
-                return bool(self._piece(_of_rows(shapes, count), count, ""))
+                self._reshape(piece, "")
+                return bool(self._piece(piece, count, ""))
             return False
 
         count = next(iter(shapes.values()))[0]
@@ -156,12 +159,11 @@ class Planner:
         return self.model.clone()
 
     def _piece(self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str) -> tuple[ArrayType, ...]:
-        """Return what one run returns.
+        """Return what one run returns on the shapes that the model was reshaped to.
 
         Raises:
-            InputError: if the model refuses the shapes, or outputs are not by rows.
+            InputError: if outputs are not by rows.
         """
-        self._reshape(shapes, chunk)
         axis = self.runner.sequence_axis
         found = []
         for name in self.runner.outputs:
