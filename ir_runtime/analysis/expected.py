@@ -58,12 +58,36 @@ class Expected:
         for layer, places in zip(self.layers, self.places, strict=True):
             assert layer.op is not None
             inputs = [Value(results[at][number]) if at < 0 else given[at] for at, number in places]
-            declared = [at < 0 or self.elements[at] is not ElementType.dynamic for at, _ in places]
             try:
-                results.append(_inferred(layer.op, inputs, declared))
+                results.append(self._inferred(layer.op, inputs, places))
             except IRError as reason:
                 raise RefusedInputError(layer, reason) from None
         return results
+
+    def _inferred(
+        self, op: Operation, inputs: Sequence[Value], places: Sequence[_Place]
+    ) -> tuple[TensorType, ...]:
+        """Infer the types of the outputs of an operation, also where it is computed in f64 though it refuses that.
+
+        A model that declares such an input is refused when it is read, so that the graph was widened (`widen`).
+        """
+        try:
+            return op.infer_types(*inputs)
+        except IRError as reason:
+            widened = [
+                value.element is ElementType.f64 and (at < 0 or self.elements[at] is not ElementType.dynamic)
+                for value, (at, _) in zip(inputs, places, strict=True)
+            ]
+            if reason.code != Code.ELEMENT_TYPE or not any(widened):
+                raise
+        f32 = [
+            _as(value, ElementType.f32) if wide else value
+            for value, wide in zip(inputs, widened, strict=True)
+        ]
+        found = op.infer_types(*f32)
+        return tuple(
+            TensorType(ElementType.f64, t.shape) if t.element is ElementType.f32 else t for t in found
+        )
 
     def refusal(self, arrays: Sequence[Array]) -> RefusedInputError | None:
         """Return why inference refuses these inputs, if it does."""
@@ -94,26 +118,6 @@ def expected(
         places.append(tuple(place(source, index) for source in sources))
         before[layer.id] = index
     return Expected(layers, tuple(places), tuple(elements))
-
-
-def _inferred(op: Operation, inputs: Sequence[Value], declared: Sequence[bool]) -> tuple[TensorType, ...]:
-    """Infer the types of the outputs of an operation, also where it is computed in f64 though it refuses that.
-
-    A model that declares such an input is refused when it is read, so that the graph was widened (`widen`).
-    """
-    try:
-        return op.infer_types(*inputs)
-    except IRError as reason:
-        widened = [
-            known and value.element is ElementType.f64 for value, known in zip(inputs, declared, strict=True)
-        ]
-        if reason.code != Code.ELEMENT_TYPE or not any(widened):
-            raise
-    f32 = [
-        _as(value, ElementType.f32) if wide else value for value, wide in zip(inputs, widened, strict=True)
-    ]
-    found = op.infer_types(*f32)
-    return tuple(TensorType(ElementType.f64, t.shape) if t.element is ElementType.f32 else t for t in found)
 
 
 def _as(value: Value, element: ElementType) -> Value:
