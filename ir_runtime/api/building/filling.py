@@ -11,7 +11,7 @@ from ...errors import InputError
 from ...ir.element import ElementType
 from ...ir.tensor import Array
 
-__all__ = ["filled"]
+__all__ = ["filled", "holds"]
 
 
 def filled(element: ElementType, shape: Sequence[int], values: object) -> Array:
@@ -34,13 +34,14 @@ def _in_range(element: ElementType, values: Array) -> Array:
         found = values.astype(element.dtype)
     if values.dtype.kind not in "iuf" or element.is_encoded:
         return found
-    wrong = values[np.isfinite(values) & ~_holds(element, values, found)]
+    wrong = values[np.isfinite(values) & ~holds(element, values, found)]
     if wrong.size:
         raise InputError(f"{wrong[0]} is out of the range of {element}", code=Code.BAD_REQUEST)
     return found
 
 
-def _holds(element: ElementType, values: Array, found: Array) -> Array:
+def holds(element: ElementType, values: Array, found: Array) -> Array:
+    """Return which of the numbers an element type can hold, given the same numbers in it."""
     if element.is_integral_number():
         least = -(2 ** (element.bits - 1)) if element.is_signed() else 0
         return np.asarray((values >= least) & (values <= least + 2**element.bits - 1))

@@ -11,6 +11,7 @@ from ...ir.signature import port_at
 from ...ir.tensor import Array
 from ...ops import Op
 from ..nodes import Node, Output
+from .filling import holds
 
 __all__ = ["with_types"]
 
@@ -51,12 +52,10 @@ def _converted(array: Array, element: ElementType, value: object) -> object:
         or (array.dtype.kind == "f" and not element.is_real())
     ):
         return value
-    if element.is_real():
-        return array.astype(element.dtype)
-    info = np.iinfo(element.dtype) if element.is_integral_number() and element.bits >= 8 else None
-    if info is None or (array.size and not info.min <= array.min() <= array.max() <= info.max):
+    if not element.is_real() and not (element.is_integral_number() and element.bits >= 8):
         return value
-    return array.astype(element.dtype)
+    found = array.astype(element.dtype)
+    return found if element.is_real() or holds(element, array, found).all() else value
 
 
 def _type_of(value: object) -> ElementType | None:
