@@ -6,11 +6,9 @@ import click
 
 __all__ = ["PRECISION"]
 
-_IN_FILES = {"fp32": "f32", "fp16": "f16"}
-
 
 class _Precision(click.Choice[str]):
-    """A type that kernels compute in, also as ports of files spell it; others are refused with what to do instead."""
+    """A type that kernels compute in, also as the ports of files have it (``FP16``); others are refused with what to do instead."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name of the type."""
@@ -21,7 +19,7 @@ class _Precision(click.Choice[str]):
                 "say what rounding to bf16 changes."
             )
             self.fail(message, param, ctx)
-        return super().convert(_IN_FILES.get(given, value), param, ctx)
+        return super().convert(given.replace("fp", "f"), param, ctx)
 
 
 PRECISION = _Precision(["f32", "f16"], case_sensitive=False)
