@@ -17,10 +17,10 @@ def attributes_of(layer: Layer) -> dict[str, Any]:
     if layer.op is None:
         return dict(layer.attributes)
     known = layer.op.schema() if isinstance(layer.op, Op) else {}
-    spelled = {name: attribute.xml for name, attribute in known.items()}
+    xml_names = {name: attribute.xml for name, attribute in known.items()}
     stored = ("offset", "size") if layer.type == "Constant" else ()
     found = layer.op.attributes().items()
-    return {spelled.get(name, name): _plain(value) for name, value in found if name not in stored}
+    return {xml_names.get(name, name): _plain(value) for name, value in found if name not in stored}
 
 
 def _plain(value: object) -> object:

@@ -12,7 +12,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from .attributes import attributes_of
-from .building.layer import spelled
+from .building.layer import type_name
 from .descriptor import DescriptorTensor
 from .evaluating import evaluated
 from .node_ports import AnyInput, AnyOutput
@@ -89,7 +89,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
 
     def get_type_name(self) -> str:
         """The operation as OpenVINO spells it, such as ``Relu``."""
-        return spelled(self.layer.type)
+        return type_name(self.layer.type)
 
     @property
     def type_info(self) -> DiscreteTypeInfo:

@@ -126,12 +126,12 @@ def element_type(*allowed: str) -> Kind:
     def read(given: Any) -> Any:
         from ..ir.element import ElementType
 
-        spelled = str(given).strip("<>").removeprefix("Type: ").strip("'")
+        text = str(given).strip("<>").removeprefix("Type: ").strip("'")
         known = {name: ElementType[name] for name in allowed}
         names = {spelling: each for each in known.values() for spelling in _spellings(each)}
-        if spelled.lower() not in names:
+        if text.lower() not in names:
             raise ValueError(f"must be one of {', '.join(allowed)}")
-        return names[spelled.lower()]
+        return names[text.lower()]
 
     return read
 

@@ -242,11 +242,11 @@ def test_precision_is_that_of_the_computation(folder: Path, invoke: Invoke) -> N
     assert narrow["max"] == pytest.approx(exact["max"], rel=1e-2)
 
 
-@pytest.mark.parametrize("spelled", ["F16", "FP16"])
-def test_a_precision_may_be_spelled_as_in_files(folder: Path, invoke: Invoke, spelled: str) -> None:
+@pytest.mark.parametrize("precision", ["F16", "FP16"])
+def test_a_precision_may_be_given_as_in_files(folder: Path, invoke: Invoke, precision: str) -> None:
     write_chain(folder)
     np.save("x.npy", np.full((2, 3), 1 / 3, np.float32))
-    (named,) = outputs(invoke(f"run chain.xml -i x.npy --json --precision {spelled}"))
+    (named,) = outputs(invoke(f"run chain.xml -i x.npy --json --precision {precision}"))
     assert outputs(invoke("run chain.xml -i x.npy --json --precision f16")) == [named]
 
 

@@ -31,7 +31,7 @@ __all__ = [
     "new_layer",
     "operation",
     "operation_class",
-    "spelled",
+    "type_name",
 ]
 
 _NUMBERS = itertools.count(1)
@@ -40,10 +40,10 @@ _NUMBERS = itertools.count(1)
 _SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
 
-def spelled(type: str) -> str:
+def type_name(type: str) -> str:
     """Return the name of an operation as OpenVINO's API spells it.
 
-    >>> spelled("ReLU")
+    >>> type_name("ReLU")
     'Relu'
     """
     return _SPELLED.get(type, type)
@@ -52,7 +52,7 @@ def spelled(type: str) -> str:
 def new_layer(op: Operation, inputs: int) -> Layer:
     """Return a layer of an operation, with a name that no other has."""
     assert isinstance(op, Op)
-    name = f"{spelled(op.name)}_{next(_NUMBERS)}"
+    name = f"{type_name(op.name)}_{next(_NUMBERS)}"
     where, ports = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
     return Layer(-1, name, op.name, f"opset{op.since}", op, where, ports, attributes=_texts(op))
 
@@ -60,7 +60,7 @@ def new_layer(op: Operation, inputs: int) -> Layer:
 def incomplete(type: str, opset: int) -> Layer:
     """Return a layer whose operation is not known yet: its bodies are missing."""
     cls = operation_class(type, opset)
-    name = f"{spelled(cls.name)}_{next(_NUMBERS)}"
+    name = f"{type_name(cls.name)}_{next(_NUMBERS)}"
     return Layer(
         -1, name, cls.name, f"opset{cls.since}", None, Location(layer=name, operation=cls.versioned_name())
     )
