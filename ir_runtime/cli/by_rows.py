@@ -72,7 +72,7 @@ def _planned(
     from .._version import __version__
     from ..dask.cluster import HERE
     from ..dask.job import Job
-    from ..dask.lengths import common_length
+    from ..dask.lengths import common_length, row_range
     from ..dask.model_source import ModelSource
     from ..dask.planning import ArrayType, Planner
     from ..dask.runner import Runner
@@ -93,10 +93,10 @@ def _planned(
     planner = Planner.of(runner, net, shapes, lambda batch, chunk: f"--batch {batch} --chunk {chunk}", total)
     rows = min(streaming.chunk or planner.runner.batch or 32, total)
     types = planner.outputs(
-        {name: (rows, *found.shape[1:]) for name, found in inputs.items()}, f"rows 0 to {rows - 1}"
+        {name: (rows, *found.shape[1:]) for name, found in inputs.items()}, row_range(0, rows)
     )
     last = {name: (total % rows or rows, *found.shape[1:]) for name, found in inputs.items()}
-    planner.outputs(last, f"rows {total - (total % rows or rows)} to {total - 1}")
+    planner.outputs(last, row_range(total - (total % rows or rows), total))
     whole = {
         name: ArrayType((total, *found.shape[1:]), found.dtype)
         for name, found in zip(planner.runner.outputs, types, strict=True)
@@ -234,6 +234,8 @@ def pace(done: int, rows: int, seconds: float) -> str:
 
 
 def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: str, as_json: bool) -> None:
+    from ..dask.lengths import row_range
+
     failed = [(chunk, job.bounds(chunk), message) for chunk, message in sorted(summary.failed.items())]
     rate = summary.rows / max(summary.seconds, 1e-9)
     record = {
@@ -246,6 +248,6 @@ def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: st
     )
     result(as_json, lambda: record, lambda: text)
     for _, (start, stop), message in failed:
-        click.echo(f"rows {start} to {stop - 1} failed: {clean(message)}", err=True)
+        click.echo(f"{row_range(start, stop)} failed: {clean(message)}", err=True)
     if failed:
         raise SystemExit(Exit.FAILED)

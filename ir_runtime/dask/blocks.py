@@ -13,6 +13,7 @@ from ..api.model import Model
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..nearest import nearest
+from .lengths import row_range
 from .model_source import ModelLike, ModelSource, opened
 from .needed import needed
 from .planning import Planner
@@ -105,9 +106,7 @@ def map_blocks(
     shapes = {name: x.shape for name, x in cut.items()}
     total = sum(size for _, size in chunks)
     planner = Planner.of(replace(runner, shared=shared), net, shapes, _advise, total)
-    types = [
-        planner.outputs(_shapes(cut, size), f"rows {start} to {start + size - 1}") for start, size in chunks
-    ]
+    types = [planner.outputs(_shapes(cut, size), row_range(start, start + size)) for start, size in chunks]
     final = replace(planner.runner, source=_visible(source, net, send))
     return Arrays(final.outputs, _assembled(dask, array, final, cut, types))
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..nearest import nearest
+from .lengths import row_range
 from .needed import kept_open, needed
 
 __all__ = ["Dataset", "open_dataset"]
@@ -45,7 +46,7 @@ class _Npy(Dataset):
             file.seek(self.offset + start * row * self.dtype.itemsize)
             found = np.fromfile(file, self.dtype, (stop - start) * row)
         if found.size != (stop - start) * row:
-            raise InputError(f"{self.path} is cut off: rows {start} to {stop - 1} are missing")
+            raise InputError(f"{self.path} is cut off: {row_range(start, stop)} cannot be read")
         return found.reshape(stop - start, *self.shape[1:])
 
 

@@ -1,4 +1,4 @@
-"""The length that inputs have in common."""
+"""The rows of inputs: how many they have in common, and ranges of them as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..errors import InputError
 
-__all__ = ["common_length"]
+__all__ = ["common_length", "row_range"]
 
 
 def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
@@ -29,3 +29,12 @@ def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
     text = ", ".join(f"{length} of {name!r}" for name, length in lengths.items())
     at_least = f", at least {least}," if least else ","
     raise InputError(f"inputs must have the same number of {what}{at_least} got {text}")
+
+
+def row_range(start: int, stop: int) -> str:
+    """Return the rows from ``start`` to before ``stop`` as text.
+
+    >>> row_range(0, 4), row_range(3, 4)
+    ('rows 0 to 3', 'row 3')
+    """
+    return f"rows {start} to {stop - 1}" if stop - start != 1 else f"row {start}"
