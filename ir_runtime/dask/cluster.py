@@ -66,6 +66,8 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
     settings = {
         "distributed.logging.distributed": "critical",
         "distributed.comm.retry.count": 2,
+        # Until then a worker tries to connect to one that was killed, whose results it needs.
+        "distributed.comm.timeouts.connect": "10s",
         _TRIM_THRESHOLD: None,
     }
     with (
