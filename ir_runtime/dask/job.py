@@ -31,6 +31,9 @@ PER_THREAD = 3
 TASK_SECONDS = 0.5
 """How long a task takes where chunks are small, which it has several of then: Dask takes ten milliseconds of CPU for a task."""
 
+LAST_PART = 8
+"""The last tasks take no less than this part of the others: shorter ones wait longer for Dask than workers that end early do."""
+
 LOOK_SECONDS = 2.0
 """After how long the number of workers is read again."""
 
@@ -242,7 +245,7 @@ class _Tasks(Iterator[Sequence[int]]):
         if not rest:
             raise StopIteration
         begin = self._next
-        self._next += min(self._size, -(-rest // self._places()))
+        self._next += min(self._size, rest, max(-(-rest // self._places()), self._size // LAST_PART))
         return self._chunks[begin : self._next]
 
 
