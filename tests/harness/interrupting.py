@@ -1,4 +1,4 @@
-"""A program that interrupts 300 runs by a timer, as Ctrl-C does: ``interrupting.py backend``; it prints what it found."""
+"""A program that interrupts runs by a timer, as Ctrl-C does: ``interrupting.py backend count``; it prints what it found."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import time
 
 from harness.forking import Scene, counts, os_threads, settled
 from ir_runtime.backends.numpy.threading import parallel
-
-COUNT = 300
 
 
 def interrupt(*_: object) -> None:
@@ -25,14 +23,14 @@ def seconds(scene: Scene) -> float:
     return time.perf_counter() - start
 
 
-def main(backend: str) -> None:
+def main(backend: str, count: str) -> None:
     parallel.MIN_PARALLEL_WORK = 0
     scene = Scene.of(backend)
     lasts = min(seconds(scene) for _ in range(5))  # interrupts are to come while it runs
     before = os_threads()
     signal.signal(signal.SIGALRM, interrupt)
     draw, interrupted, wrong = random.Random(0), 0, 0
-    while interrupted < COUNT:
+    while interrupted < int(count):
         try:
             signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, lasts))
             try:

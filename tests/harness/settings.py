@@ -7,4 +7,4 @@ import os
 
 def examples(usual: int) -> int:
     """How many examples to try: so many in a usual run, more in the exhaustive one, many more when exploring."""
-    return usual * {"thorough": 2, "explore": 5}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
+    return usual * {"thorough": 3, "explore": 5}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
