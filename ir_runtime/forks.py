@@ -134,7 +134,8 @@ _owners: WeakSet[Forked] = WeakSet()
 
 def _begin_computing(work: object) -> None:
     me = SAFEPOINT.computing[work] = get_ident()
-    SAFEPOINT.halted.discard(me)
+    if SAFEPOINT.halted:
+        SAFEPOINT.halted.discard(me)
     if SAFEPOINT.forking is not None:
         SAFEPOINT.halt()
 

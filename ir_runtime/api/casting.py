@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import DType
 from ..command_line import on_command_line
 from ..errors import InputError
 from ..ir.element import ElementType
@@ -17,7 +18,7 @@ from .nodes import Output
 from .tensor import Tensor
 from .tensor_data import as_numpy, unpacked
 
-__all__ = ["as_array", "describe"]
+__all__ = ["as_array", "describe", "exact_type"]
 
 # Element types that arrays are cast to. For the others OpenVINO takes bytes, or refuses what is not a Tensor.
 _CAST_TO = frozenset(
@@ -30,6 +31,17 @@ _NUMPY = np.ndarray, np.generic
 def describe(port: Output) -> str:
     """Describe an input: name, element type, shape."""
     return f"{port.label!r} ({port.element_type}{port._type.shape})"
+
+
+def exact_type(port: Output) -> tuple[DType | None, ElementType, tuple[int, ...] | None]:
+    """Return dtype, element type and lengths of arrays that `as_array` returns unchanged, whatever they hold.
+
+    The dtype is ``None`` where every array has to be checked; the lengths are ``None`` where they are open.
+    """
+    type = port._type
+    dtype = type.element.dtype
+    exact = dtype.kind in "fi" and type.element is not ElementType.dynamic
+    return dtype if exact else None, type.element, type.shape.static if type.shape.is_static else None
 
 
 def as_array(port: Output, value: object, strict: bool = False) -> Array:

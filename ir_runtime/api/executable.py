@@ -18,7 +18,7 @@ from ..forks import register
 from ..ir.tensor import Array
 from ..limits import Limits
 from .const_ports import ConstOutput
-from .feeding import bind
+from .feeding import Binder
 from .names import find_port
 from .results import OVDict, unshared
 from .streams import Streams
@@ -66,7 +66,9 @@ class Executable(Answers):
         self._requested_backend = backend or _text(self.config.get("BACKEND"))
         self.backend, self._chain = load(self._requested_backend, model._is_large)
         self._inputs, self._outputs = tuple(model._const_inputs()), tuple(model._const_outputs())
-        model._document.weights.check()
+        self._binder = Binder(self._inputs, strict)
+        self._weights = model._document.weights
+        self._weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
         self._unfused_plan: ExecutionPlan | None = None
         self._drawn: dict[int, int] = {}
@@ -129,7 +131,7 @@ class Executable(Answers):
         variables: dict[str, Array] | None = None,
         patch: Patch | None = None,
     ) -> OVDict:
-        feeds = bind(self._inputs, inputs, kept, self.strict)
+        feeds = self._binder.bind(inputs, kept)
         return self._run_arrays(feeds, observers, every_layer, variables, patch)
 
     def _patch(self, replacements: Replacements | None) -> Patch | None:
@@ -151,7 +153,7 @@ class Executable(Answers):
         if self._performance is not None and not every_layer:
             observers = [*observers, self._performance]
         if self.backend != "reference":  # which has all that it reads in memory
-            self._model._document.weights.check()
+            self._weights.check()
         state = State({} if variables is None else variables, {}, self._advance)
         run = object()
         try:
@@ -161,7 +163,8 @@ class Executable(Answers):
         finally:
             if run in self._running:
                 del self._running[run]
-        state.commit(feeds)
+        if state.assigned:
+            state.commit(feeds)
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
 
     def _advance(self, operation: object, count: int) -> int:

@@ -5,15 +5,79 @@ from __future__ import annotations
 import numbers
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
-from .casting import as_array, describe
+from .casting import as_array, describe, exact_type
 from .names import find_index
 from .nodes import Output
 from .tensor import Tensor
 
-__all__ = ["bind"]
+__all__ = ["Binder", "bind"]
+
+
+class Binder:
+    """Find arrays for the inputs of a compiled model, as `bind`; arrays that need no conversion are found quickly.
+
+    Args:
+        ports: the inputs of the model.
+        strict: refuse arrays of another element type than the input's, instead of casting them.
+    """
+
+    def __init__(self, ports: Sequence[Output], strict: bool) -> None:
+        self._ports, self._strict = ports, strict
+        self._expected = [(*exact_type(port), port._type.shape) for port in ports]
+        self._indices: dict[object, int] = {}
+        for index, port in enumerate(ports):
+            self._indices[index] = index
+            for name in port.names:
+                self._indices.setdefault(name, index)
+
+    def bind(self, inputs: object, kept: Sequence[Tensor | None] = ()) -> list[Array]:
+        """Return one array for each input, in order.
+
+        Args:
+            inputs: what the caller gives.
+            kept: tensors that the request already holds, one or ``None`` for each input.
+
+        Raises:
+            InputError: if an input is missing, unknown, given twice, or has another type or shape.
+        """
+        given: Sequence[object] = ()
+        if inputs is None:
+            given = kept
+        elif type(inputs) is np.ndarray:
+            given = (inputs,)
+        elif type(inputs) is dict:
+            given = self._in_order(inputs)
+        elif type(inputs) is list or type(inputs) is tuple:
+            given = inputs
+        arrays: list[Array] = []
+        for value, (dtype, element, lengths, shape) in zip(given, self._expected, strict=False):
+            if type(value) is Tensor and value._element is element:
+                value = value._data
+            if type(value) is not np.ndarray or value.dtype is not dtype:
+                break
+            if value.shape != lengths and not shape.contains(value.shape):
+                break
+            arrays.append(value)
+        if len(arrays) == len(given) == len(self._ports):
+            return arrays
+        return bind(self._ports, inputs, kept, self._strict)
+
+    def _in_order(self, inputs: Mapping[object, object]) -> Sequence[object]:
+        """Return what is given by index or tensor name, in the order of the inputs; ``None`` where nothing is."""
+        given: list[object] = [None] * len(self._ports)
+        for key, value in inputs.items():
+            if type(key) is int or type(key) is str:
+                index = self._indices.get(key)
+                if index is not None and given[index] is None:
+                    given[index] = value
+                    continue
+            return ()
+        return given
 
 
 def bind(

@@ -17,7 +17,6 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .background import Background
 from .executable import Executable
-from .feeding import bind
 from .nodes import Output
 from .request_tensors import RequestTensors
 from .results import OVDict
@@ -92,7 +91,8 @@ class Request(RequestTensors):
             ExecutionError: if a layer fails on the data.
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
-        self._expect_idle()
+        if self._background is not None:
+            self._expect_idle()
         return self._run(self._take(inputs, share_inputs), tuple(observers))
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
@@ -134,7 +134,7 @@ class Request(RequestTensors):
     def _take(self, inputs: object, share: bool) -> list[Array]:
         """Return one array for each input, and keep given ones for later runs."""
         kept = self._input_values
-        arrays = bind(self._compiled._inputs, inputs, kept, self._compiled.strict)
+        arrays = self._compiled._binder.bind(inputs, kept)
         for index, array in enumerate(arrays):
             held = kept[index]
             if held is None or held._data is not array:

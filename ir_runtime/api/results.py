@@ -80,11 +80,11 @@ def unshared(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection
         shared: arrays that are not to be reached.
         roots: memory that is not to be reached, as `root_of` has it.
     """
-    taken = set(map(root_of, shared))
+    taken = {id(array) if array.base is None else root_of(array) for array in shared}
     result = []
     for array in arrays:
         own = array if array.__class__ is np.ndarray else np.asarray(array)
-        root, flags = root_of(own), own.flags
+        root, flags = id(own) if own.base is None else root_of(own), own.flags
         if not flags.c_contiguous or not flags.writeable or root in taken or root in roots:
             own = own.copy()
             root = id(own)

@@ -17,7 +17,6 @@ from ..executor.context import State
 from ..executor.instructions import Slots
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
-from ..forks import computing
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..scoped import nested
@@ -132,7 +131,7 @@ class Stepping(Iterator[Stop]):
         run.envs.append((env, self._plan.slots))
 
     def _compute(self, each: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"), computing(), nested(self._plan.around):
+        with np.errstate(all="ignore"), nested(self._plan.around):
             try:
                 return each.run(inputs)
             except Exception as reason:

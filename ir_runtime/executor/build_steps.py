@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
 from ..backends import KernelObject
+from ..forks import computing
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
 from ..ir.sizes import bytes_of, elements_of
@@ -49,7 +50,7 @@ class StepBuilder:
             given,
             wanted,
             self.slots,
-            around=tuple(backend.around for backend in self.selector.backends),
+            around=(computing, *(backend.around for backend in self.selector.backends)),
             contracts=tuple(
                 OutputContract.of(self.state.graph[p.layer], self.state.type(p)) for p in outputs
             ),

@@ -14,6 +14,7 @@ from ir_runtime.backends import load
 from ir_runtime.backends.numpy import backend
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.executor.plan import ExecutionPlan
+from ir_runtime.forks import computing
 from ir_runtime.ir.tensor import Array
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")
@@ -196,4 +197,4 @@ def test_concurrent_runs_do_not_interfere() -> None:
 def test_plans_limit_blas_to_one_thread() -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "1")))
-    assert plan_of(Ours(net.xml())).around == (backend.around,)
+    assert plan_of(Ours(net.xml())).around == (computing, backend.around)

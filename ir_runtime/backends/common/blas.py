@@ -56,14 +56,14 @@ class Blas:
             before = 0 if self._runs else self._get()
             self._before = before or self._before
             self._runs[run] = me
-            if before:
+            if before > 1:
                 self._set(1)
 
     def _release(self, run: object, interrupted: bool) -> None:
         with self._lock:
             if run in self._runs:
                 del self._runs[run]
-                if not self._runs:
+                if not self._runs and self._before > 1:
                     self._set(self._before)
 
     @contextlib.contextmanager

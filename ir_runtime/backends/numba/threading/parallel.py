@@ -24,7 +24,6 @@ __all__ = ["parallel_for", "running", "threads"]
 class _Run:
     """The current run. Other threads may inherit the context variable, but never use its pool."""
 
-    threads: int = 0
     thread: int = 0
     """The thread that it runs in; 0 when it has ended."""
     work: object = None
@@ -33,6 +32,8 @@ class _Run:
     """The run that it is part of."""
     pool: ThreadPool | None = None
     """Its own, once a kernel has needed threads."""
+    threads: int = 0
+    """How many threads work on a layer, once a kernel has asked; 0 before."""
 
 
 _NO_RUN = _Run()
@@ -49,7 +50,7 @@ def _pool(run: _Run) -> ThreadPool:
         if outer.pool is not None:
             return outer.pool
         outer = outer.outer
-    pool = run.pool = acquire(run.threads - 1)
+    pool = run.pool = acquire(threads() - 1)
     pool.begin_run()
     return pool
 
@@ -65,11 +66,17 @@ in_child(_cores.cache_clear)
 
 def threads() -> int:
     """Return how many threads work on a layer of the current run."""
-    return _RUN.get().threads or most(_cores())
+    run = _RUN.get()
+    if run.threads:
+        return run.threads
+    found = most(_cores())
+    if run is not _NO_RUN:
+        run.threads = found
+    return found
 
 
 def _begin(work: object) -> None:
-    _RUN.set(_Run(most(_cores()), get_ident(), work, _RUN.get()))
+    _RUN.set(_Run(get_ident(), work, _RUN.get()))
 
 
 def _end(work: object, interrupted: bool) -> None:
