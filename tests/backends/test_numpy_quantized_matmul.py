@@ -1,4 +1,4 @@
-"""Matrix products with quantized weights on numpy: all types, scales, zero points and shapes."""
+"""Matrix products with quantized weights on numpy, dequantized or not: all types, scales, zero points and shapes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ir_runtime.backends import KernelObject
 from ir_runtime.backends.numpy import backend
+from ir_runtime.backends.numpy.math import kept_weights
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.packing import pack
 from ir_runtime.ir.quantized_weights import QuantizedWeights
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
+from ir_runtime.limits import Limits, within
 from ir_runtime.ops.conversion import convert
 from ir_runtime.ops.matrix.matmul import MatMul
 
@@ -158,9 +161,46 @@ def test_inexact_products_are_declined() -> None:
         assert backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b)) is None
 
 
+@pytest.mark.parametrize("by_rows", [True, False])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("element", ELEMENTS, ids=str)
+def test_small_models_keep_the_f32_weights_of_the_file(
+    element: E, size: tuple[int, int, int], by_rows: bool
+) -> None:
+    """Bit by bit: each row of the matrix comes out when it alone is multiplied by 1."""
+    for zero in ("", "one", "groups") if element.integral else ("",):
+        for arithmetic in (E.f32, E.f16):
+            quantized = weights(element, size, by_rows, zero, arithmetic)
+            inputs = quantized.shape[1 if by_rows else 0]
+            a = Value(TensorType(E.f32, PartialShape([-1, inputs])))
+            b = Value(TensorType(E.f32, PartialShape(quantized.shape)), quantized=quantized)
+            with backend.compiling():
+                kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=by_rows), (a, b))
+                assert isinstance(kernel, KernelObject)
+                kernel = kernel.prepare()
+            wanted = dequantized(quantized)
+            found = kernel(np.eye(inputs, dtype=np.float32), np.empty(0))
+            np.testing.assert_array_equal(found, wanted.T if by_rows else wanted)
+
+
+def test_weights_of_one_compilation_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are dequantized while they fit; nested graphs have no memory of their own."""
+    monkeypatch.setattr(kept_weights, "MAX_BYTES", 100)
+    assert not kept_weights.reserve(1)
+    with backend.compiling():
+        assert kept_weights.reserve(60)
+        with backend.compiling():
+            assert not kept_weights.reserve(41)
+            assert kept_weights.reserve(40)
+        assert not kept_weights.reserve(1)
+    with within(Limits(memory=80)), backend.compiling():
+        assert not kept_weights.reserve(11)
+        assert kept_weights.reserve(10)
+
+
 @pytest.mark.parametrize("element", [E.u4, E.i8, E.nf4], ids=str)
 @pytest.mark.parametrize("by_rows", [True, False])
-def test_weights_stay_quantized(element: E, by_rows: bool) -> None:
+def test_weights_of_large_models_stay_quantized(element: E, by_rows: bool) -> None:
     """Neither compiling nor running allocates as much as a quarter of the f32 matrix."""
     quantized = weights(element, (3072, 2048, 128), by_rows)
     f32_size = 4 * quantized.shape[0] * quantized.shape[1]

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .. import Backend
 from ._index import MODULES, PATTERNS
+from .math.kept_weights import budget
 from .threading.parallel import compiling, single_blas
 
 __all__ = ["backend"]
 
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    with budget(), compiling():
+        yield
+
+
 backend = Backend(
-    "numpy", around=single_blas, compiling=compiling, kernel_modules=MODULES, pattern_modules=PATTERNS
+    "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS
 )

@@ -38,12 +38,16 @@ def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
         return None
     if a.shape.rank is None or a.shape.rank < 2 or op.transpose_a:
         return None
-    matrix = known.T if op.transpose_b else known
-    most = FEW_MULTIPLICATIONS // matrix.shape[1] if known.size <= FEW_NUMBERS else 0
+    return constant_product(a, known.T if op.transpose_b else known)
+
+
+def constant_product(a: Value, matrix: Array) -> KernelObject:
+    """Return a kernel for f32 rows, of any batch, by a matrix that is packed."""
+    most = FEW_MULTIPLICATIONS // matrix.shape[1] if matrix.size <= FEW_NUMBERS else 0
     static = math.prod(a.shape.static) if a.shape.is_static else None
     if static is not None and 0 < static <= most:
         return _few_rows(a, matrix)
-    many = _many_rows(matrix, known)
+    many = _many_rows(matrix)
     return many if static is not None or not most else _FewOrMany(_few_rows(a, matrix), many, most)
 
 
@@ -54,9 +58,9 @@ def _few_rows(a: Value, matrix: Array) -> Chain:
     return Chain(Unary(lambda x: np.asarray(product(x, right))), 2)
 
 
-def _many_rows(matrix: Array, known: Array) -> RowKernel:
+def _many_rows(matrix: Array) -> RowKernel:
     """Return a kernel for packed panels, shared by threads."""
-    weights = Panels.of(matrix, known)
+    weights = Panels.of(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         y = np.empty((*x.shape[:-1], weights.columns), np.float32)

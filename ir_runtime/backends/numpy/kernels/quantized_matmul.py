@@ -1,7 +1,8 @@
-"""Matrix products with quantized weights, which stay quantized in memory and are dequantized in the cache."""
+"""Matrix products with quantized weights: dequantized when compiling, or in the cache where they take much memory."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from ..math.dequantize import (
     panel_columns,
     quantized_blocks,
 )
+from ..math.kept_weights import reserve
 from ..math.quantized_matrix import QuantizedMatrix, QuantizedPanel
 
 __all__: list[str] = []
@@ -49,6 +51,10 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     matrix = _quantized_matrix(weights, op.transpose_b)
     if matrix is None:
         return None
+    if a.shape.rank != 1 and reserve(4 * math.prod(weights.shape)):
+        from .matmul import constant_product  # with its tiles: few models have quantized weights
+
+        return constant_product(a, matrix.dequantized())
     return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 

@@ -99,6 +99,11 @@ class RowBlocks:
             for start in range(0, self.size, self.length):
                 yield group * self.size + start, group * self.size + min(start + self.length, self.size)
 
+    def stored_rows(self) -> Iterator[tuple[int, int]]:
+        """Yield the first row of each block as stored, and the one behind its last that is no padding."""
+        for block, (first, last) in enumerate(self.rows()):
+            yield block * self.stored, block * self.stored + last - first
+
 
 class StorageFormat(ABC):
     """How quantized values, bytes ``[blocks, stored, columns]``, are stored and dequantized."""

@@ -60,6 +60,18 @@ class QuantizedMatrix:
     dropped_bits: int
     gain: Array
 
+    def dequantized(self) -> Array:
+        """Return the matrix as f32, ``[depth, columns]``."""
+        rows = np.concatenate([np.arange(first, last) for first, last in self.blocks.stored_rows()])
+        numbers = np.empty((len(rows), self.columns), np.float32)
+        for panel in self.panels:
+            width = panel.place.stop - panel.place.start
+            stored = np.empty((self.blocks.count, self.blocks.stored, width + width % 2), np.float32)
+            self._dequantize(panel, slice(0, self.blocks.count), stored, DequantizeScratch(), scaled=True)
+            gain = self.gain[panel.place] if self.gain.ndim else self.gain
+            np.multiply(stored.reshape(-1, stored.shape[2])[rows, :width], gain, out=numbers[:, panel.place])
+        return numbers
+
     def multiply(self, x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         """Multiply rows by the matrix, and apply the epilogue."""
         rows = self.blocks.pad_rows(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
