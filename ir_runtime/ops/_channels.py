@@ -7,7 +7,7 @@ from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import compute_dtype
-from ._lengths import check_vector
+from ._ranks import check_vector
 
 __all__ = ["per_channel", "with_channels"]
 

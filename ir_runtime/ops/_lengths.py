@@ -9,9 +9,9 @@ from operator import mul
 from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
 from ..ir.tensor import Value
+from ._ranks import check_one_number, check_vector
 
 __all__ = [
-    "check_vector",
     "common_count",
     "count_of",
     "length_of",
@@ -23,12 +23,6 @@ __all__ = [
 
 # Far above any honest list; what follows from one that is longer would not fit into memory.
 _MOST = 1 << 16
-
-
-def check_vector(value: Value, name: str) -> None:
-    """Require a 1-D tensor."""
-    if value.shape.rank not in (None, 1):
-        raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
 
 
 def listed(numbers: Iterable[int | Interval]) -> str:
@@ -74,8 +68,7 @@ def common_count(**inputs: Value | None) -> int | None:
 
 def length_of(value: Value, name: str, least: int = 0) -> Dimension:
     """Return the dimension that a scalar, or a list of one number, holds."""
-    if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
-        raise InferenceError(f"{name} must be one number, not of shape {value.shape}")
+    check_one_number(value, name)
     (number,) = value.numbers() or (Interval(),)
     highest = number.max if isinstance(number, Interval) else number
     if highest is not None and highest < least:

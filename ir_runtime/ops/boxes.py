@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType as E
-from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._define.operation import Element
+from ._ranks import of_rank
 
 __all__ = ["T_BOX", "T_NUMBER", "at_most", "box_counts", "check_number", "number"]
 
@@ -18,12 +18,8 @@ T_NUMBER = Element("T_NUMBER", _UP_TO_32, "f32, f16 or bf16", shared=False)
 
 def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:
     """Return how many batch entries, classes and boxes there are."""
-    for name, value in (("boxes", boxes), ("scores", scores)):
-        if value.shape.rank not in (None, 3):
-            layout = f"[batches, boxes, {size}]" if name == "boxes" else "[batches, classes, boxes]"
-            raise InferenceError(f"{name} must have rank 3, {layout}, found {value.shape}")
-    of_boxes = PartialShape.dynamic(3) if boxes.shape.rank is None else boxes.shape
-    of_scores = PartialShape.dynamic(3) if scores.shape.rank is None else scores.shape
+    of_boxes = of_rank(boxes, "boxes", f"[batches, boxes, {size}]")
+    of_scores = of_rank(scores, "scores", "[batches, classes, boxes]")
     if not of_boxes[2].contains(size):
         raise InferenceError(f"boxes must be [batches, boxes, {size}], {size} numbers each, found {of_boxes}")
     batches, count = of_boxes[0].merge(of_scores[0]), of_boxes[1].merge(of_scores[2])

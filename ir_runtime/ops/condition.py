@@ -22,7 +22,7 @@ from ._define.bounds import UNDECIDED, Number, choose
 from ._define.operation import Element, Input, Op, Output, attr, body_field, op
 from ._define.propagation import MAX_PROPAGATED, Propagated
 from ._define.types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
-from ._lengths import check_vector
+from ._ranks import check_vector
 from .elementwise import BROADCAST, contents, propagate_elements
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")

@@ -16,7 +16,8 @@ from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
 from ._channels import per_channel, with_channels
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_FLOAT, T_INDEX, T_INDEX_64
-from ._lengths import check_vector, count_of
+from ._lengths import count_of
+from ._ranks import check_vector
 
 Axes = tuple[int, ...]
 SAME = "of the shape of data"

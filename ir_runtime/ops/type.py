@@ -12,7 +12,7 @@ from ..kernels.strings import decode, header_size, pack_strings
 from ._define.operation import Element, InferenceError, Input, Op, Output, attr, op
 from ._define.propagation import MAX_PROPAGATED, Propagated
 from ._define.types import EVERY, Types, elements
-from ._lengths import check_vector
+from ._ranks import check_vector
 from ._reals import from_reals, to_reals
 from .conversion import convert
 

@@ -17,8 +17,8 @@ from .._define.operation import Input, Op, Output, attr, op
 from .._define.propagation import Propagated
 from .._define.types import T_ANY, T_FLOAT, T
 from .._pointwise import Pointwise
+from .._ranks import check_scalar
 from ..elementwise import contents, propagate_elements
-from ._settings import require_scalar
 
 
 @op("ReLU-1", spec="activation/relu-1")
@@ -110,8 +110,8 @@ class HardSigmoid(Op):
     output = Output(T_FLOAT, "no element outside 0 and 1")
 
     def infer(self, data: Value, alpha: Value, beta: Value) -> PartialShape:
-        require_scalar(alpha, "alpha")
-        require_scalar(beta, "beta")
+        check_scalar(alpha, "alpha")
+        check_scalar(beta, "beta")
         return data.shape
 
     def evaluate(self, data: Array, alpha: Array, beta: Array) -> Array:

@@ -14,7 +14,7 @@ from ...kernels.statistics import compute_dtype
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._pointwise import Pointwise
-from ._settings import require_one, require_scalar
+from .._ranks import check_one_number, check_scalar
 
 
 @op("Exp-1")
@@ -94,7 +94,7 @@ class Swish(Op):
 
     def infer(self, data: Value, beta: Value | None = None) -> PartialShape:
         if beta is not None:
-            require_scalar(beta, "beta")
+            check_scalar(beta, "beta")
         return data.shape
 
     def evaluate(self, data: Array, beta: Array | None = None) -> Array:
@@ -132,8 +132,8 @@ class Selu(Op):
     output = Output(T_FLOAT, "the function of each element")
 
     def infer(self, data: Value, alpha: Value, lambda_: Value) -> PartialShape:
-        require_one(alpha, "alpha")
-        require_one(lambda_, "lambda")
+        check_one_number(alpha, "alpha")
+        check_one_number(lambda_, "lambda")
         return data.shape
 
     def evaluate(self, data: Array, alpha: Array, lambda_: Array) -> Array:

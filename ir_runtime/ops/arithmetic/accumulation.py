@@ -14,7 +14,7 @@ from ...kernels.statistics import compute_dtype, lowest
 from .._axes import normalize_axis
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import SIGNED, T_INDEX_64, T_PLAIN, T
-from .._lengths import check_vector
+from .._ranks import check_scalar, check_vector
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 
@@ -74,8 +74,8 @@ class SegmentMax(Op):
         if data.shape.rank == 0:
             raise InferenceError("data is a scalar; at least one axis is expected")
         check_vector(segment_ids, "segment_ids")
-        if num_segments is not None and num_segments.shape.rank not in (None, 0):
-            raise InferenceError(f"num_segments must be a scalar, not of shape {num_segments.shape}")
+        if num_segments is not None:
+            check_scalar(num_segments, "num_segments")
         known = segment_ids.ints()
         if known is not None and list(known) != sorted(known):
             drop = next(i for i in range(1, len(known)) if known[i] < known[i - 1])

@@ -14,8 +14,8 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
+from .._ranks import of_rank
 from ._counts import common_quotient
-from ._ranks import of_rank
 
 Kept = list[tuple[int, Array]]
 """The boxes left of each class, best first."""

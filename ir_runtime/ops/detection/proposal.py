@@ -13,7 +13,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
-from ._ranks import of_rank
+from .._ranks import of_rank
 
 
 class ProposalBase(Op):

@@ -19,6 +19,7 @@ from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX
+from .._ranks import check_vector, of_rank
 from .._resampling import BILINEAR
 
 # In one region; more is a mistake, and would not fit into memory.
@@ -47,8 +48,7 @@ class ROIAlignBase(Op):
     def infer(self, data: Value, rois: Value, batch_indices: Value) -> PartialShape:
         regions = region_count(rois, self.numbers)
         if batch_indices.shape.rank is not None:
-            if batch_indices.shape.rank != 1:
-                raise InferenceError(f"batch_indices must be 1-D, found {batch_indices.shape}")
+            check_vector(batch_indices, "batch_indices")
             merged = regions.merge(batch_indices.shape[0])
             if merged is None:
                 raise InferenceError(
@@ -195,11 +195,7 @@ def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "reg
 
 def channels(data: Value, name: str = "data") -> Dimension:
     """Return the number of channels of feature maps."""
-    if data.shape.rank is None:
-        return Dimension()
-    if data.shape.rank != 4:
-        raise InferenceError(f"{name} must have rank 4, [N, C, H, W], found {data.shape}")
-    return data.shape[1]
+    return of_rank(data, name, "[N, C, H, W]")[1]
 
 
 def check_entries(batch_indices: Value, data: Value) -> None:

@@ -13,6 +13,7 @@ from .._axes import normalize_axis
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_PLAIN
 from .._lengths import multiples
+from .._ranks import of_rank
 
 
 @op("RegionYolo-1")
@@ -43,8 +44,7 @@ class RegionYolo(Op):
         x = data.shape
         if x.rank is None:
             return PartialShape.dynamic() if self.do_softmax else PartialShape([-1, self._channels(), -1, -1])
-        if x.rank != 4:
-            raise InferenceError(f"data must have rank 4, [N, C, H, W], found {x}")
+        of_rank(data, "data", "[N, C, H, W]")
         if not x[1].contains(self._channels()) and not (self.do_softmax and x[1].min >= self._channels()):
             least = "at least " if self.do_softmax else ""
             regions = "num" if self.do_softmax else "numbers of mask"
@@ -103,11 +103,7 @@ class ReorgYolo(Op):
     stride: int = attr(gt=0, doc="distance of elements that go together, and what sides are divided by")
 
     def infer(self, data: Value) -> PartialShape:
-        x = data.shape
-        if x.rank is None:
-            return PartialShape.dynamic(4)
-        if x.rank != 4:
-            raise InferenceError(f"data must have rank 4, [N, C, H, W], found {x}")
+        x = of_rank(data, "data", "[N, C, H, W]")
         if x[1].max is not None and x[1].max < self.stride**2:
             raise InferenceError(
                 f"data must have at least {self.stride**2} channels, the square of attribute 'stride', found {x[1]} "

@@ -7,9 +7,10 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
+from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import NUMBERS
 from .._lengths import length_of, lengths_of
+from .._ranks import check_one_number
 
 INDEX = (ElementType.i64, ElementType.i32)
 
@@ -44,8 +45,7 @@ class Eye(Op):
     def infer(
         self, num_rows: Value, num_columns: Value, diagonal_index: Value, batch_shape: Value | None = None
     ) -> PartialShape:
-        if diagonal_index.shape.rank not in (None, 0, 1) or not diagonal_index.count.contains(1):
-            raise InferenceError(f"diagonal_index must be one number, not of shape {diagonal_index.shape}")
+        check_one_number(diagonal_index, "diagonal_index")
         sides = [length_of(num_rows, "num_rows"), length_of(num_columns, "num_columns")]
         if batch_shape is None:
             return PartialShape(sides)

@@ -11,6 +11,7 @@ from ...ir.tensor import Array, Value
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX_64, check_index_types
 from .._lengths import length_of
+from .._ranks import of_rank
 from ._seeded import RandomOp
 
 
@@ -38,11 +39,7 @@ class Multinomial(RandomOp):
 
     def infer(self, probs: Value, num_samples: Value) -> PartialShape:
         count = length_of(num_samples, "num_samples")
-        if probs.shape.rank not in (None, 2):
-            raise InferenceError(f"probs must have rank 2, [batch, classes], found {probs.shape}")
-        if probs.shape.rank is None:
-            return PartialShape([-1, count])
-        batch, classes = probs.shape
+        batch, classes = of_rank(probs, "probs", "[batch, classes]")
         if classes == 0 and count.min:
             raise InferenceError(
                 f"probs {probs.shape} has no classes to draw from, but num_samples is {count}"

@@ -11,6 +11,7 @@ from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import FLOATS, T_INDEX_64
 from .._lengths import lengths_of
+from .._ranks import check_one_number
 from ._seeded import Advance, RandomOp
 
 TYPES = (*FLOATS, E.i64, E.i32)
@@ -45,8 +46,7 @@ class RandomUniform(RandomOp):
 
     def infer(self, shape: Value, minval: Value, maxval: Value) -> PartialShape:
         for name, limit in (("minval", minval), ("maxval", maxval)):
-            if limit.shape.rank not in (None, 0, 1) or not limit.count.contains(1):
-                raise InferenceError(f"{name} must be one number, found {limit.shape}")
+            check_one_number(limit, name)
             if limit.element not in (self.output_type, E.dynamic):
                 raise InferenceError(
                     f"{name} is {limit.element}; {self.output_type}, the attribute 'output_type', is expected"

@@ -13,6 +13,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
 from .._define.types import NUMBERS, T
+from .._ranks import check_scalar
 from ..conversion import convert
 
 Number: TypeAlias = int | float | Interval
@@ -53,8 +54,7 @@ class RangeBase(Op):
 
 def _number(name: str, value: Value, element: ElementType) -> Number | None:
     """Return a scalar, truncated to an integer if the output has integers."""
-    if value.shape.rank not in (0, None):
-        raise InferenceError(f"{name} must be a scalar, found {value.shape}")
+    check_scalar(value, name)
     known = value.known()
     if known is None:
         numbers = value.numbers()

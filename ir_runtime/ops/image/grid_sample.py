@@ -15,6 +15,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.resample import cubic_weights
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import FLOATS, T_PLAIN
+from .._ranks import of_rank
 from .._resampling import BILINEAR
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
@@ -40,8 +41,8 @@ class GridSample(Op):
     )
 
     def infer(self, data: Value, grid: Value) -> PartialShape:
-        batch, channels, *pixels = self._four(data, "data", "[N, C, H, W]")
-        entries, rows, columns, pair = self._four(grid, "grid", "[N, rows, columns, 2]")
+        batch, channels, *pixels = of_rank(data, "data", "[N, C, H, W]")
+        entries, rows, columns, pair = of_rank(grid, "grid", "[N, rows, columns, 2]")
         if not pair.compatible(Dimension(2)):
             raise InferenceError(f"grid must be [N, rows, columns, 2], x and y last, found {grid.shape}")
         if (common := batch.merge(entries)) is None:
@@ -49,11 +50,6 @@ class GridSample(Op):
         if 0 in pixels and all(d.min for d in (common, channels, rows, columns)):
             raise InferenceError(f"data {data.shape} has no pixels to sample")
         return PartialShape([common, channels, rows, columns])
-
-    def _four(self, value: Value, name: str, layout: str) -> PartialShape:
-        if value.shape.rank not in (None, 4):
-            raise InferenceError(f"{name} must be {layout}, found {value.shape}")
-        return PartialShape.dynamic(4) if value.shape.rank is None else value.shape
 
     def evaluate(self, data: Array, grid: Array) -> Array:
         shape = self.infer(Value.constant(data), Value.constant(grid)).static

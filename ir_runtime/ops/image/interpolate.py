@@ -16,7 +16,8 @@ from ...kernels.resample import Axis, Filter, resample
 from .._axes import normalize_axes
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import T_INDEX, T
-from .._lengths import check_vector, lengths_of
+from .._lengths import lengths_of
+from .._ranks import check_vector
 from ._padded import InterpolateBase, check_source
 
 LENGTHS = (E.i32, E.i64, E.u32, E.u64)

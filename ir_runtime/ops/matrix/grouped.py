@@ -12,7 +12,8 @@ from ...ir.tensor import Array, Value
 from ...kernels.matmul import matmul
 from .._define.operation import InferenceError, Input, Op, Output, op
 from .._define.types import T_INDEX_64, T
-from .._lengths import check_vector, listed
+from .._lengths import listed
+from .._ranks import check_vector
 
 
 @op("GroupedMatMul-17", spec="matrix/grouped-matmul-17")

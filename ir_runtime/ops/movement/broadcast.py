@@ -18,7 +18,8 @@ from ...limits import check_array_size
 from .._broadcast import broadcast_shapes
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_AXIS, T_SHAPE
-from .._lengths import check_vector, count_of, lengths_of
+from .._lengths import count_of, lengths_of
+from .._ranks import check_vector
 
 _InputT = TypeVar("_InputT", Array, Value)
 

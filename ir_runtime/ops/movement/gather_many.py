@@ -15,6 +15,7 @@ from .._axes import normalize_axis
 from .._broadcast import broadcast_dims
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_INDEX, T_INDEX_64, T
+from .._ranks import check_scalar, check_vector
 from ._indices import check_inside, check_tuples, flat_positions, positions
 
 
@@ -146,10 +147,8 @@ class GatherTree(Op):
     final_ids = Output(T, "[time, batch, beam]: whole sequences")
 
     def infer(self, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value) -> PartialShape:
-        if end_token.shape.rank not in (None, 0):
-            raise InferenceError(f"end_token must be a scalar, not of shape {end_token.shape}")
-        if max_seq_len.shape.rank not in (None, 1):
-            raise InferenceError(f"max_seq_len must be 1-D, not of shape {max_seq_len.shape}")
+        check_scalar(end_token, "end_token")
+        check_vector(max_seq_len, "max_seq_len")
         shape = step_ids.shape.merge(parent_ids.shape)
         if shape is None or shape.rank not in (None, 3):
             raise InferenceError(

@@ -13,6 +13,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import INTEGERS, NUMBERS
+from .._ranks import check_scalar, check_vector
 
 T_DATA = Element("T", (*NUMBERS, ElementType.boolean, ElementType.string), "any number, boolean or string")
 # Two variables, as OpenVINO lets the two inputs differ in type.
@@ -42,12 +43,11 @@ class PadBase(Op):
         self, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None
     ) -> PartialShape:
         constant = self.pad_mode == "constant"
-        if constant and pad_value is not None and pad_value.shape.rank not in (None, 0):
-            raise InferenceError(f"pad_value must be a scalar, not of shape {pad_value.shape}")
+        if constant and pad_value is not None:
+            check_scalar(pad_value, "pad_value")
         pads = []
         for value, name in ((pads_begin, "pads_begin"), (pads_end, "pads_end")):
-            if value.shape.rank not in (None, 1):
-                raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
+            check_vector(value, name)
             if None not in (value.shape.rank, data.shape.rank) and not value.count.contains(len(data.shape)):
                 raise InferenceError(
                     f"{name} has length {value.count}, but data {data.shape} has rank {data.shape.rank}"

@@ -14,6 +14,7 @@ from ...ir.tensor import Array, Value
 from .._axes import axes_of, check_list, normalize_axes, normalize_axis
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import INTEGERS, NUMBERS, T_ANY, T_PLAIN
+from .._ranks import check_vector
 from .._within import check_at_most
 
 T_SHIFT = Element("T_IND_1", (ElementType.i64, ElementType.i32), "i64 or i32")
@@ -71,8 +72,7 @@ class Reverse(Op):
     symbolic = True
 
     def infer(self, data: Value, reversed_axes: Value) -> PartialShape:
-        if reversed_axes.shape.rank not in (None, 1):
-            raise InferenceError(f"reversed_axes must be 1-D, not of shape {reversed_axes.shape}")
+        check_vector(reversed_axes, "reversed_axes")
         is_mask = reversed_axes.element is ElementType.boolean
         if reversed_axes.element is not ElementType.dynamic and is_mask != (self.mode == "mask"):
             wanted = "boolean" if self.mode == "mask" else "integers"
@@ -111,8 +111,7 @@ class ReverseSequence(Op):
     seq_axis: int = attr(1, doc="axis of the sequences; a negative one counts from the end")
 
     def infer(self, data: Value, seq_lengths: Value) -> PartialShape:
-        if seq_lengths.shape.rank not in (None, 1):
-            raise InferenceError(f"seq_lengths must be 1-D, not of shape {seq_lengths.shape}")
+        check_vector(seq_lengths, "seq_lengths")
         rank = data.shape.rank
         if rank is None:
             return data.shape

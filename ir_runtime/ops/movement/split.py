@@ -14,7 +14,8 @@ from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_AXIS
-from .._lengths import check_vector, count_of, listed
+from .._lengths import count_of, listed
+from .._ranks import check_scalar, check_vector
 from ._indices import one_axis
 
 MOST_PARTS = 1 << 20
@@ -37,8 +38,7 @@ class Split(Op):
     num_splits: int = attr(gt=0, doc="number of parts")
 
     def infer(self, data: Value, axis: Value) -> tuple[PartialShape, ...]:
-        if axis.shape.rank not in (None, 0):
-            raise InferenceError(f"axis must be a scalar, not of shape {axis.shape}")
+        check_scalar(axis, "axis")
         shape, known = data.shape, axis.ints()
         if shape.rank is None:
             return self._each(shape)

@@ -11,7 +11,8 @@ from ...ir.tensor import Array, Value
 from .._axes import axes_of
 from .._define.operation import Input, Op, Output, op
 from .._define.types import T_ANY, T_AXIS
-from .._lengths import check_vector, count_of
+from .._lengths import count_of
+from .._ranks import check_vector
 
 
 @op("Transpose-1")

@@ -12,6 +12,7 @@ from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
 from .._define.types import INTEGERS, T_ANY
+from .._ranks import check_scalar
 
 
 class OneHotBase(Op):
@@ -31,8 +32,7 @@ class OneHotBase(Op):
 
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
-            if scalar.shape.rank not in (None, 0):
-                raise InferenceError(f"{name} must be a scalar, found {scalar.shape}")
+            check_scalar(scalar, name)
         if (known := depth.ints()) is not None and known[0] < 0:
             raise InferenceError(f"depth is {known[0]}; 0 or more is expected")
         if indices.shape.rank is None:

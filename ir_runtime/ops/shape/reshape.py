@@ -12,7 +12,8 @@ from ...ir.tensor import Array, Bounds, Value
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.propagation import Propagated
 from .._define.types import T_ANY, T_SHAPE
-from .._lengths import check_vector, count_of, listed, product
+from .._lengths import count_of, listed, product
+from .._ranks import check_vector
 
 
 @op("Reshape-1")

@@ -12,7 +12,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX_64
-from .._lengths import check_vector, length_of
+from .._lengths import length_of
+from .._ranks import check_scalar, check_vector
 from ._complex import PAIRS, as_complex, as_pairs, floats
 
 # Ports come in the order in which classes name them, and these are not the first.
@@ -190,8 +191,7 @@ class ISTFT(STFTBase):
 
 def _positive(value: Value, name: str) -> Dimension:
     """Return a scalar that is at least 1."""
-    if value.shape.rank not in (None, 0):
-        raise InferenceError(f"{name} must be a scalar, found {value.shape}")
+    check_scalar(value, name)
     return length_of(value, name, least=1)
 
 

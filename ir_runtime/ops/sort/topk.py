@@ -14,6 +14,7 @@ from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX, T, check_index_types
+from .._ranks import check_scalar
 
 
 class TopKBase(Op):
@@ -47,8 +48,7 @@ class TopKBase(Op):
         check_index_types(index_element_type=self.index_element_type)
 
     def infer(self, data: Value, k: Value) -> tuple[PartialShape, PartialShape]:
-        if k.shape.rank not in (None, 0):
-            raise InferenceError(f"k must be a scalar, not of shape {k.shape}")
+        check_scalar(k, "k")
         if data.shape.rank is None:
             return data.shape, data.shape
         axis = normalize_axis(self.axis, data.shape.rank, "attribute 'axis'")

@@ -16,7 +16,8 @@ from ...ir.tensor import Array, Value
 from ...kernels.matmul import accumulator_dtype, from_accumulator
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, T
-from .._lengths import check_vector, length_of
+from .._lengths import length_of
+from .._ranks import check_scalar, check_vector, of_rank
 from .._within import check_at_most, check_below
 
 
@@ -117,7 +118,8 @@ class OffsetBags(EmbeddingBagBase):
     ) -> PartialShape:
         check_vector(indices, "indices")
         check_vector(offsets, "offsets")
-        _check_scalar(default_index, "default_index")
+        if default_index is not None:
+            check_scalar(default_index, "default_index")
         _check_ascending(offsets, indices.count)
         return self.shape(emb_table, offsets.count, indices, per_sample_weights, default_index)
 
@@ -162,8 +164,7 @@ class PackedBags(EmbeddingBagBase):
     def infer(
         self, emb_table: Value, indices: Value, per_sample_weights: Value | None = None
     ) -> PartialShape:
-        if indices.shape.rank not in (None, 2):
-            raise InferenceError(f"indices must have rank 2, [bags, rows of a bag], found {indices.shape}")
+        of_rank(indices, "indices", "[bags, rows of a bag]")
         known = indices.shape if per_sample_weights is None else indices.shape.merge(per_sample_weights.shape)
         bags = known[0] if known is not None and known.rank else Dimension()
         return self.shape(emb_table, bags, indices, per_sample_weights)
@@ -216,8 +217,9 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
             raise InferenceError(
                 f"segment_ids {segment_ids.shape} must be of the shape of indices, {indices.shape}"
             )
-        _check_scalar(num_segments, "num_segments")
-        _check_scalar(default_index, "default_index")
+        check_scalar(num_segments, "num_segments")
+        if default_index is not None:
+            check_scalar(default_index, "default_index")
         segments = length_of(num_segments, "num_segments")
         check_below(segment_ids, "segment_ids", segments, "segments")
         return self.shape(emb_table, segments, indices, per_sample_weights, default_index)
@@ -234,11 +236,6 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         self.check(emb_table, indices, segment_ids, num_segments, default_index, per_sample_weights)
         count = int(num_segments)
         return self.reduce(emb_table, indices, segment_ids, count, default_index, per_sample_weights)
-
-
-def _check_scalar(value: Value | None, name: str) -> None:
-    if value is not None and value.shape.rank not in (None, 0):
-        raise InferenceError(f"{name} must be a scalar, found {value.shape}")
 
 
 def _check_ascending(offsets: Value, count: Dimension) -> None:

@@ -11,7 +11,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Op, Output, op
 from .._define.types import NUMBERS, T_INDEX_64
-from .._lengths import check_vector, lengths_of
+from .._lengths import lengths_of
+from .._ranks import check_scalar, check_vector
 from .._within import check_below
 
 T_VALUE = Element("T", (*NUMBERS, ElementType.string), "any numeric type or string")
@@ -35,8 +36,7 @@ class SparseFillEmptyRows(Op):
         self, values: Value, dense_shape: Value, indices: Value, default_value: Value
     ) -> tuple[PartialShape, PartialShape, PartialShape]:
         check_vector(values, "values")
-        if default_value.shape.rank not in (None, 0):
-            raise InferenceError(f"default_value must be a scalar, found {default_value.shape}")
+        check_scalar(default_value, "default_value")
         lengths = lengths_of(dense_shape, "dense_shape")
         lengths = (Dimension(), Dimension()) if lengths is None else lengths
         if len(lengths) != 2:
