@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,22 +16,18 @@ from ..threading.parallel import parallel_for, threads
 from ._epilogue import Epilogue
 from ._gemm_job import GemmJob, WindowRecord
 from ._gemm_kernel import GEMM
-from ._gemm_tile import ROW_MULTIPLE
 from ._packed_epilogue import PackedEpilogue
-from ._panels import PackedPanels
+from ._panels import CachedBytes, PackedPanels, chunk_rows
 
-__all__ = ["Gemm", "Layout", "Rows", "Windows"]
+__all__ = ["NO_OFFSET", "Gemm", "Layout", "Rows", "Windows"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 100_000
-# Bytes of rows that stay in the L2 cache beside a panel while all panels are used.
-ROW_BYTES = 1 << 18
-# Weights of more bytes do not stay in the cache: each panel is used for all rows, if these are fewer.
-MAX_CACHED_WEIGHTS = 1 << 19
 # The share of taps in padding from which on it is faster to look for them.
 MIN_SKIPPED = 0.1
-# Units per thread, so that others can take over from a thread that is interrupted.
-UNITS_PER_THREAD = 4
+CACHED = CachedBytes(rows=1 << 18, weights=1 << 19)
+NO_OFFSET = np.zeros(1, np.int64)
+"""The tap offsets of a matrix."""
 
 
 class Layout(IntEnum):
@@ -154,12 +151,21 @@ class Gemm:
         first, second = self.packed_epilogue.extra_arrays(extras, axis)
         parallel_for(GEMM.address, job, out, x, first, second, shared)
 
+    def multiply(self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1) -> None:
+        """Multiply the rows of a contiguous matrix; for products of one tap."""
+        rows = out.size // self.columns
+        if rows:
+            describe = partial(Rows, rows, Layout.MATRIX, 4 * self.depth, NO_OFFSET)
+            self.run(x, out, extras, axis, rows, describe)
+
     def _job(self, count: int, rows: Rows) -> tuple[Array, int, tuple[Array, Array]]:
         """Return a job, how many threads share it, and the arrays that it points to."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if work >= MIN_PARALLEL_WORK else 1
-        chunk, by_panel = self._chunk(rows.rows, max(rows.bytes_per_row, 1), shared)
+        chunk, by_panel = chunk_rows(
+            rows.rows, rows.bytes_per_row, self.panels.numbers.nbytes, len(self.panels), shared, CACHED
+        )
         job = GemmJob.fill(
             rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,
             depth=self.depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
@@ -177,14 +183,3 @@ class Gemm:
         if rows.layout is not Layout.PADDED or rows.windows is None:
             return False
         return rows.windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
-
-    def _chunk(self, rows: int, size: int, count: int) -> tuple[int, bool]:
-        """Return the rows of a unit, and whether a panel is used for all of them before the next one."""
-        weights = self.panels.numbers.nbytes
-        heavy = weights > MAX_CACHED_WEIGHTS and rows * size < weights
-        chunk = max((2 * ROW_BYTES if heavy else ROW_BYTES) // size, 1)
-        if not heavy:
-            chunk = min(chunk, 4 * ROW_MULTIPLE)
-        wanted = -(-UNITS_PER_THREAD * count // max(len(self.panels), 1)) if count > 1 else 1
-        chunk = min(chunk, -(-rows // wanted))
-        return max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE, heavy

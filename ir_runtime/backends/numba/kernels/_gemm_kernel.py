@@ -15,7 +15,7 @@ from ..threading.task import Task, load_args
 from ._gemm_job import GemmJob, WindowRecord
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
-from ._panels import Panel
+from ._panels import Panel, unit_place
 
 __all__ = ["GEMM"]
 
@@ -104,10 +104,7 @@ def _gemm(call: int) -> None:
         unit = fetch_add(counter)
         if unit >= chunks * panels:
             break
-        if load_i64(job, GemmJob.by_panel) != 0:
-            panel, part = unit // chunks, unit % chunks
-        else:
-            part, panel = unit // panels, unit % panels
+        panel, part = unit_place(unit, load_i64(job, GemmJob.by_panel), chunks, panels)
         start = part * chunk
         count = min(chunk, rows - start)
         if part != known:

@@ -6,7 +6,7 @@ rows, too, one tap after the other. The right operand is packed in panels, in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -14,7 +14,7 @@ from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import I32, I64, LANES, Emit, Load, Store, Value
 
-__all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "gemm_panel"]
+__all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "emit_tiles", "gemm_panel"]
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 """Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
@@ -124,6 +124,27 @@ def _store_tile(
             store(value, emit.at(emit.at(out, step), 4 * LANES * j))
 
 
+def emit_tiles(
+    emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
+) -> None:
+    """Emit loops over all rows, of the longest tiles first, then of shorter ones.
+
+    Args:
+        emit: the emitter.
+        longest: rows of the longest tile.
+        rows: how many there are.
+        state: the addresses of the first rows.
+        tile: emits a tile of some rows at some addresses, and returns the addresses after it.
+    """
+    builder = emit.builder
+    for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
+        times = builder.sdiv(rows, emit.i64(size))
+        with emit.loop(times, state) as (_, addresses, following):
+            following += tile(size, addresses)
+        state = following
+        rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
+
+
 def _panel_instruction(longest: int, vectors: int) -> Instruction:
     """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones.
 
@@ -135,22 +156,16 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
         panel: Value, out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value,
         high: Value,
     ) -> None:  # fmt: skip
-        builder, state = emit.builder, [places, out, other]
-        for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
-            times = builder.sdiv(rows, emit.i64(size))
-            with emit.loop(times, state) as (_, (place, target, more), following):
-                _micro_kernel(
-                    emit, size, vectors, place, step, zeros, taps, count, depth, panel, target, stride, bias, more, last, low,
-                    high,
-                )  # fmt: skip
-                further = [builder.mul(emit.i64(size), n) for n in (stride, apart)]
-                following += [
-                    emit.at(place, 8 * size),
-                    emit.at(target, further[0]),
-                    emit.at(more, further[1]),
-                ]
-            state = following
-            rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
+        def tile(size: int, addresses: list[Value]) -> list[Value]:
+            place, target, more = addresses
+            _micro_kernel(
+                emit, size, vectors, place, step, zeros, taps, count, depth, panel, target, stride, bias, more, last, low,
+                high,
+            )  # fmt: skip
+            further = [emit.builder.mul(emit.i64(size), n) for n in (stride, apart)]
+            return [emit.at(place, 8 * size), emit.at(target, further[0]), emit.at(more, further[1])]
+
+        emit_tiles(emit, longest, rows, [places, out, other], tile)
 
     write.__name__ = f"panel_{vectors}"
     return instruction(*[types.int64] * 14, types.float32, types.float32)(write)

@@ -13,19 +13,13 @@ from ..codegen.levels import GROUP, LEVEL_SIZE, WEIGHT_DTYPE
 from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
-from ._gemm_tile import ROW_MULTIPLE
 from ._int8_maps import MapJob
 from ._int8_tile import levels_panel
-from ._panels import Panel, split
+from ._panels import CachedBytes, Panel, split, unit_place
 
-__all__ = ["LEVELS_GEMM", "LevelsGemmJob", "LevelsPanels", "chunk_rows", "pack_levels"]
+__all__ = ["CACHED", "LEVELS_GEMM", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
 
-# Bytes of rows that stay in the L2 cache beside a panel while all panels are used.
-ROW_BYTES = 1 << 17
-# Weights of more bytes do not stay in the cache: each panel is used for all rows, if these are fewer.
-MAX_CACHED_WEIGHTS = 1 << 18
-# Units per thread, so that others can take over from a thread that is interrupted.
-UNITS_PER_THREAD = 4
+CACHED = CachedBytes(rows=1 << 17, weights=1 << 18)
 
 
 class LevelsGemmJob(MapJob):
@@ -75,10 +69,7 @@ def _levels_gemm(call: int) -> None:
         unit = fetch_add(counter)
         if unit >= chunks * panels:
             break
-        if load_i64(job, LevelsGemmJob.by_panel) != 0:
-            panel, part = unit // chunks, unit % chunks
-        else:
-            part, panel = unit // panels, unit % panels
+        panel, part = unit_place(unit, load_i64(job, LevelsGemmJob.by_panel), chunks, panels)
         start = part * chunk
         count = min(chunk, rows - start)
         if part != known:
@@ -139,14 +130,3 @@ def pack_levels(w: Array, columns: int) -> LevelsPanels:
         table.append((start, vectors, last, first, 0, 0))
         start += parts[-1].nbytes
     return LevelsPanels(np.concatenate(parts), np.array(table, np.int64).reshape(-1, Panel.words))
-
-
-def chunk_rows(rows: int, row_bytes: int, panels: LevelsPanels, threads: int) -> tuple[int, bool]:
-    """Return the rows of a unit, and whether a panel is used for all of them before the next one."""
-    heavy = panels.weights.nbytes > MAX_CACHED_WEIGHTS and rows * row_bytes < panels.weights.nbytes
-    chunk = max((2 * ROW_BYTES if heavy else ROW_BYTES) // row_bytes, 1)
-    if not heavy:
-        chunk = min(chunk, 4 * ROW_MULTIPLE)
-    wanted = -(-UNITS_PER_THREAD * threads // len(panels.table)) if threads > 1 else 1
-    chunk = min(chunk, -(-rows // wanted))
-    return max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE, heavy

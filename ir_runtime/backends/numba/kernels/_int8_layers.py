@@ -13,11 +13,12 @@ from ....ops.convolution.forward import Convolution
 from ..codegen.levels import GROUP
 from ..codegen.vectors import LANES
 from ..threading.parallel import threads
-from ._int8_gemm import LEVELS_GEMM, LevelsGemmJob, chunk_rows, pack_levels
+from ._int8_gemm import CACHED, LEVELS_GEMM, LevelsGemmJob, pack_levels
 from ._int8_maps import LevelMap
 from ._int8_nodes import Pooled, Product, Quantizer
 from ._int8_tile import LevelBounds
 from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
+from ._panels import chunk_rows
 
 __all__ = ["Bound", "bind", "requantization"]
 
@@ -95,7 +96,10 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     scale, bias, bounds = requantization(node, out.stored)
     (above, _), (left, _) = op.pads(node.data.shape[2:], kernel)
     count = out.images * out.height * out.width
-    chunk, by_panel = chunk_rows(count, data.pixel * math.prod(op.strides), panels, threads())
+    row_bytes = data.pixel * math.prod(op.strides)
+    chunk, by_panel = chunk_rows(
+        count, row_bytes, panels.weights.nbytes, len(panels.table), threads(), CACHED
+    )
     job = LevelsGemmJob.fill(
         **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
         width=out.width, plane=out.height * out.width, has_other=node.other is not None,

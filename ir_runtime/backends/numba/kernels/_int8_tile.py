@@ -15,7 +15,7 @@ from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.levels import LEVEL_SIZE, dot, load_levels, store_levels, to_levels
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
-from ._gemm_tile import SINGLE, TALL, WIDE
+from ._gemm_tile import SINGLE, TALL, WIDE, emit_tiles
 
 __all__ = ["LevelBounds", "levels_panel", "requantized"]
 
@@ -105,18 +105,17 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
         emit: Emit, rows: Value, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
         panel: Value, scale: Value, bias: Value, bounds: Value, column: Value,
     ) -> None:  # fmt: skip
-        builder, state = emit.builder, [xs, ys, others]
-        has_other = builder.icmp_signed("!=", others, emit.i64(0))
-        for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
-            times = builder.sdiv(rows, emit.i64(size))
-            with emit.loop(times, state) as (_, (x, y, other), following):
-                _micro_kernel(
-                    emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column
-                )
-                step = builder.select(has_other, emit.i64(8 * size), emit.i64(0))
-                following += [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step)]
-            state = following
-            rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
+        has_other = emit.builder.icmp_signed("!=", others, emit.i64(0))
+
+        def tile(size: int, addresses: list[Value]) -> list[Value]:
+            x, y, other = addresses
+            _micro_kernel(
+                emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column
+            )
+            step = emit.builder.select(has_other, emit.i64(8 * size), emit.i64(0))
+            return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step)]
+
+        emit_tiles(emit, longest, rows, [xs, ys, others], tile)
 
     write.__name__ = f"levels_panel_{vectors}"
     return instruction(*[types.int64] * 12)(write)

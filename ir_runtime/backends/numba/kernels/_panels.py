@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -15,14 +16,26 @@ from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
 from ..codegen.vectors import INTS, LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
-from ._gemm_tile import SINGLE, TALL, WIDE
+from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE
 
-__all__ = ["PackedPanels", "Panel", "aligned_empty", "allocate_panels", "pack_panels", "split"]
+__all__ = [
+    "CachedBytes",
+    "PackedPanels",
+    "Panel",
+    "aligned_empty",
+    "allocate_panels",
+    "chunk_rows",
+    "pack_panels",
+    "split",
+    "unit_place",
+]
 
 _ALIGNMENT = 64
 
 # Elements from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
+# Units per thread, so that others can take over from a thread that is interrupted.
+UNITS_PER_THREAD = 4
 
 
 class Panel(Descriptor):
@@ -85,6 +98,42 @@ def split(columns: int) -> list[tuple[int, int, int]]:
         found.append((first, vectors, last))
         first += vectors * LANES
     return found
+
+
+class CachedBytes(NamedTuple):
+    """What stays in the L2 cache.
+
+    Args:
+        rows: bytes of rows that stay beside a panel while all panels are used.
+        weights: weights of more bytes do not stay: each panel is used for all rows, if these are fewer.
+    """
+
+    rows: int
+    weights: int
+
+
+def chunk_rows(
+    rows: int, row_bytes: int, weight_bytes: int, panels: int, threads: int, cached: CachedBytes
+) -> tuple[int, bool]:
+    """Return the rows of a unit, and whether a panel is used for all of them before the next one."""
+    row_bytes = max(row_bytes, 1)
+    heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
+    chunk = max((2 * cached.rows if heavy else cached.rows) // row_bytes, 1)
+    if not heavy:
+        chunk = min(chunk, 4 * ROW_MULTIPLE)
+    wanted = -(-UNITS_PER_THREAD * threads // max(panels, 1)) if threads > 1 else 1
+    chunk = min(chunk, -(-rows // wanted))
+    return max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE, heavy
+
+
+@device
+def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int, int]:
+    """Return the panel and the chunk of rows of a unit."""
+    if by_panel != 0:
+        panel, chunk = unit // chunks, unit % chunks
+    else:
+        panel, chunk = unit % panels, unit // panels
+    return panel, chunk
 
 
 def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:

@@ -32,8 +32,6 @@ __all__: list[str] = []
 # Channels of a picture that are taken apart; with more, vectors of channels do better.
 MAX_PLANAR_CHANNELS = 4
 
-_NO_OFFSET = np.zeros(1, np.int64)
-
 
 @backend.accelerates(Convolution)
 def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
@@ -112,12 +110,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
-        rows = y.size // outputs
-        if rows:
-            dense.run(
-                _flat(x), y, extras, 1, rows,
-                lambda: Rows(rows, Layout.MATRIX, 4 * channels, _NO_OFFSET),
-            )  # fmt: skip
+        dense.multiply(_flat(x), y, extras, 1)
         return channels_first(y)
 
     return kernel

@@ -14,12 +14,10 @@ from ...core.lengths import axis_length
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
 from ._epilogue import Epilogue, FusedKernel
-from ._gemm import Gemm, Layout, Rows
+from ._gemm import Gemm
 from ._panels import pack_panels
 
 __all__: list[str] = []
-
-_NO_OFFSET = np.zeros(1, np.int64)
 
 
 @backend.accelerates(MatMul)
@@ -53,12 +51,7 @@ def _kernel(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         x = x.swapaxes(-1, -2) if transposed else x
         y = np.empty((*x.shape[:-1], columns), np.float32)
-        rows = y.size // columns
-        if rows:
-            dense.run(
-                contiguous(x), y, extras, -1, rows,
-                lambda: Rows(rows, Layout.MATRIX, 4 * depth, _NO_OFFSET),
-            )  # fmt: skip
+        dense.multiply(contiguous(x), y, extras)
         return y
 
     return kernel

@@ -22,7 +22,7 @@ from ....ops.pooling.windowed import (
     MaxPoolWithIndices,
     Pooling,
 )
-from ... import Kernel
+from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import f32, i64
@@ -52,7 +52,6 @@ MIN_PARALLEL_WORK = 1 << 17
 MAX_VECTORS = 4
 
 _LOWEST = float(lowest(np.dtype(np.float32)))
-_UNREAD = np.empty(0)
 
 
 def _max(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
@@ -164,7 +163,7 @@ def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int]
     if not _is_supported(op, data) or 1 not in unread:
         return None
     kernel = _pooling(op, _MAX, _LOWEST)
-    return lambda x: (kernel(x), _UNREAD)
+    return lambda x: (kernel(x), UNREAD)
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)

@@ -20,7 +20,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, contiguous
 from ._activation_code import ActivationKind
 from ._epilogue import Epilogue
-from ._gemm import Gemm, Layout, Rows
+from ._gemm import NO_OFFSET, Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE
 from ._panels import PackedPanels, pack_panels
 from ._recurrent_steps import RUN_STEPS, CellKind, StepsJob
@@ -33,7 +33,6 @@ MIN_PARALLEL_WORK = 1 << 17
 _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
 # Gates of an LSTM are stored as f, i, c, o; the kernel wants those with the same function first.
 _LSTM_GATE_ORDER = (0, 1, 3, 2)
-_NO_OFFSET = np.zeros(1, np.int64)
 
 
 @backend.accelerates(RNNSequence, GRUSequence, LSTMSequence)
@@ -144,14 +143,12 @@ class Runner:
 
     def run(self, x: Array, lengths: Array, hidden: Array, cell: Array | None = None) -> tuple[Array, ...]:
         """Run over ``x[batch, time, input]`` from states ``[batch, directions, hidden]``."""
-        batch, time, inputs = x.shape
+        batch, time, _ = x.shape
         directions, rows = len(self.backwards), batch * time
         lengths = np.ascontiguousarray(lengths, np.int64)
         whole = bool((lengths == time).all())
         given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
-        self.inputs.run(
-            contiguous(x), given, (), -1, rows, lambda: Rows(rows, Layout.MATRIX, 4 * inputs, _NO_OFFSET)
-        )
+        self.inputs.multiply(contiguous(x), given)
         shape = (batch, directions, time, self.hidden)
         y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
         hidden = np.ascontiguousarray(hidden)
@@ -190,7 +187,7 @@ class Runner:
             gates=self.gates, chunk=chunk, chunks=chunks, table=panels.table.ctypes.data,
             weights=panels.numbers.ctypes.data, bias=panels.bias.ctypes.data, lengths=lengths.ctypes.data,
             backwards=self.backwards.ctypes.data, hidden_states=hidden.ctypes.data, cell_states=cell.ctypes.data,
-            reset_states=other.ctypes.data, tap_offset=_NO_OFFSET.ctypes.data, phases=phases, activation_f=f,
+            reset_states=other.ctypes.data, tap_offset=NO_OFFSET.ctypes.data, phases=phases, activation_f=f,
             activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=count,
             counters=counters.ctypes.data, scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE),
         )  # fmt: skip
