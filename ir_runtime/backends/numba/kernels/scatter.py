@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.movement.scatter import ScatterElementsUpdate12
 from ... import Kernel
-from ...common.layout import is_f32
+from ...common.scatter import sum_axis
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -98,14 +98,11 @@ SCATTER = Task(_scatter)
 def scatter_sum(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """f32 sums along a known axis; where an index is out of range, the reference refuses it."""
-    known, rank = axis.ints(), data.shape.rank
-    if not is_f32(data, updates) or op.reduction != "sum" or not op.use_init_val or not known or not rank:
-        return None
-    if not rank == indices.shape.rank == updates.shape.rank or not -rank <= known[0] < rank:
+    """Return a kernel for f32 sums along a constant axis; where an index is out of range, the reference refuses it."""
+    along = sum_axis(op, data, indices, updates, axis)
+    if along is None:
         return None
     SCATTER.prepare()
-    along = known[0] % rank
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         lead, tail = data.shape[:along], data.shape[along + 1 :]

@@ -12,6 +12,7 @@ from ....ops.movement.scatter import ScatterElementsUpdate12
 from ....ops.sparse.embedding import EmbeddingBagOffsets, EmbeddingBagOffsetsSum, OffsetBags
 from ... import Kernel
 from ...common.layout import is_f32
+from ...common.scatter import sum_axis
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 
@@ -47,12 +48,9 @@ def scatter_sum(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
     """Return a kernel for f32 sums along a known axis; they are computed in f64, as `numpy.bincount` does."""
-    known, rank = axis.ints(), data.shape.rank
-    if not is_f32(data, updates) or op.reduction != "sum" or not op.use_init_val or not known or not rank:
+    along = sum_axis(op, data, indices, updates, axis)
+    if along is None:
         return None
-    if not rank == indices.shape.rank == updates.shape.rank or not -rank <= known[0] < rank:
-        return None
-    along = known[0] % rank
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         length, shape = (
