@@ -5,7 +5,7 @@ A pattern says why it refuses what looked like a match, so that ``ir-runtime ins
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -88,6 +88,12 @@ class MatchContext:
         layer = self.graph[port.layer]
         fits = layer.type in types and layer.op is not None and len(layer.outputs) == 1
         return layer if fits and self.value(port).known() is None else None
+
+    def reads(self, layers: Collection[Layer], *first: Port) -> tuple[Port, ...]:
+        """Return the ports that layers read from outside: ``first``, then the others, each once."""
+        inside = {layer.id for layer in layers}
+        ports = [port for layer in layers for port in self.sources(layer) if port.layer not in inside]
+        return tuple(dict.fromkeys([*first, *ports]))
 
     def scalar(self, port: Port) -> float | None:
         """Return the one real number that a port holds, if it is constant."""

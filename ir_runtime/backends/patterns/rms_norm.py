@@ -79,7 +79,7 @@ def _by_mean(
         return Refusal("the mean does not keep its dimension")
     if not rank or context.value(context.sources(reduced)[1]).ints() not in ((-1,), (rank - 1,)):
         return Refusal("the mean is not over the last axis, or its axes are not constant")
-    ports = _ports(context, x, squared, reduced, added, *after)
+    ports = context.reads((squared, reduced, added, *after), x)
     return RMSNorm((squared, reduced, added, *after, layer), ports, epsilon)
 
 
@@ -87,10 +87,3 @@ def _squares(context: MatchContext, squared: Layer, x: Port) -> bool:
     """Return whether a Power or a Multiply is the square of a port."""
     base, other = context.sources(squared)
     return base == x and (context.scalar(other) == 2 if squared.type == "Power" else other == x)
-
-
-def _ports(context: MatchContext, x: Port, *layers: Layer) -> tuple[Port, ...]:
-    """Return what the layers of a match read from outside: the tensor first, then constants."""
-    inside = {layer.id for layer in layers}
-    outside = [s for layer in layers for s in context.sources(layer) if s != x and s.layer not in inside]
-    return (x, *dict.fromkeys(outside))

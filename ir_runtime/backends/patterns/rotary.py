@@ -69,7 +69,7 @@ def _by_concat(
         return Refusal("a product or the sum is not broadcast as NumPy does")
     takers = {taker.id: taker for taker in inside}
     layers = (straight, *takers.values(), negated[0], concat, crossed, layer)
-    return Rotary(layers, _ports(context, (x, cos, sin), layers), width)
+    return Rotary(layers, context.reads(layers, x, cos, sin), width)
 
 
 def _both_orders(ports: tuple[Port, ...]) -> tuple[tuple[Port, Port], tuple[Port, Port]]:
@@ -108,9 +108,3 @@ def _part(context: MatchContext, port: Port, rank: int, width: int) -> range | N
         lengths = [width - sum(n for n in known[1] or () if n >= 0) if n < 0 else n for n in known[1] or ()]
     parts = [range(a, b) for a, b in pairwise(accumulate(lengths, initial=0))]
     return parts[port.number] if port.number < len(parts) else None
-
-
-def _ports(context: MatchContext, first: tuple[Port, ...], layers: tuple[Layer, ...]) -> tuple[Port, ...]:
-    inside = {layer.id for layer in layers}
-    outside = [port for layer in layers for port in context.sources(layer) if port.layer not in inside]
-    return (*first, *dict.fromkeys(port for port in outside if port not in first))
