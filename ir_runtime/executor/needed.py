@@ -17,12 +17,7 @@ def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
     Raises:
         UnsupportedError: if one of them is not known.
     """
-    waiting = [port.layer for port in outputs] + [layer.id for layer in sinks(graph)]
-    found: set[int] = set()
-    while waiting:
-        if (layer := waiting.pop()) not in found:
-            found.add(layer)
-            waiting += [s.layer for s in graph.sources(graph[layer]) if s is not None]
+    found = graph.ancestors([port.layer for port in outputs] + [layer.id for layer in sinks(graph)])
     layers = [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
     _refuse_unknown(layers)
     return layers

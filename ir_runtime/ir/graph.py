@@ -178,6 +178,15 @@ class Graph:
         """Return the inputs that read an output."""
         return self._readers.get(port, ())
 
+    def ancestors(self, layers: Iterable[int]) -> set[int]:
+        """Return the ids of layers, and of all layers that they depend on."""
+        waiting, found = list(layers), set[int]()
+        while waiting:
+            if (layer := waiting.pop()) not in found:
+                found.add(layer)
+                waiting += [source.layer for source in self.reads(self.layers[layer])]
+        return found
+
     def cycles(self) -> list[list[Layer]]:
         """Return one cycle of each strongly connected component; none in a valid graph."""
         if len(self.order) == len(self.layers):

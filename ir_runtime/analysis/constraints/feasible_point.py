@@ -163,9 +163,7 @@ class _Search:
         """Return the open dims that the refusing layer depends on."""
         if answer.layer is None:
             return list(self.probe.dims)
-        import networkx as nx
-
-        behind = nx.ancestors(self.probe.graph.network, answer.layer.id)
+        behind = self.probe.graph.ancestors([answer.layer.id])
         return [dim for dim in self.probe.dims if dim.layer in behind]
 
 

@@ -25,7 +25,7 @@ def check_assigns(graph: Graph, report: Diagnostics) -> None:
         report: takes the findings.
     """
     if assigned := _by_variable(graph.of_type("Assign")):
-        needed = _needed(graph)
+        needed = graph.ancestors(layer.id for layer in graph.of_type("Result", "Assign"))
         reads = _by_variable(graph.of_type("ReadValue"))
         for name, layers in assigned.items():
             _check_read(name, layers[0], reads.get(name, []), needed, report)
@@ -73,15 +73,4 @@ def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
     for layer in layers:
         if layer.op is not None:
             found[vars(layer.op)["variable_id"]].append(layer)
-    return found
-
-
-def _needed(graph: Graph) -> set[int]:
-    """Return the ids of the layers that Results and Assigns depend on."""
-    worklist = [layer.id for layer in graph.of_type("Result", "Assign")]
-    found: set[int] = set()
-    while worklist:
-        if (layer := worklist.pop()) not in found:
-            found.add(layer)
-            worklist += [source.layer for source in graph.sources(graph[layer]) if source is not None]
     return found
