@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
+from ..garbage import no_collection
 from ..limits import DEFAULT, Limits, within
 from ..nearest import limited_lookups
 from ..reader.load import load
 from ..reader.source import SourceLike, open_source
 from ..reader.weights import WeightsLike
 from .model import Model
-from .reading import no_collection
 from .reshaping import PortShapes
 from .shapes import ShapeLike
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
+from ....garbage import no_collection
 from .. import kernels
 from ..codegen.language import Routine
 from .cache import folder, is_cached, make_folder
@@ -44,24 +44,12 @@ def build_all() -> Iterator[Routine]:
     """Compile the missing kernels, and yield each when it is done."""
     for routine in pending():
         if not is_cached(routine.name):  # another process may have compiled it meanwhile
-            with _no_garbage_collection():
+            with no_collection():
                 build(routine)
         yield routine
     if (place := folder()) is not None:
         with suppress(OSError):  # of which the cache has warned
             (place / _COMPLETE).touch(mode=0o600)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector: most objects of numba live on, and scanning them takes 5 % of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def in_background() -> None:
