@@ -7,21 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Shown", "element", "record_html", "table", "visible"]
+from .widths import visible
+
+__all__ = ["Shown", "element", "record_html", "table"]
 
 
 _SEPARATORS = re.compile(r"[_/]|[.:×](?=[^\W\d])")
-
-
-def visible(text: str) -> str:
-    r"""Return text in which characters that are not printed, or change the direction of others, are written out.
-
-    >>> visible("a\u202eb"), visible("Übung")
-    ('a\\u202eb', 'Übung')
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def element(tag: str, *inside: str, text: str | None = None, **attributes: object) -> str:

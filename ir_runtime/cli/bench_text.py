@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .render import Record, clean, plural, table
+from ..widths import visible
+from .render import Record, plural, table
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def report_text(report: Report, hint: str, requests: int, threads: int | None) -
     title = f"{sides[0].backend} backend, {hint}, {plural(requests, 'request')}"
     title += f", {plural(threads, 'thread')}" if threads else ""
     parts = [table(title, header, rows, right=header[1:])]
-    parts += [clean(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}") for side in sides]
+    parts += [visible(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}") for side in sides]
     if (found := report.agreement) is not None:
         said = "agree" if found.agree else "DIFFER"
         said += f" in the order of {found.moved} rows alone" if found.moved else ""
@@ -96,4 +97,4 @@ def write_reports(
     ]
     command = [(name, "" if value is None else value) for name, value in asked.items()]
     for file in write_report(Path(folder), kind, command, results, runs):
-        show(f"saved the report to {clean(str(file))}", err=True)
+        show(f"saved the report to {visible(str(file))}", err=True)

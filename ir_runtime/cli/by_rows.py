@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..widths import visible
 from .exits import Exit
-from .render import Record, clean, plural, result
+from .render import Record, plural, result
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -244,10 +245,10 @@ def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: st
         "failed": [{"chunk": chunk, "rows": rows, "message": message} for chunk, rows, message in failed],
     }  # fmt: skip
     text = (
-        f"{plural(summary.rows, 'row')} in {summary.seconds:.1f} s, {rate:.0f} a second, to {clean(output)}"
+        f"{plural(summary.rows, 'row')} in {summary.seconds:.1f} s, {rate:.0f} a second, to {visible(output)}"
     )
     result(as_json, lambda: record, lambda: text)
     for _, (start, stop), message in failed:
-        click.echo(f"{row_range(start, stop)} failed: {clean(message)}", err=True)
+        click.echo(f"{row_range(start, stop)} failed: {visible(message)}", err=True)
     if failed:
         raise SystemExit(Exit.FAILED)

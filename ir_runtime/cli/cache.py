@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
+from ..widths import visible
 from .models import as_json
-from .render import Record, clean, plain, plural, result, table
+from .render import Record, plain, plural, result, table
 from .terminal import show
 
 __all__ = ["cache"]
@@ -128,7 +129,7 @@ def _move(found: list[_Kept], target: Path) -> Path:
     said = "it is found by IR_RUNTIME_CACHE, which has that value"
     if user_cache() != place:
         said = f"it is found there with IR_RUNTIME_CACHE={target}"
-    show(f"moved {plural(len(found), 'folder')} to {clean(str(place))}; {said}", err=True)
+    show(f"moved {plural(len(found), 'folder')} to {visible(str(place))}; {said}", err=True)
     return place
 
 
@@ -141,8 +142,8 @@ def _text(folder: Path, found: list[_Kept]) -> str:
     rows = [_row(each.what, each.path.name, [each]) for each in found if each not in old]
     rows += [_row("old kernels", plural(len(old), "folder"), old)] if old else []
     if not found:
-        return f"nothing is kept in {clean(str(folder))}"
+        return f"nothing is kept in {visible(str(folder))}"
     header = ["what", "folder", "files", "bytes"]
     return table(
-        f"Kept in {clean(str(folder))}", header, [*rows, _row("total", "", found)], right=("files", "bytes")
+        f"Kept in {visible(str(folder))}", header, [*rows, _row("total", "", found)], right=("files", "bytes")
     )

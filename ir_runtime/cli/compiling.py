@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .render import Record, clean, plural, result, table
+from ..widths import visible
+from .render import Record, plural, result, table
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -54,16 +55,16 @@ def _layer(layer: Layer) -> dict[str, str]:
 
 def _text(report: FusionReport) -> str:
     rows = [
-        [clean(each.layers[0].name), " + ".join(_operation(layer) for layer in each.layers), each.pattern]
+        [visible(each.layers[0].name), " + ".join(_operation(layer) for layer in each.layers), each.pattern]
         for each in report.fused
     ]
     parts = [table("Fused", ["first layer", "layers of one kernel", "pattern"], rows)] if rows else []
     rows = [
         [
-            clean(each.layer.name),
+            visible(each.layer.name),
             _operation(each.layer),
-            "" if each.producer is None else f"{clean(each.producer.name)} ({_operation(each.producer)})",
-            clean(each.reason),
+            "" if each.producer is None else f"{visible(each.producer.name)} ({_operation(each.producer)})",
+            visible(each.reason),
         ]
         for each in report.unfused
     ]
@@ -78,4 +79,4 @@ def _text(report: FusionReport) -> str:
 
 
 def _operation(layer: Layer) -> str:
-    return clean(layer.where.operation)
+    return visible(layer.where.operation)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ..diagnostics import one_line
+from ..widths import visible
 from .limited import limited
 from .models import as_json, read, selects, weights
-from .render import clean, plain, plural, result, table
+from .render import plain, plural, result, table
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def cost(
     found = counted(read(model, weights, example, values, limits=limits), shapes_of(shapes) or None)
     result(as_json, lambda: {"file": model, **found.record()}, lambda: "\n\n".join(_text(model, found, top)))
     if found.unknown:
-        click.echo(f"not counted, as ranks are not known: {', '.join(map(clean, found.unknown))}", err=True)
+        click.echo(f"not counted, as ranks are not known: {', '.join(map(visible, found.unknown))}", err=True)
 
 
 def _text(path: str, found: Cost, top: int) -> Iterator[str]:
@@ -80,7 +81,7 @@ def _text(path: str, found: Cost, top: int) -> Iterator[str]:
         ["activation peak, bytes", "depends on open lengths" if found.peak is None else _exact(found.peak)],
     ]
     yield table(
-        f"{clean(path)}: {plural(len(found.layers), 'layer')} that run", ["quantity", "value"], totals
+        f"{visible(path)}: {plural(len(found.layers), 'layer')} that run", ["quantity", "value"], totals
     )
     if found.lengths:
         rows = [[each.input, str(each.axis), each.name, each.bounds] for each in found.lengths]

@@ -24,11 +24,11 @@ from ..diagnostics import Location
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
+from ..widths import visible
 from .arrays import SAVED, check_claims
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures
-from .render import clean
 from .terminal import show
 
 __all__ = ["Feed", "assigned", "collect", "split_input"]
@@ -80,7 +80,8 @@ def _say_lengths(ports: Sequence[Output]) -> None:
     if open_ports:
         given = ",".join(f"{port.label}=[{','.join(map(str, _some_shape(port)))}]" for port in open_ports)
         show(
-            f"random data for open lengths: {clean(given)}; --shape with other lengths changes that", err=True
+            f"random data for open lengths: {visible(given)}; --shape with other lengths changes that",
+            err=True,
         )
 
 
@@ -89,7 +90,7 @@ def _as_feed(model: Model, port: Output, found: Feed | Pictures) -> Feed:
     if isinstance(found, Feed):
         return found
     array, said = found.laid_out(model, port, image_options_given())
-    show(clean(said), err=True)
+    show(visible(said), err=True)
     return Feed(array, found.source)
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..widths import visible
 from .limited import limited
 from .models import read, selects, weights
-from .render import Record, clean, dump
+from .render import Record, dump
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -64,7 +65,7 @@ def graph(
     from .saving import save_text
 
     save_text(output, text)
-    click.echo(f"saved the graph to {clean(output)}", err=True)
+    click.echo(f"saved the graph to {visible(output)}", err=True)
 
 
 def _text(found: Record, form: str) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..widths import visible
 from .compiling import show_after, show_fusions
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
-from .render import Record, clean, plain, plural, result, table
+from .render import Record, plain, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
 def _text(found: Record) -> str:
     named = f"{found['name']!r}, " if found["name"] else ""
     layers = plural(found["layers"], "layer")
-    title = f"{clean(found['file'])}: {named}IR version {found['version']}, {layers}"
+    title = f"{visible(found['file'])}: {named}IR version {found['version']}, {layers}"
     parts = [title, _ports("Inputs", found["inputs"]), _ports("Outputs", found["outputs"])]
     parts.append(_operation_table(found["operations"]))
     if found["weights"]:
@@ -178,7 +179,7 @@ def _remark(found: Record) -> None:
     unknown = [o for o in found["operations"] if not o["known"]]
     if unknown:
         layers = plural(sum(o["count"] for o in unknown), "layer")
-        names = ", ".join(clean(o["operation"]) for o in unknown)
+        names = ", ".join(visible(o["operation"]) for o in unknown)
         show(f"not supported: {names}, in {layers}", err=True)
     if found["errors"]:
         show(f"the model has {plural(found['errors'], 'error')}; ir-runtime validate shows them", err=True)

@@ -11,8 +11,6 @@ from .render import result
 
 __all__ = ["kernels"]
 
-_HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
-
 
 @click.command()
 @as_json
@@ -27,10 +25,10 @@ def kernels(as_json: bool) -> None:
     load("numba")
     from ..backends.numba.codegen.language import ROUTINES
     from ..backends.numba.jit.build_all import build_all, pending
-    from ..backends.numba.jit.cache import folder
+    from ..backends.numba.jit.cache import HINT, folder
 
     if (place := folder()) is None:
-        raise InputError("no folder found in which compiled kernels can be kept", hint=_HINT)
+        raise InputError("no folder found in which compiled kernels can be kept", hint=HINT)
     missing = len(pending())
     count = 0
     with bar("compiling kernels", missing) as shown:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..widths import visible
 from .cost import short
 from .fed import data_options
 from .limited import limited
 from .models import as_json, count_option, read, weights
-from .render import clean, result, table
+from .render import result, table
 from .shaping import shapes_of
 from .threads import limit_threads
 
@@ -103,7 +104,7 @@ def _save(path: str, trace: Trace) -> None:
     from .saving import save_text
 
     save_text(path, json.dumps(trace))
-    click.echo(f"saved the trace to {clean(path)}", err=True)
+    click.echo(f"saved the trace to {visible(path)}", err=True)
 
 
 def _text(found: ProfileReport, top: int) -> Iterator[str]:
@@ -117,7 +118,7 @@ def _text(found: ProfileReport, top: int) -> Iterator[str]:
     if found.other is not None:
         totals.insert(1, ["OpenVINO's latency, median, ms", _ms(found.other)])
     threads = "" if found.threads is None else f", threads: {found.threads}"
-    yield table(f"{clean(found.model)}: {found.backend} backend{threads}", ["quantity", "value"], totals)
+    yield table(f"{visible(found.model)}: {found.backend} backend{threads}", ["quantity", "value"], totals)
     rows = [
         [each.operation, str(each.steps), _ms(each.seconds), _share(each.seconds, found.total)]
         for each in found.operations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import shortened
+from ..widths import shortened, visible
 from .terminal import columns
 
 if TYPE_CHECKING:
@@ -113,9 +113,8 @@ def _bar(width: int) -> Progress:
 
 
 def _fitting(item: str, room: int) -> str:
-    from .render import clean
 
-    return shortened(clean(item), room) if item and room >= _NAME else ""
+    return shortened(visible(item), room) if item and room >= _NAME else ""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from ..records import Json, encodable
-from ..widths import display_width
+from ..widths import display_width, visible
 from .terminal import columns, show
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Record",
-    "clean",
     "dump",
     "failure",
     "finding",
@@ -82,7 +81,7 @@ def table(
         sentences: the names of columns whose cells may be broken between words; others lose their middle.
         rest: how to see rows that are cut; by default, all are shown.
     """
-    cells = [[clean(cell) for cell in row] for row in rows]
+    cells = [[visible(cell) for cell in row] for row in rows]
     width = columns()
     hidden = len(cells) - SHOWN if rest and width is not None and len(cells) > SHOWN + 1 else 0
     cells = cells[: len(cells) - hidden]
@@ -116,16 +115,9 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  " + "  ".join(padded).rstrip()
 
 
-def clean(text: str) -> str:
-    """Remove terminal control characters from the text of a file."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def failure(message: str) -> str:
     """Format a message, with the words error and warning in colour."""
-    return "\n".join(_coloured(clean(line.rstrip())) for line in message.splitlines())
+    return "\n".join(_coloured(visible(line.rstrip())) for line in message.splitlines())
 
 
 def finding(diagnostic: Diagnostic) -> str:
@@ -138,7 +130,7 @@ def finding(diagnostic: Diagnostic) -> str:
 
 def rest(file: str, more: More) -> str:
     """Format the numbers of findings that are not kept."""
-    return _coloured(clean(f"{file}: {more}"))
+    return _coloured(visible(f"{file}: {more}"))
 
 
 def _coloured(line: str) -> str:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..widths import visible
 from .exits import Exit
 from .fed import data_options
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .precision import PRECISION
-from .render import Record, clean, number, plural, result, table
+from .render import Record, number, plural, result, table
 from .shaping import shapes_of
 from .streaming import Streaming, check_by_rows, is_store, streams
 from .terminal import show
@@ -220,7 +221,7 @@ def _saved(tensors: Sequence[_Tensor], target: Path) -> list[_Tensor]:
     from .saving import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})
-    where = "stdout" if str(target) == "-" else clean(str(target))
+    where = "stdout" if str(target) == "-" else visible(str(target))
     show(f"saved {plural(len(tensors), 'tensor')} to {where}", err=True)
     return [replace(tensor, file=str(files[tensor.name])) for tensor in tensors]
 
@@ -283,7 +284,7 @@ def _top(tensor: _Tensor) -> str:
     if tensor.labels:
         header = [*header, "label"]
         rows = [[index, value, label(tensor.labels, int(index))] for index, value in rows]
-    return table(f"Top {len(rows)} of {clean(tensor.name)}", header, rows, right=("index", "value"))
+    return table(f"Top {len(rows)} of {visible(tensor.name)}", header, rows, right=("index", "value"))
 
 
 def _best(tensor: _Tensor) -> Iterator[str]:
@@ -293,5 +294,5 @@ def _best(tensor: _Tensor) -> Iterator[str]:
     if not tensor.labels or not (found := best_rows(tensor.array)):
         return
     rows = [[str(r), str(index), number(value), label(tensor.labels, index)] for r, index, value in found]
-    title = f"Best of {clean(tensor.name)}"
+    title = f"Best of {visible(tensor.name)}"
     yield table(title, ["row", "index", "value", "label"], rows, right=("row", "index", "value"))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..widths import visible
 from .exits import Exit
 from .limited import limited
 from .models import as_json, read, selects, weights
 from .progress import status
-from .render import Record, clean, finding, plural, result, table
+from .render import Record, finding, plural, result, table
 from .shaping import shaped, shapes_of
 from .terminal import show
 
@@ -94,7 +95,7 @@ def _record(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constr
 
 
 def _text(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> str:
-    parts = [f"{clean(model)}: {plural(len(rows), 'port')}"]
+    parts = [f"{visible(model)}: {plural(len(rows), 'port')}"]
     parts += _constraints(found) if found is not None and listed.inputs else []
     parts += [_symbols(listed)] if listed.inputs else []
     parts.append(_ports(rows))
@@ -139,7 +140,7 @@ def _constraints(found: Constraints) -> Iterator[str]:
 
 
 def _list(title: str, items: Sequence[str]) -> str:
-    return "\n".join([click.style(title, bold=True), *(f"  {clean(item)}" for item in items)])
+    return "\n".join([click.style(title, bold=True), *(f"  {visible(item)}" for item in items)])
 
 
 def _sure(constraint: Constraint) -> str:

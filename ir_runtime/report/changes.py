@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..markup import visible
+from ..widths import visible
 from .records import Record, Records
 from .source import OldModel
 

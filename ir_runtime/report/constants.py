@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ir.array import Array
 from ..ir.element import ElementType
-from ..markup import visible
+from ..widths import visible
 from .items import Item, Items
 from .text import dims, numbers
 from .weights import Statistics, statistics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from ..ir.formula import Formula
-from ..markup import visible
+from ..widths import visible
 from .items import Item
 from .lengths import Lengths
 from .memory import output_bytes

@@ -20,7 +20,7 @@ from ..analysis.cost.counting import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
 from ..files import replacing
-from ..markup import visible
+from ..widths import visible
 from .changes import mark_changes
 from .figures import figures
 from .lengths import lengths_of

@@ -10,7 +10,7 @@ from ..analysis.shapes import Shapes
 from ..diagnostics import Diagnostics
 from ..ir.formula import Count
 from ..ir.graph import PortSpec
-from ..markup import visible
+from ..widths import visible
 from .constants import Constants
 from .items import Edge, Item, body_path
 from .scopes import Scopes

@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.array import Array
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
-from ..markup import visible
+from ..widths import visible
 
 __all__ = ["dims", "numbers", "plain", "tensor_name", "type_text"]
 

@@ -32,12 +32,12 @@ from ....files import temporary_file
 from ....user_cache import chosen_cache, user_cache
 from ..codegen.target import TARGET
 
-__all__ = ["folder", "is_cached", "load", "make_folder", "store"]
+__all__ = ["HINT", "folder", "is_cached", "load", "make_folder", "store"]
 
 _DIGEST = hashlib.sha256().digest_size
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-_HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
+HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
 
 
 class UntrustedCacheError(OSError):
@@ -52,7 +52,7 @@ def folder() -> Path | None:
             if os.path.lexists(known):
                 _check(os.lstat(known), known, stat.S_ISDIR)
     except OSError as reason:
-        _warn_once(f"compiled kernels cannot be kept: {_reason(reason)}; {_HINT}")
+        _warn_once(f"compiled kernels cannot be kept: {_reason(reason)}; {HINT}")
         return None
     return place
 
