@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from .long import Debugging, against, debugs
-from .terminal import show
+from .models import as_json
+from .render import result
 
 __all__ = ["reduce"]
 
@@ -24,10 +25,11 @@ deviation, unless --keep-values is given or the difference would vanish.
     click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found."),
     click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are."),
 )
+@as_json
 def reduce(debugging: Debugging, against: str, output: str, keep_values: bool) -> None:
     """Find the smallest part of MODEL on which another execution differs from f64 by more than rounding."""
     from ..debug import reduce as shrink
 
     with debugging.working("reducing") as (model, feeds):
         found = shrink(model, feeds, against, output, keep_values)
-    show(str(found))
+    result(debugging.as_json, found.record, lambda: str(found))

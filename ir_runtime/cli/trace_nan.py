@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from .exits import Exit
-from .fed import Feeding, fed
-from .limited import limited
-from .models import as_json, read, weights
+from .long import Debugging, debugs
+from .models import as_json
 from .render import result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
     from ..debug import NanTrace
-    from ..limits import Limits
 
 __all__ = ["trace_nan"]
 
@@ -28,7 +26,6 @@ Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
 
 
 @click.command("trace-nan", epilog=_EPILOG)
-@click.argument("model", metavar="MODEL")
 @click.option(
     "--as",
     "precision",
@@ -37,24 +34,15 @@ Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
     show_default=True,
     help="The type to compute in; f16 and bf16 are emulated.",
 )
-@fed
-@weights
-@limited
+@debugs()
 @as_json
-def trace_nan(
-    model: str,
-    precision: str,
-    feeding: Feeding,
-    weights: str | None,
-    as_json: bool,
-    limits: Limits,
-) -> None:
+def trace_nan(debugging: Debugging, precision: str) -> None:
     """Find the layers of MODEL that make Inf or NaN of finite inputs, and those that are near the limit of a type."""
     from ..debug import trace_nan as trace
 
-    net = read(model, weights, limits=limits)
-    found = trace(net, feeding(net), precision)
-    result(as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
+    with debugging.working("running") as (model, feeds):
+        found = trace(model, feeds, precision)
+    result(debugging.as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
     if found.origins:
         raise SystemExit(Exit.FINDINGS)
 

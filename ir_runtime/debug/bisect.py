@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,14 +14,17 @@ from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..markup import Shown
-from ..records import Record
+from ..records import Json, Record
+from .caching import Entry, entry_for, remembered
 from .compare import judged
 from .cuts import Cuts
 from .observation import SideLike
 from .progress import Interrupted, reached, stage
 from .reference import Reference
 from .report import Comparison
+from .saved import report_of, saved
 from .sides import parts_side
+from .spilling import tensors, within_budget
 
 __all__ = ["Bisection", "bisect"]
 
@@ -119,8 +123,10 @@ def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
         Interrupted: on Ctrl-C, with the results so far.
     """
     reference = Reference(model)
-    side, feeds = parts_side(side, reference), reference.feeds(inputs)
-    return _Search(Cuts(model, reference, feeds), reference, side).run()
+    parts, feeds = parts_side(side, reference), reference.feeds(inputs)
+    entry = entry_for("bisect", model, feeds, side)
+    with within_budget(model.limits):
+        return _Search(Cuts(model, reference, feeds), reference, parts, entry).run()
 
 
 @dataclass
@@ -128,7 +134,8 @@ class _Search:
     cuts: Cuts
     reference: Reference
     side: SideLike
-    values: dict[Port, Array] = field(default_factory=dict)
+    entry: Entry | None
+    values: MutableMapping[Port, Array] = field(default_factory=tensors)
     """The tensors that cross the cut before which all is well, as f64 has them."""
     runs: int = 0
     kept: int = 0
@@ -166,21 +173,26 @@ class _Search:
     def _compared(self, low: int, high: int) -> tuple[Comparison, list[Array]]:
         """Compare what the layers between two cuts give; also return it as f64 has it."""
         most = len(self.cuts.layers).bit_length() + 2
-        part, arrays = self.cuts.part(low, high, self.values)
+
+        def compute() -> tuple[Json, list[Array]]:
+            report, truth = judged(*self.cuts.part(low, high, self.values), self.side, inside=False)
+            return saved(report), truth
+
         with stage(min(self.runs, most - 1) / most, min(self.runs + 1, most) / most):
             self.runs += 1
-            return judged(part, arrays, self.side, inside=False)
+            record, truth = remembered(self.entry, f"{low}-{high}", compute)
+        return report_of(record), truth
 
     def _keep(self, low: int, middle: int, truth: list[Array]) -> None:
         """Keep what crosses a cut, in the types of the model."""
         computed = dict(zip(self.cuts.ends(low, middle), truth, strict=True))
         types = self.reference.types
-        self.values = {
-            port: self.values[port]
-            if port in self.values
-            else _narrowed(computed[port], types[port].element.dtype)
-            for port in self.cuts.crossing(middle)
-        }
+        crossing = self.cuts.crossing(middle)
+        for port in [port for port in self.values if port not in crossing]:
+            del self.values[port]
+        for port in crossing:
+            if port not in self.values:
+                self.values[port] = _narrowed(computed[port], types[port].element.dtype)
         self.kept = max(self.kept, sum(array.nbytes for array in self.values.values()))
 
 

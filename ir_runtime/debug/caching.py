@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,9 @@ from ..ir.tensor import Array
 from ..records import Json
 from ..scoped import setting
 from .matching import attributes_of
+from .progress import reached
 
-__all__ = ["Cache", "Entry", "caching", "entry_for"]
+__all__ = ["Cache", "Entry", "caching", "entry_for", "remembered"]
 
 _VERSIONED = {"openvino": "openvino"}
 """Of sides that are packages, their names."""
@@ -59,17 +60,21 @@ class Cache:
             message = f"{str(self.folder)!r} cannot be used as a cache: others may write it (mode {mode:04o})"
             raise InputError(message, code=Code.BAD_REQUEST, hint=f"chmod go-w {self.folder}")
 
-    def remove_used(self) -> None:
-        """Remove what the work that is done now went on from."""
-        for path in self.used:
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Remove the entries that the block used, once it has ended without an interrupt or error."""
+        before = set(self.used)
+        yield
+        for path in self.used - before:
             shutil.rmtree(path, ignore_errors=True)
+        self.used = before
 
 
 class Entry:
     """The saved results of one piece of work: records by name, with arrays."""
 
     def __init__(self, cache: Cache, key: str) -> None:
-        self._cache, self._folder = cache, cache.folder / key
+        self.cache, self._folder = cache, cache.folder / key
         cache.used.add(self._folder)
 
     def read(self, name: str) -> tuple[Any, list[Array]] | None:
@@ -86,7 +91,7 @@ class Entry:
         """Write a record and its arrays; a full disk is no reason to fail."""
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._cache.check()
+            self.cache.check()
             for index, array in enumerate(arrays):
                 array.tofile(self._folder / f"{name}.{index}")
             types = [(array.dtype.name, array.shape) for array in arrays]
@@ -95,6 +100,27 @@ class Entry:
 
     def _array(self, name: str, dtype: str, shape: Sequence[int]) -> Array:
         return np.fromfile(self._folder / name, np.dtype(dtype)).reshape(shape)
+
+
+def remembered(
+    entry: Entry | None, name: str, compute: Callable[[], tuple[Json, list[Array]]]
+) -> tuple[Any, list[Array]]:
+    """Return a record and its arrays: from an entry, or else computed, and kept there.
+
+    Args:
+        entry: where to look; ``None`` if nothing is to be kept.
+        name: the name of the step.
+        compute: computes them.
+    """
+    if entry is None:
+        return compute()
+    if (known := entry.read(name)) is not None:
+        reached(1)
+        return known
+    with entry.cache.ending():  # the entries of what this step consists of
+        record, arrays = compute()
+        entry.write(name, record, arrays)
+    return record, arrays
 
 
 _CACHE: ContextVar[Cache | None] = ContextVar("debug_cache", default=None)
@@ -107,9 +133,8 @@ def caching(folder: Path | None) -> Iterator[None]:
         yield
         return
     cache = Cache(folder)
-    with setting(_CACHE, cache):
+    with cache.ending(), setting(_CACHE, cache):
         yield
-    cache.remove_used()
 
 
 def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> Entry | None:
@@ -119,12 +144,12 @@ def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> 
         kind: the kind of work.
         model: the model.
         feeds: an array for each input.
-        side: what is judged; for one that has no name, such as a function, no entry exists.
+        side: what is judged; for one that neither a name nor files describe, such as a function, no entry exists.
     """
     cache = _CACHE.get()
-    if cache is None or not isinstance(side, str) or side.endswith((".npz", ".xml", ".onnx")):
+    if cache is None or (described := _described(side)) is None:
         return None
-    digest = blake2b(repr([kind, __version__, side, _version_of(side)]).encode(), digest_size=20)
+    digest = blake2b(repr([kind, __version__, described]).encode(), digest_size=20)
     runnable = model._runnable()
     digest.update(repr([port.partial_shape for port in runnable.inputs]).encode())
     _add(digest, runnable._graph)
@@ -132,6 +157,21 @@ def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> 
         digest.update(repr((feed.dtype.name, feed.shape)).encode())
         digest.update(_bytes(feed))
     return Entry(cache, digest.hexdigest())
+
+
+def _described(side: object) -> tuple[str, ...] | None:
+    """Return what makes a side the same: the contents of its files, or its name and version."""
+    if not isinstance(side, str | Path) or str(side).endswith((".npz", ".onnx")):
+        return None
+    path = Path(side)
+    if path.suffix == ".xml":
+        return tuple(_digest_of(each) for each in (path, path.with_suffix(".bin")) if each.is_file())
+    return str(side), _version_of(str(side))
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, blake2b).hexdigest()
 
 
 def _version_of(side: str) -> str:

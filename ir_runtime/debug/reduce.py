@@ -11,11 +11,12 @@ import numpy as np
 from ..api.model import Model
 from ..codes import Code
 from ..diagnostics import Diagnostics
-from ..errors import InputError, IRError
+from ..errors import InputError, IRError, LimitError
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
-from .caching import entry_for
+from ..records import Record
+from .caching import Entry, entry_for, remembered
 from .compare import compare
 from .extract import cut, inputs_of
 from .observation import Side, SideLike
@@ -25,6 +26,7 @@ from .reduced import Reduced, real_constants
 from .reference import Reference
 from .report import Comparison
 from .reproducer import check_folder, write
+from .saved import report_of, saved
 from .sides import parts_side, variants_of
 from .tensors import computed_layers, ports_by_name
 
@@ -66,13 +68,14 @@ def reduce(
         Interrupted: on Ctrl-C, with the smallest part so far.
     """
     whole = Reference(model)
-    side = parts_side(side, whole)
+    given, side = side, parts_side(side, whole)
     if out is not None:
         check_folder(Path(out))
-    work = _Reduction(side)
     feeds = whole.feeds(inputs)
+    work = _Reduction(side, entry_for(f"reduce {keep_values}", model, feeds, given))
     with stage(0, FIRST):
-        report = compare(model, feeds, side)
+        whole_report = remembered(work.entry, "whole", lambda: (saved(compare(model, feeds, side)), []))
+    report = report_of(whole_report[0])
     if report.verdict != "unexplained":
         raise InputError(
             f"there is nothing to reduce: {report.side} differs as rounding explains", code=Code.BAD_REQUEST
@@ -107,6 +110,7 @@ def _reduced(
 @dataclass
 class _Reduction:
     side: SideLike
+    entry: Entry | None
     found: Reduced = field(init=False)
     """The smallest part so far."""
     tests: int = 0
@@ -114,19 +118,19 @@ class _Reduction:
     def fails(self, part: Model, arrays: Sequence[Array], side: Side | None = None) -> Comparison | None:
         """Compare; return the report if rounding does not explain it. What cannot be run does not count."""
         start, self.tests = self._done, self.tests + 1
-        entry = entry_for("explained", part, arrays, self.side if side is None else None)
-        if entry is not None and entry.read("verdict") is not None:
-            return None
-        try:
-            with stage(start, self._done):
+
+        def unexplained() -> Record | None:
+            try:
                 report = compare(part, list(arrays), self.side if side is None else side)
-        except IRError:
-            return None
-        if report.verdict == "unexplained":
-            return report
-        if entry is not None:
-            entry.write("verdict", report.verdict)
-        return None
+            except LimitError:  # with more memory or time it may be another verdict
+                raise
+            except IRError:
+                return None
+            return saved(report) if report.verdict == "unexplained" else None
+
+        with stage(start, self._done):
+            record, _ = remembered(self.entry, f"test-{self.tests}", lambda: (unexplained(), []))
+        return None if record is None else report_of(record)
 
     @property
     def _done(self) -> float:
@@ -151,8 +155,7 @@ class _Reduction:
         for _ in range(MOST):
             starts = _starts(graph, members, computed)
             part = cut(model, starts, _ends(graph, members, ends))
-            with stage(self._done, self._done):
-                arrays = inputs_of(part, starts, whole, feeds)
+            arrays = self._inputs(part, starts, whole, feeds)
             if (found := self.fails(part, arrays)) is not None:
                 return _reduced(self.side, part, arrays, found, self.found.original)
             before = {port.layer for port in starts if port.layer in computed}
@@ -160,6 +163,13 @@ class _Reduction:
                 break
             members |= before
         return self.found
+
+    def _inputs(
+        self, part: Model, starts: Sequence[Port], whole: Reference, feeds: Sequence[Array]
+    ) -> list[Array]:
+        with stage(self._done, self._done):
+            name = f"inputs-{self.tests}"
+            return remembered(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]
 
     def anonymize(self) -> Reduced:
         """Replace numbers by random ones as long as the difference stays: all at once, or else one after the other."""

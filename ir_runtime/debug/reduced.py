@@ -79,7 +79,7 @@ class Reduced:
         return {
             "schema": 1, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
             "kept_weights": list(self.kept_weights), "kept_inputs": self.kept_inputs, "notes": self.notes, "tests": self.tests,
-            "report": self.report.record(),
+            "folder": None if self.folder is None else str(self.folder), "report": self.report.record(),
         }  # fmt: skip
 
     def _repr_html_(self) -> str:

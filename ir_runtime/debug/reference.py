@@ -59,6 +59,10 @@ class Reference:
         _, chain = load(self._backend, lambda: True)
         return compile_plan(self.graph, self.types, ports, chain, False, self._limits)
 
+    def computing(self, model: Model) -> Reference:
+        """Return a reference that computes another model likewise."""
+        return Reference(model, self._wide, self._backend)
+
     def feeds(self, inputs: object) -> list[Array]:
         """Return one array for each input of the model.
 

@@ -1,14 +1,15 @@
-"""Go on with a run in f64 that was interrupted, from the tensors that its other layers read."""
+"""Go on with a run of the reference that was interrupted, from the tensors that its other layers read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from itertools import starmap
+from typing import Any
 
 from ..api.model import Model
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from ..records import Record
+from ..records import Json, Record
 from .caching import Entry
 from .extract import cut
 from .reference import Reference
@@ -22,7 +23,7 @@ class Resumable:
 
     Args:
         model: the model.
-        whole: its reference in f64.
+        whole: its reference.
         feeds: an array for each input.
         entry: where to write; ``None`` if nothing is to be kept.
     """
@@ -35,6 +36,8 @@ class Resumable:
         self._ends = [port._port for port in whole.outputs]
         self._waiting = {layer.id for layer in layers}
         self._tensors: dict[Port, Array] = {}
+        self.notes: Any = None
+        """What the interrupted run has noted about its layers."""
 
     def start(
         self, asked: Sequence[Port], found: MutableMapping[Port, Array]
@@ -50,14 +53,14 @@ class Resumable:
             return self._whole, self._feeds
         record, arrays = known
         starts, done = (list(starmap(Port, record[key])) for key in ("starts", "asked"))
-        self._waiting = set(record["waiting"])
+        self._waiting, self.notes = set(record["waiting"]), record["notes"]
         self._tensors = dict(zip(starts, arrays, strict=False))
         found.update(zip(done, arrays[len(starts) :], strict=True))
         part = cut(self._model, starts, [*self._ends, *(port for port in asked if port not in found)])
         parameters = self._whole.graph.of_type("Parameter")
         feeds = {layer.name: feed for layer, feed in zip(parameters, self._feeds, strict=True)}
         rest = [feeds[node.friendly_name] for node in part.parameters[len(starts) :]]
-        return Reference(part, wide=True), [*arrays[: len(starts)], *rest]
+        return self._whole.computing(part), [*arrays[: len(starts)], *rest]
 
     def note(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Keep what later layers read, as a change that changes nothing."""
@@ -78,10 +81,10 @@ class Resumable:
         readers = self._whole.graph.readers(port)
         return port in self._ends or any(reader.layer in self._waiting for reader in readers)
 
-    def save(self, found: Mapping[Port, Array]) -> None:
-        """Write what the rest of the run needs, and the tensors that were found."""
+    def save(self, found: Mapping[Port, Array], notes: Json = None) -> None:
+        """Write what the rest of the run needs, and the tensors and notes about layers that were found."""
         if self._entry is not None:
             record: Record = {
-                "starts": list(self._tensors), "asked": list(found), "waiting": sorted(self._waiting),
+                "starts": list(self._tensors), "asked": list(found), "waiting": sorted(self._waiting), "notes": notes,
             }  # fmt: skip
             self._entry.write("cut", record, [*self._tensors.values(), *found.values()])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,11 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
 from ..records import Record
+from .caching import entry_for
 from .precision import emulated
+from .progress import Interrupted
 from .reference import Reference, chained, computed
+from .resuming import Resumable
 from .tensors import computed_layers
 
 __all__ = ["NanTrace", "Origin", "Peak", "trace_nan"]
@@ -118,11 +122,13 @@ class NanTrace(Shown):
         precision: the type that was computed in.
         origins: the layers that make Inf or NaN of finite inputs, in the order in which they run.
         peaks: the other layers that are nearest to the limit, nearest first.
+        partial: whether the run was interrupted, so that only some layers were looked at.
     """
 
     precision: str
     origins: tuple[Origin, ...]
     peaks: tuple[Peak, ...]
+    partial: bool = False
 
     @property
     def first(self) -> Origin | None:
@@ -132,7 +138,7 @@ class NanTrace(Shown):
     def record(self) -> Record:
         """For JSON."""
         return {
-            "schema": 1, "precision": self.precision, "limit": LIMITS[self.precision],
+            "schema": 1, "partial": self.partial, "precision": self.precision, "limit": LIMITS[self.precision],
             "origins": [origin.record() for origin in self.origins], "peaks": [peak.record() for peak in self.peaks],
         }  # fmt: skip
 
@@ -145,7 +151,10 @@ class NanTrace(Shown):
     def summary(self) -> str:
         """The layers that make Inf or NaN, or that none does."""
         lines = [_line(origin, f"{self.limit:.4g}") for origin in self.origins]
-        return "\n".join(lines) or f"no Inf and no NaN in {self.precision}"
+        lines = lines or [f"no Inf and no NaN in {self.precision}"]
+        if self.partial:
+            lines.insert(0, "PARTIAL: the run was interrupted; the other layers were not looked at")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         lines = [
@@ -176,31 +185,72 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
 
     Raises:
         InputError: if an input is not as expected, or the type is unknown.
+        Interrupted: on Ctrl-C, with the results so far.
     """
     if precision not in LIMITS:
         expected = f"expected {', '.join(LIMITS)}"
         raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=expected)
     reference = Reference(model)
+    feeds, seen = reference.feeds(inputs), _Seen(precision)
+    run = Resumable(model, reference, feeds, entry_for(f"trace-nan {precision}", model, feeds, "reference"))
+    rest, feeds = run.start((), {})
+    seen.restore(run.notes)
     computing = {layer.id for layer in computed_layers(reference.graph)}
-    origins: list[Origin] = []
-    found: list[Peak] = []
 
     def look(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        if layer.id in computing:
+            seen.look(layer, given, outputs)
+        return run.note(layer, given, outputs)
+
+    try:
+        rest.run(feeds, chained(emulated(precision), look))
+    except KeyboardInterrupt:
+        run.save({}, seen.notes())
+        raise Interrupted(seen.found(peaks, partial=True)) from None
+    return seen.found(peaks)
+
+
+@dataclass
+class _Seen:
+    """What was seen of the layers so far, by their ids."""
+
+    precision: str
+    origins: dict[int, Origin] = field(default_factory=dict)
+    peaks: dict[int, Peak] = field(default_factory=dict)
+
+    def look(self, layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> None:
+        """Note whether a layer makes Inf or NaN, and else its largest result."""
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
-        if not numbers or layer.id not in computing:
-            return outputs
-        operation = layer.operation
+        if not numbers:
+            return
         bad = next((array for array in numbers if not np.isfinite(array).all()), None)
         if bad is not None and all(_is_finite(array) for array in given):
-            origins.append(_origin(layer, operation, given, bad))
+            self.origins[layer.id] = _origin(layer, layer.operation, given, bad)
         elif bad is None:
             largest = max(float(np.abs(array).max()) for array in numbers)
-            found.append(Peak(layer.name, operation, largest, largest / LIMITS[precision]))
-        return outputs
+            self.peaks[layer.id] = Peak(
+                layer.name, layer.operation, largest, largest / LIMITS[self.precision]
+            )
 
-    reference.run(reference.feeds(inputs), chained(emulated(precision), look))
-    nearest = sorted(found, key=lambda peak: -peak.part)[:peaks]
-    return NanTrace(precision, tuple(origins), tuple(nearest))
+    def found(self, peaks: int, partial: bool = False) -> NanTrace:
+        """Return the origins, and the peaks that are nearest to the limit."""
+        nearest = sorted(self.peaks.values(), key=lambda peak: -peak.part)[:peaks]
+        return NanTrace(self.precision, tuple(self.origins.values()), tuple(nearest), partial)
+
+    def notes(self) -> Record:
+        """Return all as a record."""
+        return {
+            "origins": {str(id): origin.record() for id, origin in self.origins.items()},
+            "peaks": {str(id): peak.record() for id, peak in self.peaks.items()},
+        }
+
+    def restore(self, notes: Mapping[str, Mapping[str, Any]] | None) -> None:
+        """Take over what a record has."""
+        for id, each in (notes or {}).get("origins", {}).items():
+            inputs = tuple((low, high) for low, high in each["inputs"])
+            self.origins[int(id)] = Origin(**{**each, "index": tuple(each["index"]), "inputs": inputs})
+        for id, each in (notes or {}).get("peaks", {}).items():
+            self.peaks[int(id)] = Peak(**each)
 
 
 def _is_finite(array: Array) -> bool:

@@ -29,6 +29,7 @@ LINES = {
     "cost": ["cost chain.xml", "cost open.xml"],
     "profile": ["profile chain.xml --runs 1 --backend numpy --against openvino"],
     "bisect": ["bisect chain.xml --random --against numpy"],
+    "reduce": ["reduce chain.xml --random --against numpy -o bug"],
     "compare": [
         "compare chain.xml --random --against numpy",
         "compare chain.xml --random --against other.xml",
@@ -97,7 +98,7 @@ def with_json() -> list[str]:
 
 
 @pytest.fixture
-def bisect(monkeypatch: pytest.MonkeyPatch) -> None:
+def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A side with a wrong layer."""
     side = WrongLayer("stretch", FAULTS["scaled"])
     monkeypatch.setattr("ir_runtime.debug.observed.side_of", lambda _: side)
@@ -115,8 +116,8 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", [*with_json(), "error"])
 def test_results_have_their_schema(invoke: Invoke, name: str, request: pytest.FixtureRequest) -> None:
-    if name in ("bisect", "kernels"):
-        request.getfixturevalue(name)
+    if name in ("bisect", "reduce", "kernels"):
+        request.getfixturevalue("kernels" if name == "kernels" else "wrong")
     validator = jsonschema.Draft202012Validator(closed(schema_of(invoke, name)))
     for line in LINES[name]:
         found = invoke(f"{line} --json")

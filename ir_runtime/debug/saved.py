@@ -1,0 +1,34 @@
+"""Reports as records that they can be made of again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from ..records import Record
+from .report import Comparison
+from .results import DecisionResult, OutputResult, UnitResult
+
+__all__ = ["report_of", "saved"]
+
+_Result = TypeVar("_Result")
+
+
+def saved(report: Comparison) -> Record:
+    """Return a record of all fields of a report."""
+    return asdict(report)
+
+
+def report_of(record: Mapping[str, Any]) -> Comparison:
+    """Return the report of which `saved` has made a record."""
+    parts = {
+        "outputs": [_made(OutputResult, each) for each in record["outputs"]],
+        "units": [_made(UnitResult, each) for each in record["units"]],
+        "decisions": [_made(DecisionResult, each) for each in record["decisions"]],
+    }
+    return _made(Comparison, {**record, **parts})
+
+
+def _made(cls: type[_Result], fields: Mapping[str, Any]) -> _Result:
+    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
