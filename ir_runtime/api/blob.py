@@ -17,9 +17,11 @@ from ..codes import Code
 from ..errors import ParseError
 from ..limits import DEFAULT, Limits
 from ..writer.document import write
+from ..wrong_arguments import ArgumentTypeError
 from .model import Model
 from .reading import read_model
 from .saving import content_of
+from .tensor import Tensor
 
 __all__ = ["read_blob", "write_blob"]
 
@@ -77,12 +79,12 @@ def _bytes(blob: Any) -> Any:
             file.seek(0)
             data = file.read()
         return data
-    data = getattr(blob, "data", blob)
-    return (
-        data
-        if isinstance(blob, bytes | bytearray | memoryview)
-        else np.ascontiguousarray(data).view(np.uint8)
-    )
+    if isinstance(blob, bytes | bytearray | memoryview):
+        return blob
+    if not isinstance(blob, Tensor | np.ndarray):
+        message = f"a compiled model must be bytes, an open file or a tensor, got {type(blob).__name__}"
+        raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+    return np.ascontiguousarray(blob.data if isinstance(blob, Tensor) else blob).view(np.uint8)
 
 
 def _what(start: bytes) -> str:

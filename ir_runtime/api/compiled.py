@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..executor.step import Observer
 from ..ir.tensor import Array
 from ..limits import Limits
+from ..wrong_arguments import ArgumentTypeError
 from .config import check_config, describe, wants_f16
 from .const_ports import show_ports
 from .devices import CPU
@@ -21,7 +22,6 @@ from .nodes import Output
 from .request import Request
 from .results import OVDict
 from .state import VariableState, variable_states
-from .wrong_arguments import ArgumentTypeError
 
 if TYPE_CHECKING:
     from .patching import Replacements
@@ -111,7 +111,7 @@ class CompiledModel(Executable):
             inputs: the data.
             share_inputs: for OpenVINO's signature; inputs are never changed.
             share_outputs: for OpenVINO's signature; results are always the caller's own.
-            decode_strings: for OpenVINO's signature.
+            decode_strings: return strings as text; else as bytes in UTF-8.
             observers: see every layer's inputs and outputs. Then nothing is folded or fused.
             patch: by the name of a layer, a function of its outputs that returns what the rest of the run reads in
                 their place, or ``None`` for no change. Then nothing is folded or fused.
@@ -122,11 +122,12 @@ class CompiledModel(Executable):
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
         every_layer = bool(observers or patch)
-        return self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
+        found = self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
+        return self._shown(found, decode_strings)
 
     def infer_new_request(self, inputs: object = None) -> OVDict:
         """Run once, on a new request."""
-        return self._run(inputs)
+        return self._shown(self._run(inputs))
 
     def create_infer_request(self) -> InferRequest:
         """A request that keeps its inputs and outputs between runs."""

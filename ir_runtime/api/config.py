@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ..codes import Code
 from ..errors import InputError
 from ..nearest import nearest
+from ..wrong_arguments import ArgumentTypeError
 from .callers import warn
-from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["as_mapping", "check_config", "describe", "unknown_property", "wants_f16"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from ..absent import Answers
@@ -12,20 +11,19 @@ from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError, UnsupportedError
 from ..limits import DEFAULT, Limits
-from ..ops import registry
 from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
+from ..wrong_arguments import ArgumentTypeError
 from .compiled import CompiledModel
 from .config import as_mapping, check_config, describe
-from .custom_op import Op, register
-from .devices import CPU, OVER_OTHERS, Device
+from .custom_op import extend
+from .devices import CPU, Device
 from .model import Model
 from .nodes import Output
 from .reading import read_fragment, read_fragments, read_model
 from .streams import Streams
 from .validating import validate
 from .versions import Version
-from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
 
@@ -200,7 +198,7 @@ class Core(Answers):
             InputError: if the property or the device is unknown.
         """
         device, name = (CPU, device_name) if property is None else (device_name, property)
-        found = Device.of(device) if device not in OVER_OTHERS else Device(device)
+        found = Device.queried(device)
         if found.others:
             hint = f"ask {found.name} or each of its devices"
             raise InputError(f"device {device!r} has no properties", code=Code.BAD_REQUEST, hint=hint)
@@ -228,7 +226,7 @@ class Core(Answers):
         Raises:
             InputError: if the property or the device is unknown.
         """
-        device, given = ("", device_name) if properties is None else (str(device_name), properties)
+        device, given = ("", device_name) if properties is None else (device_name, properties)
         if isinstance(given, tuple) and len(given) == 2:
             given = dict([given])
         if not isinstance(given, Mapping):
@@ -246,7 +244,7 @@ class Core(Answers):
 
     def get_versions(self, device_name: str) -> dict[str, Version]:
         """The version of the runtime of a device, and of each of the devices named after it."""
-        return {name: Version(f"ir_runtime {name}") for name in Device.of(device_name).all}
+        return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:
         """Forget the properties of a device; what is compiled goes on running.
@@ -254,7 +252,7 @@ class Core(Answers):
         Raises:
             InputError: if the device is not available.
         """
-        self._config.pop(Device.of(device_name).name, None)
+        self._config.pop(Device.queried(device_name).name, None)
 
     def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
         """Refuse the plugin ``plugin_name``: it is compiled code for OpenVINO. The other arguments are ignored.
@@ -284,15 +282,14 @@ class Core(Answers):
     def add_extension(self, extension: object) -> None:
         """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.
 
+        Args:
+            extension: a class, or a list of classes.
+
         Raises:
             InputError: for compiled extensions of OpenVINO, which cannot be used.
         """
-        if isinstance(extension, type) and issubclass(extension, Op):
-            register(extension)
-        elif isinstance(extension, str | Path) or extension not in list(registry):
-            raise InputError(
-                f"{extension!r} is not an operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
-            )
+        for each in extension if isinstance(extension, list | tuple) else [extension]:
+            extend(each)
 
     def __repr__(self) -> str:
         return f"<Core: available plugins[{', '.join(self.available_devices)}]>"

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
-from ..errors import UnsupportedError
+from ..codes import Code
+from ..errors import InputError, UnsupportedError
 from ..ir.graph import PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
+from ..ops import registry
+from ..wrong_arguments import ArgumentTypeError
 from .building.layer import new_layer
 from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
 from .nodes import Node, Output
 from .tensor import Tensor
 from .type_info import DiscreteTypeInfo
 
-__all__ = ["Op", "register"]
+__all__ = ["Op", "extend", "register"]
 
 _EXTENSION = "extension"
 
@@ -159,3 +163,21 @@ def register(cls: type[Op]) -> None:
     """
     info = cls().get_type_info()
     Op._operations[info.name, info.version_id] = declared_class(info.name, info.version_id, cls)
+
+
+def extend(extension: object) -> None:
+    """Let files have the operation of a class; those declared with `ir_runtime.ops.op` are there already.
+
+    Raises:
+        ArgumentTypeError: if it is not a class.
+        InputError: if it is another class, or the path of a compiled extension.
+    """
+    if isinstance(extension, type) and issubclass(extension, Op):
+        register(extension)
+    elif not isinstance(extension, type | str | Path):
+        message = f"an extension must be a class of an operation, got {type(extension).__name__}"
+        raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+    elif extension not in list(registry):
+        raise InputError(
+            f"{extension!r} is not an operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
+        )

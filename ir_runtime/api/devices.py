@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..codes import Code
 from ..errors import InputError
 from ..nearest import nearest
+from ..wrong_arguments import ArgumentTypeError
 
 __all__ = ["CPU", "OVER_OTHERS", "Device"]
 
@@ -53,13 +54,29 @@ class Device:
         return device
 
     @classmethod
-    def named(cls, name: str) -> Device:
+    def queried(cls, name: str) -> Device:
+        """Read the name of a device whose properties or version are requested, as of ``CPU.0``.
+
+        OpenVINO ignores the number there, but does not compile for such a device.
+
+        Raises:
+            InputError: if the device is unknown or not available.
+        """
+        kind = name.partition(".")[0] if isinstance(name, str) else ""
+        return cls(kind) if kind in (CPU, *OVER_OTHERS) else cls.of(name)
+
+    @classmethod
+    def named(cls, name: object) -> Device:
         """Read the name of a device, whether it is available or not.
 
         Raises:
             InputError: if the device is unknown.
+            ArgumentTypeError: if the name is not a string.
         """
-        head, _, tail = str(name).partition(":")
+        if not isinstance(name, str):
+            message = f"the name of a device must be a string, got {type(name).__name__}"
+            raise ArgumentTypeError(message, code=Code.BAD_REQUEST, hint=_HINT)
+        head, _, tail = name.partition(":")
         others = tuple(_kind(each) for each in tail.split(",") if each and not each.startswith("-"))
         if head not in OVER_OTHERS:
             head, others = _kind(head), () if not tail else (_unknown(name),)

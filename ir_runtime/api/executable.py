@@ -15,6 +15,7 @@ from ..executor.context import State
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Observer, Patch
 from ..forks import register
+from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..limits import Limits
 from .const_ports import ConstOutput
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from .patching import Replacements
 
 __all__ = ["Executable"]
+
+_MAY_BE_STRINGS = (ElementType.string, ElementType.dynamic)
 
 
 class Executable(Answers):
@@ -69,6 +72,7 @@ class Executable(Answers):
         self._binder = Binder(self._inputs, strict)
         self._weights = model._document.weights
         self._weights.check()
+        self._returns_strings = any(o.element_type in _MAY_BE_STRINGS for o in self._outputs)
         self._plan = self._compile(fold=self.backend != "reference")
         self._unfused_plan: ExecutionPlan | None = None
         self._drawn: dict[int, int] = {}
@@ -166,6 +170,10 @@ class Executable(Answers):
         if state.assigned:
             state.commit(feeds)
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
+
+    def _shown(self, found: OVDict, decode_strings: bool = True) -> OVDict:
+        """Return the results of a run as callers see them."""
+        return found._with_strings(decode_strings) if self._returns_strings else found
 
     def _advance(self, operation: object, count: int) -> int:
         """Advance the random numbers of an operation; return their former position."""

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from ..analysis.state import variables_of
 from ..codes import Code
 from ..errors import InputError
+from ..wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
 from .building.arguments import as_results
+from .building.ends import Parameter, Result
 from .building.variables import Variable, VariableInfo
 from .editing import Editing
 from .nodes import Node, Output
-from .wrong_arguments import OutOfRangeError
 
 __all__ = ["MemberChanges"]
 
@@ -59,7 +60,7 @@ class MemberChanges(Editing):
 
     def get_sink_index(self, sink: Node | Output) -> int:
         """The position of a sink, or -1."""
-        node, sinks = sink.node if isinstance(sink, Output) else sink, self.sinks
+        node, sinks = _node(sink), self.sinks
         return sinks.index(node) if node in sinks else -1
 
     @property
@@ -78,14 +79,16 @@ class MemberChanges(Editing):
 
     def get_variable_by_id(self, variable_id: str) -> Variable | None:
         """The variable of that id; ``None`` if there is none."""
+        checked(variable_id, str)
         return next((each for each in self.variables if each.info.variable_id == variable_id), None)
 
     def add_variables(self, variables: Iterable[Variable]) -> None:
         """Add variables."""
-        self._declared_variables += variables
+        self._declared_variables += [checked(each, Variable) for each in variables]
 
     def remove_variable(self, variable: Variable) -> None:
         """Remove a variable; the layers that read and assign it stay."""
+        checked(variable, Variable)
         self._declared_variables = [each for each in self._declared_variables if each is not variable]
 
     def add_results(self, results: Iterable[Node | Output]) -> None:
@@ -98,11 +101,11 @@ class MemberChanges(Editing):
         Raises:
             InputError: if the model does not have it.
         """
-        _remove(self._edit().results, result, "Result")
+        _remove(self._edit().results, checked(result, Result), "Result")
 
     def add_parameters(self, parameters: Iterable[Node]) -> None:
         """Add inputs."""
-        self._edit().parameters += parameters
+        self._edit().parameters += [checked(each, Parameter) for each in parameters]
 
     def remove_parameter(self, parameter: Node) -> None:
         """Remove an input, which nothing may read any more when the model is used.
@@ -110,7 +113,7 @@ class MemberChanges(Editing):
         Raises:
             InputError: if the model does not have it.
         """
-        _remove(self._edit().parameters, parameter, "Parameter")
+        _remove(self._edit().parameters, checked(parameter, Parameter), "Parameter")
 
     def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
         """Let all layers that read an input read another one, which takes its place and its names.
@@ -126,12 +129,13 @@ class MemberChanges(Editing):
         if not 0 <= parameter_index < len(parameters):
             message = f"input index {parameter_index} is out of range: the model has {len(parameters)}"
             raise OutOfRangeError(message, code=Code.NO_SUCH_NAME)
+        checked(parameter, Parameter)
         parameters[parameter_index].output(0).replace(parameter.output(0))
         parameters[parameter_index] = parameter
 
     def add_sinks(self, sinks: Iterable[Node | Output]) -> None:
         """Add layers that must run though nothing reads them."""
-        self._edit().sinks += [sink.node if isinstance(sink, Output) else sink for sink in sinks]
+        self._edit().sinks += [_sink(each) for each in sinks]
 
     def remove_sink(self, sink: Node | Output) -> None:
         """Remove a layer that assigns a variable.
@@ -139,10 +143,23 @@ class MemberChanges(Editing):
         Raises:
             InputError: if the model does not have it.
         """
-        _remove(self._edit().sinks, sink.node if isinstance(sink, Output) else sink, "sink")
+        _remove(self._edit().sinks, _node(sink), "sink")
 
 
 def _remove(nodes: list[Node], node: Node, what: str) -> None:
     if node not in nodes:
         raise InputError(f"{node!r} is not a {what} of the model", code=Code.BAD_REQUEST)
     nodes.remove(node)
+
+
+def _node(sink: object) -> Node:
+    return sink.node if isinstance(sink, Output) else checked(sink, Node)
+
+
+def _sink(sink: object) -> Node:
+    node = _node(sink)
+    if node.layer.op is None or not node.layer.op.has_side_effects:
+        raise ArgumentTypeError(
+            f"expected a layer that assigns a variable, got {node!r}", code=Code.BAD_REQUEST
+        )
+    return node

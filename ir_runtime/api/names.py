@@ -10,8 +10,8 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
 from ..nearest import nearest
+from ..wrong_arguments import OutOfRangeError
 from .ports import TypedPort
-from .wrong_arguments import OutOfRangeError
 
 __all__ = ["find_index", "find_port", "find_ports", "unknown_name"]
 

@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import TensorType, Value
+from ..wrong_arguments import ArgumentTypeError
 from .any_value import Entries
 from .building.layer import informed
 from .descriptor import DescriptorTensor, NamedPort
@@ -19,7 +20,6 @@ from .layout_info import check_layout, layout_of, with_layout
 from .operators import Operators
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
-from .wrong_arguments import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

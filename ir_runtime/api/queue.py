@@ -11,8 +11,8 @@ from typing import Any
 from ..absent import Answers
 from ..codes import Code
 from ..forks import register
+from ..wrong_arguments import ArgumentTypeError
 from .compiled import CompiledModel, InferRequest
-from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["AsyncInferQueue"]
 

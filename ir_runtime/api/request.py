@@ -83,7 +83,7 @@ class Request(RequestTensors):
             inputs: as for `CompiledModel`.
             share_inputs: keep arrays themselves for later runs, not copies.
             share_outputs: for OpenVINO's signature; results are always the caller's own.
-            decode_strings: for OpenVINO's signature.
+            decode_strings: return strings as text; else as bytes in UTF-8.
             observers: see every layer's inputs and outputs. Then nothing is folded or fused.
 
         Raises:
@@ -93,7 +93,8 @@ class Request(RequestTensors):
         """
         if self._background is not None:
             self._expect_idle()
-        return self._run(self._take(inputs, share_inputs), tuple(observers))
+        found = self._run(self._take(inputs, share_inputs), tuple(observers))
+        return self._compiled._shown(found, decode_strings)
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Start a run in the background; `wait` for it.
@@ -226,7 +227,7 @@ class Request(RequestTensors):
         """The outputs of the last run."""
         if self._results is None:
             raise InputError("nothing has run yet", code=Code.BAD_REQUEST, hint="call infer first")
-        return self._results
+        return self._compiled._shown(self._results)
 
     def get_profiling_info(self) -> list[ProfilingInfo]:
         """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""

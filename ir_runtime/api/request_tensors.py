@@ -10,6 +10,7 @@ from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
+from ..wrong_arguments import ArgumentTypeError
 from .casting import as_array
 from .const_ports import ConstOutput
 from .executable import Executable
@@ -17,7 +18,6 @@ from .names import find_index
 from .nodes import Output
 from .results import OVDict
 from .tensor import Tensor
-from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["RequestTensors"]
 

@@ -15,11 +15,11 @@ from ..ir.graph import Graph, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
+from ..wrong_arguments import ArgumentTypeError
 from .member_changes import MemberChanges
 from .names import find_port, unknown_name
 from .nodes import Output
 from .shapes import ShapeLike
-from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["PortShapes", "Reshaping"]
 

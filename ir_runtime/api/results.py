@@ -10,6 +10,7 @@ from ..executor.base_buffers import root_of
 from ..ir.tensor import Array
 from .names import find_index
 from .nodes import Output
+from .tensor_data import as_text, encoded
 
 __all__ = ["OVDict", "unshared"]
 
@@ -52,6 +53,11 @@ class OVDict(Mapping[Output, Array]):
             return self[key] is not None
         except KeyError:
             return False
+
+    def _with_strings(self, decode: bool) -> OVDict:
+        """Return the same results with strings in arrays of `str`, or of bytes in UTF-8, as OpenVINO returns them."""
+        shown = as_text if decode else encoded
+        return OVDict(self._ports, [shown(a) if a.dtype.hasobject else a for a in self._arrays])
 
     def names(self) -> tuple[set[str], ...]:
         """The tensor names of each output."""

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .shapes import Shape
-from .tensor_data import decoded, encoded
+from .tensor_data import as_text, decoded, encoded
 
 if TYPE_CHECKING:
     from .vectors import Strides
@@ -90,7 +90,7 @@ class TensorContent(Answers):
     @property
     def str_data(self) -> Array:
         """The contents of a tensor of strings, as text; setting them keeps the shape."""
-        return decoded(self._strings())
+        return as_text(self._strings())
 
     @str_data.setter
     def str_data(self, strings: object) -> None:

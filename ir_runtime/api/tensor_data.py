@@ -14,7 +14,7 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..kernels.strings import decode
 
-__all__ = ["as_numpy", "decoded", "element_of", "encoded", "reinterpreted", "unpacked", "zeros"]
+__all__ = ["as_numpy", "as_text", "decoded", "element_of", "encoded", "reinterpreted", "unpacked", "zeros"]
 
 
 def as_numpy(value: object) -> Array:
@@ -106,10 +106,15 @@ def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
 
 
 def decoded(array: Array) -> Array:
-    """Return strings and bytes as an array of `str`."""
+    """Return strings and bytes as an array of `str`; invalid bytes become surrogates."""
     return np.array([decode(text) for text in array.flat], np.str_).reshape(array.shape)
 
 
 def encoded(array: Array) -> Array:
     """Return strings as an array of bytes in UTF-8."""
-    return np.char.encode(decoded(array), "utf-8")
+    return np.char.encode(decoded(array), "utf-8", "surrogateescape")
+
+
+def as_text(array: Array) -> Array:
+    """Return strings as an array of `str` in which U+FFFD stands for bytes that are not UTF-8."""
+    return np.char.decode(encoded(array), "utf-8", "replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..ir.element import ElementType
@@ -11,6 +12,7 @@ from ..ir.graph import Graph, Port
 from ..ir.sizes import bytes_of
 from ..ir.tensor import Array
 from ..reader.model import Document
+from ..wrong_arguments import checked
 from .building.ends import Parameter, Result
 from .building.order import Order, depth_first, topological
 from .const_ports import ConstOutput, show_ports
@@ -101,8 +103,12 @@ class View(HasRTInfo, ABC):
 
     @property
     def name(self) -> str:
-        """The name in the file."""
+        """The name in the file, which is not that under which the model is saved once `friendly_name` was set."""
         return self._document.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._document = replace(self._document, name=name)
 
     @property
     def inputs(self) -> list[Output]:
@@ -219,11 +225,21 @@ class View(HasRTInfo, ABC):
         return self._nodes().node(layers[0].id).get_data()
 
     def get_parameter_index(self, parameter: Node) -> int:
-        """The position of a Parameter among the inputs, or -1."""
+        """The position of a Parameter among the inputs, or -1.
+
+        Raises:
+            ArgumentTypeError: if it is not a Parameter.
+        """
+        checked(parameter, Parameter)
         return next((i for i, node in enumerate(self.parameters) if node == parameter), -1)
 
     def get_result_index(self, output: Output | Node) -> int:
-        """The position of an output: of its Result, or of what that takes; -1 if it is none."""
+        """The position of an output: of its Result, or of what that takes; -1 if it is none.
+
+        Raises:
+            ArgumentTypeError: if it is neither a Result nor an output.
+        """
+        checked(output, Result, Output)
         for index, found in enumerate(self.outputs):
             known = [found, found.node, *(found.node.input_values() if found.node.type == "Result" else ())]
             if output in known:

@@ -72,7 +72,7 @@ def _places(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:
     counts = {array.shape[:1] for array in (*ours, *theirs)}
     if len(counts) != 1 or not 1 < min(counts.pop(), default=0) <= _ROWS:
         return None
-    if any(a.shape != b.shape or a.dtype == object for a, b in zip(ours, theirs, strict=True)):
+    if any(a.shape != b.shape or a.dtype.kind in "OU" for a, b in zip(ours, theirs, strict=True)):
         return None
     a, b = (
         np.column_stack([array.reshape(len(array), -1).astype(np.float64) for array in arrays])

@@ -142,7 +142,8 @@ class Stepping(Iterator[Stop]):
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)
         shared = [*self._feeds, *self._state.values.values()]
-        self._results = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.roots))
+        found = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.roots))
+        self._results = self._compiled._shown(found)
 
 
 def step(compiled: CompiledModel, inputs: object = None) -> Stepping:

@@ -1,7 +1,4 @@
-"""Pack and unpack elements of less than a byte, as OpenVINO's ``helpers`` do.
-
-Unlike in tensors and files, elements of 2 and 4 bits start at the high end of a byte here.
-"""
+"""Pack and unpack elements of less than a byte, as OpenVINO's ``helpers`` do, in the order of tensors and files."""
 
 from __future__ import annotations
 
@@ -21,10 +18,12 @@ __all__ = ["pack_data", "unpack_data"]
 
 
 def pack_data(array: Any, type: ElementType) -> Array:
-    """Return the bytes of an array's numbers, as `unpack_data` reads them; the last byte is filled with 0.
+    """Return the bytes of an array's numbers, as `unpack_data` and tensors read them; the last byte is filled with 0.
+
+    OpenVINO puts the first of two numbers of 4 bits into the high half of a byte, where its tensors have the second.
 
     >>> pack_data(np.array([7, 8]), ElementType.u4)
-    array([120], dtype=uint8)
+    array([135], dtype=uint8)
 
     Args:
         array: integers that the type holds.
@@ -34,29 +33,23 @@ def pack_data(array: Any, type: ElementType) -> Array:
         InputError: if the type takes a byte or more, or the numbers are not integers of 8 bits.
     """
     _check(type)
-    given, whole = np.asarray(array), np.int8 if type is ElementType.i4 else np.uint8
+    given, whole = np.asarray(array), _whole(type)
     numbers = given.astype(whole)
     if not np.array_equal(numbers, given):
         raise InputError(f"the array has numbers that are not integers of {type}", code=Code.BAD_REQUEST)
-    codes = numbers.reshape(-1).view(np.uint8) & ((1 << type.bits) - 1)
-    if type.bits not in (2, 4):
-        return packing.pack(codes, type.bits)
-    padded = np.zeros(packing.packed_size(type.bits, codes.size) * 8 // type.bits, np.uint8)
-    padded[: codes.size] = codes
-    fields = padded.reshape(-1, 8 // type.bits) << _shifts(type)
-    return np.asarray(np.bitwise_or.reduce(fields, axis=1, dtype=np.uint8))
+    return packing.pack(numbers.reshape(-1).view(np.uint8) & ((1 << type.bits) - 1), type.bits)
 
 
 def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
     """Return the numbers in bytes that `pack_data` returned, in ``int8`` for ``i4``, else in ``uint8``.
 
-    The contents of a tensor of such a type, which are not packed here, are returned as numbers, too.
+    The contents of a tensor of such a type, which has an entry for each element here, are returned as numbers, too.
 
-    >>> unpack_data(np.array([120], np.uint8), ElementType.u4, [2])
+    >>> unpack_data(np.array([135], np.uint8), ElementType.u4, [2])
     array([7, 8], dtype=uint8)
 
     Args:
-        array: the bytes.
+        array: the bytes; of ``u1``, ``u3``, ``u6`` and ``nf4``, an array is bytes where it could be both.
         type: an element type of less than a byte.
         shape: of the result.
 
@@ -65,27 +58,22 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
     """
     _check(type)
     given, count = np.asarray(array), math.prod(shape)
-    whole = np.int8 if type is ElementType.i4 else np.uint8
-    if given.dtype == type.dtype and given.dtype != np.uint8:
-        return given.astype(whole).reshape(tuple(shape))
+    needed = packing.packed_size(type.bits, count)
+    if given.dtype == type.dtype and (not type.is_encoded or given.size == count != needed):
+        return given.astype(_whole(type)).reshape(tuple(shape))
     raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
-    if raw.size < packing.packed_size(type.bits, count):
+    if raw.size < needed:
         raise InputError(
-            f"{type}{list(shape)} takes {packing.packed_size(type.bits, count)} packed bytes, got {raw.size}",
-            code=Code.BAD_REQUEST,
+            f"{type}{list(shape)} takes {needed} packed bytes, got {raw.size}", code=Code.BAD_REQUEST
         )
-    return _codes(raw, type, count).astype(whole).reshape(tuple(shape))
+    codes = packing.unpack(raw[:needed], type.bits, count)
+    signed = np.where(codes < 8, codes, codes.astype(np.int8) - 16) if type is ElementType.i4 else codes
+    return signed.astype(_whole(type)).reshape(tuple(shape))
 
 
-def _codes(raw: Array, type: ElementType, count: int) -> Array:
-    if type.bits not in (2, 4):
-        return packing.unpack(raw, type.bits, count)
-    codes = (raw[:, None] >> _shifts(type) & ((1 << type.bits) - 1)).reshape(-1)[:count]
-    return np.where(codes < 8, codes, codes.astype(np.int8) - 16) if type is ElementType.i4 else codes
-
-
-def _shifts(type: ElementType) -> Array:
-    return np.arange(8 - type.bits, -1, -type.bits, dtype=np.uint8)
+def _whole(element: ElementType) -> type[np.int8] | type[np.uint8]:
+    """Return the type of whole bytes that holds the numbers."""
+    return np.int8 if element is ElementType.i4 else np.uint8
 
 
 def _check(type: ElementType) -> None:

@@ -12,6 +12,7 @@ from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
 from ..limits import DEFAULT, Limits
+from ..wrong_arguments import ArgumentTypeError
 
 __all__ = ["LFS_POINTER", "LFS_PULL", "Source", "SourceLike", "open_source"]
 
@@ -89,7 +90,8 @@ def _read(source: SourceLike, limits: Limits) -> Source:
     if isinstance(source, str | os.PathLike):
         return _read_path(os.fspath(source), limits)
     if not hasattr(source, "read"):
-        raise TypeError(f"a model must be a path, bytes or an open file, got {type(source).__name__}")
+        message = f"a model must be a path, bytes or an open file, got {type(source).__name__}"
+        raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
     data = source.read(limits.xml_bytes + 1)
     name = getattr(source, "name", None)
     shown = name if isinstance(name, str) else "<file>"

@@ -75,10 +75,16 @@ def get_element_type(data_type: Any) -> ElementType:
     Raises:
         OVTypeError: if there is none.
     """
+    if data_type is None:  # NumPy's f64
+        raise _has_none(data_type)
     try:
         return ElementType.from_dtype(np.dtype(_PYTHON.get(data_type, data_type)))
     except (TypeError, ValueError, RuntimeError):
-        raise OVTypeError(f"{data_type!r} has no element type") from None
+        raise _has_none(data_type) from None
+
+
+def _has_none(data_type: object) -> OVTypeError:
+    return OVTypeError(f"{data_type!r} has no element type")
 
 
 def get_element_type_str(data_type: Any) -> str:
@@ -92,7 +98,7 @@ def get_dtype(openvino_type: ElementType) -> DType:
     Raises:
         OVTypeError: if there is none.
     """
-    if openvino_type.is_dynamic():
+    if not isinstance(openvino_type, ElementType) or openvino_type.is_dynamic():
         raise OVTypeError(f"{openvino_type} has no type in NumPy")
     return np.dtype(np.str_) if openvino_type is ElementType.string else openvino_type.to_dtype()
 
@@ -102,9 +108,9 @@ def get_ndarray(data: Any) -> Array:
     return np.asarray(data)
 
 
-def get_shape(data: Any) -> list[int]:
-    """Return the shape of numbers or of an array."""
-    return list(np.shape(data))
+def get_shape(data: Any) -> list[int] | tuple[int, ...]:
+    """Return the shape of numbers, or of an array as it has it."""
+    return data.shape if isinstance(data, np.ndarray) else list(np.shape(data))
 
 
 def make_constant_node(value: Any, dtype: Any = None, *, name: str | None = None) -> Constant:

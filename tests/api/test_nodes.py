@@ -114,9 +114,8 @@ def test_validating_a_model_gives_its_report(model: ir.Model) -> None:
 def test_extensions() -> None:
     core = ir.Core()
     core.add_extension(next(iter(registry)))
-    for wrong in ("libcustom.so", object()):
-        with pytest.raises(ir.InputError, match=r"not an operation declared with ir_runtime\.ops\.op"):
-            core.add_extension(wrong)
+    with pytest.raises(ir.InputError, match=r"not an operation declared with ir_runtime\.ops\.op"):
+        core.add_extension("libcustom.so")
 
 
 def test_tensors() -> None:

@@ -19,7 +19,7 @@ from ...ir.tensor import Array, objects
 from ...nearest import nearest
 from ...ops import Op, load_extensions, registry
 from ...writer.attributes import attribute_text
-from ..wrong_arguments import ArgumentTypeError
+from ...wrong_arguments import ArgumentTypeError
 
 __all__ = [
     "array_of",
