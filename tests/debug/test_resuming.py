@@ -182,20 +182,24 @@ def _edited(folder: Path, step: int = 2) -> str:
     return str(other)
 
 
-def test_a_trace_goes_on_with_the_next_layer(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("factor", "overflows"), [(1e4, False), (3e4, True)])
+def test_a_trace_goes_on_with_the_next_layer(factor: float, overflows: bool, tmp_path: Path) -> None:
+    """The first layer overflows, so that none has a peak, or none overflows."""
     model, inputs = network("plain_cnn", tmp_path)
-    inputs = [inputs[0] * 1e4]
-    whole, seen = debug.trace_nan(model, inputs, "f16"), list[list[str]]()
-    assert whole.origins
-    assert whole.peaks
+    inputs = [inputs[0] * factor]
+    whole, seen = debug.trace_nan(model, inputs, "f16", 99), list[list[str]]()
+    assert (len(whole.origins), len(whole.peaks)) == (
+        (1, 0) if overflows else (0, len(computed_layers(Reference(model).graph)))
+    )
     with pytest.raises(Interrupted) as stopped, caching(tmp_path / "cache"), showing(noting(seen, 0.5)):
-        debug.trace_nan(model, inputs, "f16")
+        debug.trace_nan(model, inputs, "f16", 99)
     partial = stopped.value.partial
     assert partial.partial
     assert str(partial).startswith("PARTIAL")
-    assert 0 < len(partial.peaks) + len(partial.origins) < len(whole.peaks) + len(whole.origins)
+    assert len(partial.origins) == len(whole.origins)
+    assert overflows or 0 < len(partial.peaks) < len(whole.peaks)
     with caching(tmp_path / "cache"), showing(noting(seen, 2)):
-        assert debug.trace_nan(model, inputs, "f16") == whole
+        assert debug.trace_nan(model, inputs, "f16", 99) == whole
     computing = {layer.name for layer in computed_layers(Reference(model).graph)}
     first, second = ({*layers} & computing for layers in (seen[0][:-1], seen[1]))
     assert first | second == computing
