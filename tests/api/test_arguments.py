@@ -96,7 +96,7 @@ for texts in (np.array(["a", "bcé"]), np.array([b"a", b"bc"]), np.array([b"\\xf
         note(compiled([ov.Tensor(np.array(texts))], decode_strings=decode)[0])
         request = compiled.create_infer_request()
         note(request.infer([ov.Tensor(np.array(texts))], decode_strings=decode).to_tuple(), request.results[0])
-        note(request.get_output_tensor().data, request.get_output_tensor().str_data)
+        note(request.get_output_tensor().bytes_data, request.get_output_tensor().str_data)
     note(compiled.infer_new_request([ov.Tensor(np.array(texts))])[0])
 request.start_async([np.array(["a", "bc"])])
 request.wait()
