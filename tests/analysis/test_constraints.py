@@ -91,6 +91,28 @@ def attended(past: bool = True) -> Net:
     return net
 
 
+def decoder() -> Net:
+    """Tokens attend to those of earlier calls, which a variable holds, reordered as a beam search says."""
+    net = Net()
+    ids, mask = net.parameter("ids", "?,?"), net.parameter("mask", "?,?")
+    positions, beam = net.parameter("positions", "?,?"), net.parameter("beam_idx", "?", "i32")
+    zero, one, two = (net.constant(n) for n in (0, 1, 2))
+    x, at = net.op("Unsqueeze", ids, two), net.op("Unsqueeze", positions, two)
+    queries = net.op("Add", x, at, name="embedded")
+    sizes = net.op("ShapeOf", ids, version="opset3", output_type="i64")
+    batch = net.op("Gather", sizes, net.constant([0]), zero, version="opset8")
+    empty = net.op("Concat", batch, net.constant([0, 1]), axis=0)
+    start = net.op("Broadcast", net.constant(0.0, "f32"), empty, version="opset3")
+    about = {"variable_type": "f32", "variable_shape": "?,?,1", "variable_id": "keys"}
+    past = net.op("ReadValue", start, version="opset6", out="FP32 -1 -1 1", **about)
+    chosen = net.op("Gather", past, beam, zero, version="opset8")
+    keys = net.op("Concat", chosen, x, axis=1, name="keys")
+    net.layer("Assign", [keys], ["FP32 -1 -1 1"], version="opset6", variable_id="keys")
+    scores = net.op("MatMul", queries, keys, transpose_b=True)
+    net.result(net.op("Add", scores, net.op("Unsqueeze", mask, one), name="masked"))
+    return net
+
+
 def test_skips_of_a_u_net_want_multiples() -> None:
     assert said(u_net()) == ["height and width are multiples of 32"]
 
@@ -129,7 +151,10 @@ def test_positions_gathered_from_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Gather, "audit", out_of_range)
     (constraint,) = found(positions(300, gathered=True))
     assert str(constraint) == "seq ≤ 300"
-    assert constraint.confirmed is True
+    assert (constraint.confirmed, constraint.remark) == (
+        None,
+        "other lengths may run: index 300 is behind the end",
+    )
     assert constraint.reason is not None
     assert (constraint.reason.layer, constraint.reason.severity) == ("taken", "warning")
 
@@ -195,9 +220,22 @@ def test_a_sum_of_two_lengths() -> None:
     texts = [str(c) for c in constraints]
     assert texts == [
         "past_key[0] = new_key[0] = mask[0] = batch; mask[0] may be 1 instead",
-        "mask[3] = past + seq",
+        "mask[3] = past + seq; mask[3] may be 1 instead",
     ]
     assert all(c.confirmed for c in constraints)
+
+
+def test_lengths_of_a_stateful_decoder() -> None:
+    """All lengths are 2 where the search starts, and only together can they be others; no one of them is fixed."""
+    constraints = found(decoder())
+    assert [str(c) for c in constraints] == [
+        "ids[0] = mask[0] = positions[0] = beam_idx[0] = batch; mask[0] and positions[0] may be 1 instead",
+        "ids[1] = positions[1] = seq; each may be 1 instead",
+        "seq ≤ mask_seq; mask_seq may be 1 instead",
+    ]
+    assert all(c.confirmed for c in constraints)
+    (undecided,) = constraints.undecided
+    assert undecided.endswith("which lengths run depends on what earlier calls left in them")
 
 
 def test_nothing_is_demanded() -> None:
@@ -326,7 +364,14 @@ def test_gaps_are_no_bounds() -> None:
     assert said(net) == ["width leaves 0 or 7 when divided by 8"]
 
 
-NETS: list[Callable[[], Net]] = [u_net, positions, window, attended, lambda: u_net("?,3,40..100,64", 3)]
+NETS: list[Callable[[], Net]] = [
+    u_net,
+    positions,
+    window,
+    attended,
+    lambda: u_net("?,3,40..100,64", 3),
+    decoder,
+]
 
 
 @pytest.mark.parametrize("number", range(len(NETS)))

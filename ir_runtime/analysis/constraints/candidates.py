@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.dimension import Dimension, Symbol
@@ -30,6 +30,8 @@ NAMED = 4
 Violation = Callable[[Point], dict[Dim, int]]
 """Makes lengths that violate a candidate from a feasible point."""
 
+Predicate = Callable[[Mapping[Dim, int]], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -40,8 +42,8 @@ class Candidate:
     text: str
     number: int | None
     violations: tuple[Violation, ...]
-    key: object
-    """Candidates of one kind, number and key are merged."""
+    holds: Predicate
+    """Whether lengths satisfy it; a length of 1 that broadcasts is no violation."""
     boundary: Point
     """The feasible point that is closest to violating it."""
     boxes: tuple[Mapping[Dim, Dimension], ...] = ()
@@ -66,7 +68,8 @@ def _fixed(samples: Samples, dim: Dim) -> Candidate:
     violations = tuple(_set(samples, dim, n) for n in dict.fromkeys(others) if n != length)
     below = [Dimension.between(1, length - 1)] if length > 1 else []
     boxes = tuple({dim: part} for part in (*below, Dimension.between(length + 1)))
-    return Candidate("fixed", name, f"{name} = {length}", length, violations, dim, {}, boxes)
+    text = f"{name} = {length}"
+    return Candidate("fixed", name, text, length, violations, lambda at: at[dim] == length, {}, boxes)
 
 
 def _set(samples: Samples, dim: Dim, length: int) -> Violation:
@@ -89,19 +92,24 @@ def _equal(samples: Samples, direction: Direction) -> Candidate:
     count = ""
     if len(shown) > NAMED:
         shown, count = [*shown[:2], "…", shown[-1]], f" ({len(shown)} lengths)"
-    text = f"{' = '.join([*shown, name])}{count}{_or_one(samples, direction)}"
-    return Candidate("equal", name, text, None, violations, direction, {})
+    text = f"{' = '.join([*shown, name])}{count}{_or_one(samples, direction.own)}"
+    return Candidate("equal", name, text, None, violations, _are_equal(samples, direction), {})
 
 
-def _or_one(samples: Samples, direction: Direction) -> str:
-    """Return a note on which of several equal lengths may be 1 instead, because 1 broadcasts."""
+def _are_equal(samples: Samples, direction: Direction) -> Predicate:
+    offsets = {dim: samples.dependent_dims.offset(dim) for dim in direction.own}
+    return lambda at: len({at[dim] - offset for dim, offset in offsets.items() if at[dim] != 1}) <= 1
+
+
+def _or_one(samples: Samples, dims: Sequence[Dim]) -> str:
+    """Return a note on which of some lengths may be 1 instead, because 1 broadcasts."""
     try:
-        ones = [samples.inputs[dim] for dim in direction.own if _may_be_one(samples, dim)]
+        ones = [samples.inputs[dim] for dim in dims if _may_be_one(samples, dim)]
     except BudgetExceededError:
         return ""
     if not ones:
         return ""
-    return f"; {'each' if len(ones) == len(direction.own) else join_words(ones)} may be 1 instead"
+    return f"; {'each' if len(ones) == len(dims) > 1 else join_words(ones)} may be 1 instead"
 
 
 def _may_be_one(samples: Samples, dim: Dim) -> bool:
@@ -111,15 +119,21 @@ def _may_be_one(samples: Samples, dim: Dim) -> bool:
 
 def _sum(samples: Samples, dim: Dim) -> Candidate:
     violations = tuple(_shift(samples, dim, d) for d in (1, -1, 2, 8))
-    return Candidate(
-        "sum",
-        samples.symbols[dim],
-        f"{samples.inputs[dim]} = {samples.symbols[dim]}",
-        None,
-        violations,
-        dim,
-        {},
-    )
+    text = f"{samples.inputs[dim]} = {samples.symbols[dim]}{_or_one(samples, [dim])}"
+    return Candidate("sum", samples.symbols[dim], text, None, violations, _is_sum(samples, dim), {})
+
+
+def _is_sum(samples: Samples, dim: Dim) -> Predicate:
+    addends = [direction for direction in samples.dependent_dims.directions if dim in direction.sums]
+    offset = samples.dependent_dims.offset(dim)
+
+    def is_sum(at: Mapping[Dim, int]) -> bool:
+        return at[dim] in (
+            1,
+            offset + sum(samples.dependent_dims.length(direction, at) for direction in addends),
+        )
+
+    return is_sum
 
 
 def _from_pattern(samples: Samples, direction: Direction, found: Pattern) -> Iterator[Candidate]:
@@ -129,19 +143,27 @@ def _from_pattern(samples: Samples, direction: Direction, found: Pattern) -> Ite
         about = sorted(range(start - found.step + 1, start + found.step), key=lambda n: (n < start, n))
         between = (n for n in about if n % found.step not in found.residues)
         violations, text = _at(samples, direction, between), f"{name} {residue_text(found)}"
-        yield Candidate("multiple", name, text, found.step, violations, found.residues, {})
+        holds = _within(samples, direction, lambda n: n % found.step in found.residues)
+        yield Candidate("multiple", name, text, found.step, violations, holds, {})
     if found.refused_below is not None and found.low > 1:
         shorter = (found.low - d * found.step for d in (1, 2, 3))
         violations = _at(samples, direction, (found.refused_below, *shorter))
         boxes = _as_one_symbol(samples, direction, Dimension.between(1, found.low - 1))
         text, edge = f"{name} ≥ {found.low}", {direction: found.low}
-        yield Candidate("at least", name, text, found.low, violations, None, edge, boxes)
+        holds = _within(samples, direction, lambda n: n >= found.low)
+        yield Candidate("at least", name, text, found.low, violations, holds, edge, boxes)
     if found.refused_above is not None and found.high is not None:
         high = found.high
         longer = (high + d * found.step for d in (1, 2, 3, high // found.step))
         violations = _at(samples, direction, (found.refused_above, *longer))
         boxes = _as_one_symbol(samples, direction, Dimension.between(high + 1))
-        yield Candidate("at most", name, f"{name} ≤ {high}", high, violations, None, {direction: high}, boxes)
+        text, edge = f"{name} ≤ {high}", {direction: high}
+        holds = _within(samples, direction, lambda n: n <= high)
+        yield Candidate("at most", name, text, high, violations, holds, edge, boxes)
+
+
+def _within(samples: Samples, direction: Direction, fits: Callable[[int], bool]) -> Predicate:
+    return lambda at: fits(samples.dependent_dims.length(direction, at))
 
 
 def _at(samples: Samples, direction: Direction, lengths: Iterable[int]) -> tuple[Violation, ...]:

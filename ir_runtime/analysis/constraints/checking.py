@@ -27,12 +27,21 @@ def check_candidates(samples: Samples) -> list[Constraint]:
     held: list[tuple[Candidate, Constraint]] = []
     for candidate in find_candidates(samples):
         try:
-            constraint = _check(samples, candidate)
+            found = _relation(samples, candidate) or _check(samples, candidate)
+            samples.try_joint_points()
         except BudgetExceededError:
             samples.undecided.append(f"{candidate.text}: not checked, as the search took too long")
         else:
-            held += [] if constraint is None else [(candidate, constraint)]
-    return _merged_groups(held)
+            held += [] if found is None else [found]
+    return _merged_groups([pair for pair in held if _holds_where_accepted(samples, pair[0])])
+
+
+def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
+    """Return whether a candidate holds at all lengths that inference accepted; report it as undecided otherwise."""
+    broken = next((at for at in samples.probe.accepted_points if not candidate.holds(at)), None)
+    if broken is not None:
+        samples.undecided.append(_counterexample(samples, candidate, {}, broken))
+    return broken is None
 
 
 def accepted(samples: Samples) -> tuple[Trial, ...]:
@@ -55,10 +64,8 @@ def _feasible_points(samples: Samples) -> list[dict[Dim, int]]:
     return [lengths for lengths in found.values() if samples.probe.accepts(lengths) is not False]
 
 
-def _check(samples: Samples, candidate: Candidate) -> Constraint | None:
+def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
     """Return the constraint if inference refuses every violation of the candidate, at every sample point."""
-    if (relation := _relation(samples, candidate)) is not None:
-        return relation
     refused: tuple[Diagnostic, dict[Dim, int]] | None = None
     for point in samples.sample_points:
         for broken in _violations(samples, candidate, point):
@@ -75,7 +82,7 @@ def _check(samples: Samples, candidate: Candidate) -> Constraint | None:
     fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
     trials = (*fails, *_at_boundary(samples, candidate))
     proved = _is_proved(samples, candidate)
-    return Constraint(
+    found = Constraint(
         candidate.kind,
         (candidate.symbol,),
         candidate.text,
@@ -84,9 +91,10 @@ def _check(samples: Samples, candidate: Candidate) -> Constraint | None:
         proved,
         trials=trials,
     )
+    return candidate, found
 
 
-def _relation(samples: Samples, candidate: Candidate) -> Constraint | None:
+def _relation(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
     """Return a constraint between two dims where the bound of one is the length of another."""
     if candidate.kind not in ("at least", "at most"):
         return None
@@ -100,17 +108,37 @@ def _relation(samples: Samples, candidate: Candidate) -> Constraint | None:
         pair = (direction, other) if candidate.kind == "at most" else (other, direction)
         if (refusal := _is_ordered(samples, *pair)) is not None:
             samples.ordered.append(pair)
-            names = samples.name(pair[0]), samples.name(pair[1])
-            return Constraint("at most", names, f"{names[0]} ≤ {names[1]}", None, refusal)
+            return _ordered(samples, candidate, *pair, refusal)
     return None
+
+
+def _ordered(
+    samples: Samples, candidate: Candidate, small: Direction, large: Direction, refusal: Diagnostic
+) -> tuple[Candidate, Constraint]:
+    names = samples.name(small), samples.name(large)
+    length = samples.dependent_dims.length
+    broadcasts = samples.accepts({small: _ORDERED[0], large: 1}) is True
+    note = f"; {names[1]} may be 1 instead" if broadcasts else ""
+
+    def is_ordered(at: Mapping[Dim, int]) -> bool:
+        return length(small, at) <= length(large, at) or (broadcasts and length(large, at) == 1)
+
+    relation = replace(candidate, text=f"{names[0]} ≤ {names[1]}{note}", holds=is_ordered)
+    first, more = _ORDERED[0], _ORDERED[0] + 1
+    equal, broken = ({small: n, large: first} for n in (first, more))
+    trials = [_trial(samples, samples.dependent_dims.at(equal), True)]
+    if refusal.severity is Severity.ERROR:
+        trials.append(_trial(samples, samples.dependent_dims.at(broken), False))
+    return relation, Constraint("at most", names, relation.text, None, refusal, trials=tuple(trials))
 
 
 def _is_ordered(samples: Samples, small: Direction, large: Direction) -> Diagnostic | None:
     """Return the refusal of ``small > large`` if it is always refused, and ``small <= large`` never is."""
     refusal: Diagnostic | None = None
+    answers: set[bool | None] = set()
     for length in _ORDERED:
-        allowed = ({small: length, large: length}, {small: length, large: length + 3})
-        if not all(samples.accepts(point) for point in allowed):
+        answers |= {samples.accepts({small: length, large: length + more}) for more in (0, 3)}
+        if False in answers or True not in answers:  # beyond some length, values are too large to follow
             return None
         refusal = samples.probe(samples.dependent_dims.at({small: length + 1, large: length})).refusal
         if refusal is None:
@@ -175,19 +203,13 @@ def _size(value: Value) -> int:
 
 
 def _merged_groups(held: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
-    """Merge constraints that say the same of several symbols."""
+    """Merge constraints that say the same of several symbols, and relations found from either end."""
     groups: dict[object, list[tuple[Candidate, Constraint]]] = {}
     for candidate, constraint in held:
-        own = (
-            candidate.key
-            if candidate.kind == "multiple"
-            else None
-            if candidate.kind.startswith("at")
-            else candidate.text
-        )
-        if constraint.text != candidate.text:  # a relation, found from either end
-            own = constraint.text
-        groups.setdefault((constraint.kind, constraint.number, own), []).append((candidate, constraint))
+        text = constraint.text
+        if constraint.kind in ("multiple", "at least", "at most") and len(constraint.symbols) == 1:
+            text = text.removeprefix(f"{candidate.symbol} ")
+        groups.setdefault((constraint.kind, text), []).append((candidate, constraint))
     return [_merge_group(group) for group in groups.values()]
 
 

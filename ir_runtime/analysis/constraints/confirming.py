@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from ...diagnostics import Severity
 from ...errors import IRError
 from ...ir.graph import Graph, Port
 from ...ir.tensor import Array, TensorType
@@ -72,6 +73,9 @@ def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constra
     whys = [runs.failure_of(trial, found) for trial in constraint.trials]
     wrong = next((why for why in whys if why), "")
     told = bool(whys) and not runs.skipped(wrong)
+    if not wrong and constraint.reason is not None and constraint.reason.severity is Severity.WARNING:
+        # suspicious values may run, so that no run can confirm them
+        return replace(constraint, remark=f"other lengths may run: {constraint.reason.message}")
     return replace(constraint, confirmed=not wrong if told else None, remark=wrong)
 
 
@@ -121,8 +125,14 @@ class _Runs:
         if trial.size > MIN_MEASURED:
             self._rate = max(self._rate, took / trial.size)
         if trial.accepted:
-            return f"inference accepts {where}, but running fails: {failure}" if failure else ""
+            return f"inference accepts {where}, but running fails: {failure}{self._note}" if failure else ""
         return "" if failure else f"inference refuses {where}, but it runs"
+
+    @property
+    def _note(self) -> str:
+        if not self.graph.of_type("ReadValue"):
+            return ""
+        return "; the model has variables: which lengths run depends on what earlier calls left in them"
 
     def _failure(self, arrays: Sequence[Array]) -> str:
         try:
@@ -146,4 +156,8 @@ class _Runs:
 
 
 def _text(trial: Trial, found: Constraints) -> str:
-    return ", ".join(f"{found.inputs[dim]} = {n}" for dim, n in trial.lengths.items())
+    """Return lengths as text, by symbol where all dims of each symbol have the same length."""
+    named = dict.fromkeys((found.symbols[dim], n) for dim, n in trial.lengths.items())
+    single = len(dict(named)) == len(named)
+    lengths = named if single else ((found.inputs[dim], n) for dim, n in trial.lengths.items())
+    return ", ".join(f"{name} = {n}" for name, n in lengths)

@@ -15,6 +15,9 @@ __all__ = ["DependentDims", "Direction", "find_dependent_dims"]
 _UP = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
 _DELTAS = (*_UP, *(-d for d in _UP))
 
+# Differences that move a dim away from those that it equals.
+_AWAY = (14, 6, 4, 32, 224, -6, -4, -2)
+
 
 @dataclass(frozen=True, slots=True)
 class Direction:
@@ -50,29 +53,62 @@ class DependentDims:
                 found[dim] += grown
         return found
 
+    def length(self, direction: Direction, lengths: Mapping[Dim, int]) -> int:
+        """Return the length of the first dim of a direction; a dim of 1 broadcasts, and does not tell."""
+        first = self.base[direction.own[0]]
+        told = (lengths[dim] - self.base[dim] + first for dim in direction.own if lengths[dim] != 1)
+        return next(told, lengths[direction.own[0]])
+
     def offset(self, dim: Dim) -> int:
         """Return the difference of a dim from the first dim of its direction, or from the sum of its directions."""
         firsts = [d.own[0] for d in self.directions if dim in d.dims]
         return self.base[dim] - sum(self.base[first] for first in firsts)
 
 
-def find_dependent_dims(probe: Probe, base: Mapping[Dim, int]) -> DependentDims:
-    """Change accepted lengths one by one, then in groups, and see which changes are accepted."""
-    return _Search(probe, base).dependent_dims()
+def find_dependent_dims(probe: Probe, base: Mapping[Dim, int], roles: Mapping[Dim, str]) -> DependentDims:
+    """Change accepted lengths one by one, then in groups, and see which changes are accepted.
+
+    A length that is only a bound of others, as that of a table or mask, stops them where it equals them; so dims
+    that seem fixed are tried again with those that vary moved away.
+    """
+    found = _Search(probe, base, roles).dependent_dims()
+    moved = _moved_away(probe, found) if found.fixed else base
+    if moved == base:
+        return found
+    other = _Search(probe, moved, roles).dependent_dims()
+    return other if len(other.fixed) < len(found.fixed) else found
+
+
+def _moved_away(probe: Probe, found: DependentDims) -> Mapping[Dim, int]:
+    """Return accepted lengths where directions differ from the fixed dims that they equal now, if possible."""
+    lengths = dict(found.base)
+    for direction in found.directions:
+        if any(found.base[dim] == found.base[direction.own[0]] for dim in found.fixed):
+            tried = ({**lengths, **{dim: lengths[dim] + d for dim in direction.dims}} for d in _AWAY)
+            lengths = next((point for point in tried if _is_accepted(probe, point)), lengths)
+    return lengths
+
+
+def _is_accepted(probe: Probe, point: Mapping[Dim, int]) -> bool:
+    fits = all(n > 0 and probe.bounds(dim).contains(n) for dim, n in point.items())
+    return fits and probe.accepts(point) is True
 
 
 @dataclass(slots=True)
 class _Search:
     probe: Probe
     base: Mapping[Dim, int]
+    roles: Mapping[Dim, str]
 
     def dependent_dims(self) -> DependentDims:
         alone = [dim for dim in self.base if self._delta([dim]) is not None]
         stuck = [dim for dim in self.base if dim not in alone]
         groups: list[tuple[Dim, ...]] = []
-        for dim in stuck:
-            if not any(dim in group for group in groups):
-                groups += self._smallest_group(dim, stuck)
+        for candidates in (self._of_one_role, self._candidates):
+            for dim in stuck:
+                grouped = [other for group in groups for other in group]
+                if dim not in grouped:
+                    groups += self._smallest_group(dim, candidates(dim, stuck, grouped))
         shared = {dim for dim in stuck if sum(dim in group for group in groups) > 1}
         directions = [Direction((dim,)) for dim in alone]
         for group in groups:
@@ -83,17 +119,27 @@ class _Search:
         order = sorted(directions, key=lambda d: list(self.base).index(d.own[0]))
         return DependentDims(self.base, tuple(order), tuple(dim for dim in stuck if dim not in moved))
 
-    def _smallest_group(self, dim: Dim, stuck: Sequence[Dim]) -> Iterator[tuple[Dim, ...]]:
+    def _smallest_group(self, dim: Dim, candidates: Iterable[Sequence[Dim]]) -> Iterator[tuple[Dim, ...]]:
         """Yield the smallest group with a dim that can change together, if there is one."""
-        for candidates in self._candidates(dim, stuck):
-            delta = self._delta(candidates)
+        for group in candidates:
+            delta = self._delta(group)
             if delta is not None:
-                yield self._smallest(dim, candidates, delta)
+                yield self._smallest(dim, group, delta)
                 return
 
-    def _candidates(self, dim: Dim, stuck: Sequence[Dim]) -> Iterator[list[Dim]]:
+    def _of_one_role(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
+        """Yield the dims that equal a dim and mean the same, where others equal it by chance."""
+        alike = [other for other in stuck if self.base[other] == self.base[dim] and other not in grouped]
+        same = [other for other in alike if other != dim and self.roles[other] == self.roles[dim]]
+        if 0 < len(same) < len(alike) - 1:
+            yield [dim, *same]
+
+    def _candidates(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
         others = [other for other in stuck if other != dim]
         alike = [other for other in others if self.base[other] == self.base[dim]]
+        single = [other for other in alike if other not in grouped]
+        if single and len(single) < len(alike):
+            yield [dim, *single]
         if alike:
             yield [dim, *alike]
         lengths = dict.fromkeys(self.base[other] for other in others if other not in alike)

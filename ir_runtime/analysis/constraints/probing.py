@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,7 @@ class Probe:
     _cache: LayerCache = field(init=False)
     _constants: dict[Port, Value] = field(init=False)
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
+    _accepted: list[Mapping[Dim, int]] = field(default_factory=list)
     _followed: frozenset[Port] = frozenset()
     """Ports whose values are known at the reference point."""
 
@@ -87,7 +88,14 @@ class Probe:
         if (answer := self._answers.get(key)) is None:
             self.budget.spend()
             answer = self._answers[key] = self._ask(lengths)
+            if answer.accepted and not self.lenient and len(point := _numbers(lengths)) == len(self.dims):
+                self._accepted.append(point)
         return answer
+
+    @property
+    def accepted_points(self) -> Sequence[Mapping[Dim, int]]:
+        """All lengths that were accepted so far."""
+        return self._accepted
 
     def accepts(self, lengths: Lengths) -> bool | None:
         """Return whether the graph accepts the lengths; ``None`` if undecided."""
@@ -155,6 +163,10 @@ class Probe:
         if not isinstance(length, Dimension) or length.symbol or length.is_static:
             return length
         return Dimension.between(length.min, length.max, self.layers.symbols[dim])
+
+
+def _numbers(lengths: Lengths) -> dict[Dim, int]:
+    return {dim: length for dim, length in lengths.items() if not isinstance(length, Dimension)}
 
 
 def _key(length: int | Dimension) -> Any:

@@ -21,6 +21,9 @@ __all__ = ["Point", "Samples"]
 # Points at which a candidate is checked.
 MAX_POINTS = 5
 
+# Lengths that many dims have together, to see whether a constraint holds there.
+JOINT_LENGTHS = (1, 3, 5, 7, 16)
+
 # The longest length in a sample point, for unbounded lengths.
 MAX_UNBOUNDED = 640
 
@@ -115,6 +118,19 @@ class Samples:
         unlike = {tuple(point.values()): point for point in (base, small, *others)}
         found = [point for point in unlike.values() if self._is_feasible(point)]
         return sorted(found, key=lambda point: sum(point.values()))
+
+    def try_joint_points(self) -> None:
+        """Ask about points where many dims move together, where a constraint of one alone may not hold."""
+        base = self.dependent_dims.base
+        alike: dict[object, list[Dim]] = {}
+        for dim, length in base.items():
+            for group in ("all", self.roles[dim], length):
+                alike.setdefault(group, []).append(dim)
+        for dims in dict.fromkeys(tuple(dims) for dims in alike.values() if len(dims) > 1):
+            for length in JOINT_LENGTHS:
+                point = {**base, **dict.fromkeys(dims, length)}
+                if self.fits(point):
+                    self.probe(point)
 
     def _is_feasible(self, point: Point) -> bool:
         try:

@@ -109,7 +109,7 @@ class _Finder:
             self.probe.lenient = (
                 True  # dims depend on each other by their shapes; values may be bounded by other dims
             )
-            dependent_dims = find_dependent_dims(self.probe, start.lengths)
+            dependent_dims = find_dependent_dims(self.probe, start.lengths, self.roles)
             self.probe.lenient = False
         except BudgetExceededError:
             self.undecided.append(

@@ -21,9 +21,9 @@ _CHANNELS = 4
 
 
 def label(layer: Layer) -> str:
-    """Return the name of an input: of its tensor, else of its layer."""
-    spec = layer.outputs[0] if layer.outputs else None
-    return spec.names[0] if spec is not None and spec.names else layer.name
+    """Return the name of an input: of its tensor, else of its layer; converters also give tensors numbers."""
+    names = layer.outputs[0].names if layer.outputs else ()
+    return next((name for name in names if not name.isdecimal()), names[0] if names else layer.name)
 
 
 def role(layer: Layer, shape: PartialShape, axis: int) -> str:
