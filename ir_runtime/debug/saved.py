@@ -1,4 +1,4 @@
-"""Reports as records that they can be made of again."""
+"""Reports as records, and reports from such records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def saved(report: Comparison) -> Record:
 
 
 def report_of(record: Mapping[str, Any]) -> Comparison:
-    """Return the report of which `saved` has made a record."""
+    """Return the report that a record of `saved` describes."""
     parts = {
         "outputs": [_made(OutputResult, each) for each in record["outputs"]],
         "units": [_made(UnitResult, each) for each in record["units"]],
