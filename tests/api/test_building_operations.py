@@ -39,7 +39,7 @@ def test_openvino_reads_what_was_built(sample: Sample, tmp_path: Path) -> None:
     assert wanted is not None
     assert len(found) == len(wanted)
     for ours, right in zip(found, wanted, strict=True):
-        assert_same(sample, ours, right)
+        assert_same(sample, ours.astype(object) if ours.dtype.kind == "U" else ours, right)
 
 
 @pytest.mark.parametrize("sample", list(samples(every=4)), ids=str)

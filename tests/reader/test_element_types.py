@@ -94,8 +94,8 @@ def test_texts_that_openvino_wrote(shape: tuple[int, ...], tmp_path: Path) -> No
     model = ir.read_model(written(texts, E.string, tmp_path))
     assert list(model.report) == []
     assert model.output().element_type is E.string
-    for found in (model.constant("c"), ir.compile_model(model)([])[0]):
-        assert (found.dtype, found.shape, found.tolist()) == (np.dtype(object), shape, texts.tolist())
+    for found, kind in ((model.constant("c"), "O"), (ir.compile_model(model)([])[0], "U")):
+        assert (found.dtype.kind, found.shape, found.tolist()) == (kind, shape, texts.tolist())
     assert (tmp_path / "m.bin").read_bytes() == pack_strings(texts).tobytes()
 
 
