@@ -43,11 +43,11 @@ class Request(RequestTensors):
     >>> x = opset1.parameter([2], np.float32, name="x")
     >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), config={"PERF_COUNT": True})
     >>> request = compiled.create_infer_request()
-    >>> request.set_callback(print, "done")
+    >>> ended = []
+    >>> request.set_callback(ended.append, "done")
     >>> request.start_async([np.zeros(2, np.float32)])
-    >>> request.wait_for(60_000)
-    done
-    True
+    >>> request.wait_for(60_000), ended
+    (True, ['done'])
     >>> request.results["y"], [layer.node_type for layer in request.profiling_info if layer.node_type == "Exp"]
     (array([1., 1.], dtype=float32), ['Exp'])
     >>> request.query_state()

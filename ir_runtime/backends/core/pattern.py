@@ -70,6 +70,8 @@ class MatchContext:
     >>> left, right = context.sources(layer)
     >>> context.producer(left, "Relu", "ReLU").name, context.producer(left, "Convolution"), context.scalar(right)
     ('a', None, 0.5)
+    >>> context.reads([layer], left) == context.reads([layer]) == (left, right)
+    True
     """
 
     graph: Graph
