@@ -90,9 +90,21 @@ def detection(models: Path) -> Arrays:
 
 
 def segmentation(models: Path) -> Arrays:
-    """ultralytics: segment."""
+    """ultralytics: segment. Masks are cut at their boxes: rounding decides whether pixels on edges are inside."""
     result = predicted(models, "yolo11n-seg", "segment")
-    return boxes(result) | {"masks": result.masks.data.numpy()}
+    found, masks = boxes(result), result.masks.data.numpy().copy()
+    # Bars above and below the image, which is as wide as the model's.
+    bars = (masks.shape[1] - result.orig_shape[0]) / 2
+    for mask, (left, top, right, bottom) in zip(masks, found["boxes"], strict=True):
+        mask[:, _on_edge(mask.shape[1], left, right)] = 0
+        mask[_on_edge(mask.shape[0], top + bars, bottom + bars)] = 0
+    assert masks.any()
+    return found | {"masks": masks}
+
+
+def _on_edge(count: int, *edges: float) -> Any:
+    """Say for each of `count` pixels whether it begins on an edge, up to rounding."""
+    return np.abs(np.subtract.outer(np.arange(count), edges)).min(axis=1) < 1e-3
 
 
 def pose(models: Path) -> Arrays:
