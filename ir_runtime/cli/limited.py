@@ -43,7 +43,7 @@ def limited(command: Command) -> Command:
         "--max-memory",
         callback=_size,
         metavar="SIZE",
-        help="The most memory to use: 512M, 4G; by default, what the machine has.",
+        help="The most memory for the data of a run, beside the program: 512M, 4G; by default, what the machine has.",
     )
     @click.option(
         "--timeout",

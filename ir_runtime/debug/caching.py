@@ -93,13 +93,18 @@ class Entry:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.cache.check()
             for index, array in enumerate(arrays):
-                array.tofile(self._folder / f"{name}.{index}")
+                path = self._folder / f"{name}.{index}"
+                path.unlink(missing_ok=True)  # arrays that were read may be mapped from it
+                array.tofile(path)
             types = [(array.dtype.name, array.shape) for array in arrays]
             with replacing(self._folder / f"{name}.json") as (file,):
                 file.write(json.dumps({"record": record, "arrays": types}).encode())
 
     def _array(self, name: str, dtype: str, shape: Sequence[int]) -> Array:
-        return np.fromfile(self._folder / name, np.dtype(dtype)).reshape(shape)
+        path, of = self._folder / name, np.dtype(dtype)
+        if 0 in shape or not shape:
+            return np.fromfile(path, of).reshape(shape)
+        return np.memmap(path, of, "r", shape=tuple(shape)).view(np.ndarray)
 
 
 def remembered(

@@ -17,7 +17,7 @@ from .observation import NamedArrays
 from .progress import Interrupted
 from .reference import Recorder, Reference, as_declared, chained, check_types
 from .resuming import Resumable
-from .spilling import MemoryBudget, Tensors, budget_of
+from .spilling import MemoryBudget, Tensors, budget_of, keeping
 from .tensors import Names, name_of, ports_by_name
 
 __all__ = ["Truth", "oracle"]
@@ -52,20 +52,22 @@ class Truth(Mapping[str, Array]):
         """The outputs of the model, in order."""
         self.partial = partial
         """Whether the run was interrupted, so that outputs and the last layers are missing."""
-        self._tensors = {**dict(outputs), **layers}
+        self._named, self._layers = dict(outputs), layers
         self._budget = budget  # its files are removed with it
 
     def __getitem__(self, key: int | str) -> Array:
-        return self.outputs[key] if isinstance(key, int) else self._tensors[key]
+        if isinstance(key, int):
+            return self.outputs[key]
+        return self._layers[key] if key in self._layers else self._named[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
+        return iter(dict.fromkeys([*self._named, *self._layers]))
 
     def __len__(self) -> int:
-        return len(self._tensors)
+        return len({*self._named, *self._layers})
 
     def __repr__(self) -> str:
-        return f"<Truth: {'partial: ' if self.partial else ''}{', '.join(self._tensors)}>"
+        return f"<Truth: {'partial: ' if self.partial else ''}{', '.join(self)}>"
 
     def __str__(self) -> str:
         lines = [f"{name} {array.dtype.name}{list(array.shape)}" for name, array in self.items()]
@@ -122,15 +124,33 @@ def oracle(
     whole = Resumable(model, wide, feeds, entry)
     rest, feeds = whole.start(asked, recorder.tensors)
     change = chained(pinned(_decisions(plain, pin or {})), rounding, recorder, whole.note)
-    try:
-        results = rest.run(feeds, change)
-    except KeyboardInterrupt:
-        whole.save(recorder.tensors)
-        known = {name_of(wide.graph, port): array for port, array in recorder.tensors.items()}
-        raise Interrupted(Truth([], known, budget, partial=True)) from None
-    outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=False)]
     found = recorder.tensors
-    return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found}, budget)
+    try:
+        with keeping(budget):
+            results = rest.run(feeds, change)
+    except KeyboardInterrupt:
+        whole.save(found)
+        known = {name_of(wide.graph, port): port for port in found}
+        raise Interrupted(Truth([], _Named(known, found), budget, partial=True)) from None
+    outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=False)]
+    known = {name_of(wide.graph, port): port for port in asked if port in found}
+    return Truth(outputs, _Named(known, found), budget)
+
+
+class _Named(Mapping[str, Array]):
+    """Kept tensors by name; those that are files are mapped when they are read."""
+
+    def __init__(self, ports: Mapping[str, Port], tensors: Mapping[Port, Array]) -> None:
+        self._ports, self._tensors = ports, tensors
+
+    def __getitem__(self, name: str) -> Array:
+        return self._tensors[self._ports[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ports)
+
+    def __len__(self) -> int:
+        return len(self._ports)
 
 
 def _decisions(plain: Reference, pin: NamedArrays) -> dict[Port, Array]:

@@ -83,7 +83,9 @@ class Reference:
         """
         if self._wide:
             feeds = [_widened(feed) for feed in feeds]
-        return self._plan.run(feeds, limits=run_limits(self._limits), patch=self._patch(change, inside))
+        needed = self._plan.peak + sum(feed.nbytes for feed in feeds)
+        limits = run_limits(self._limits, needed)
+        return self._plan.run(feeds, limits=limits, patch=self._patch(change, inside))
 
     def _patch(
         self, change: Change | None, inside: Change | None

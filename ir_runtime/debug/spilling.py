@@ -19,10 +19,10 @@ from ..ir.tensor import Array
 from ..limits import Limits
 from ..scoped import setting
 
-__all__ = ["MemoryBudget", "Tensors", "budget_of", "run_limits", "tensors", "within_budget"]
+__all__ = ["MemoryBudget", "Tensors", "budget_of", "keeping", "run_limits", "tensors", "within_budget"]
 
 PART = 4
-"""Kept tensors have this part of the memory limit (a quarter); a run has the rest."""
+"""Kept tensors have this part of the memory limit at most (a quarter), less where a run needs more of the rest."""
 
 
 class MemoryBudget:
@@ -51,7 +51,7 @@ class MemoryBudget:
         path = self._folder / f"{next(self._numbers)}.bin"
         array.tofile(path)
         self.spilled += array.nbytes
-        return np.memmap(path, array.dtype, "r", shape=array.shape)
+        return _mapped(path, array)
 
     def close(self) -> None:
         """Remove the files."""
@@ -67,7 +67,9 @@ class Tensors(MutableMapping[Port, Array]):
         self._arrays: dict[Port, Array] = {}
 
     def __getitem__(self, port: Port) -> Array:
-        return self._arrays[port]
+        array = self._arrays[port]
+        # What is read of a mapping counts as memory of the process as long as the mapping exists: each reader has its own.
+        return _mapped(Path(str(array.filename)), array) if isinstance(array, np.memmap) else array
 
     def __setitem__(self, port: Port, array: Array) -> None:
         self.pop(port, None)
@@ -95,6 +97,10 @@ def _can_be_file(array: Array) -> bool:
     return array.dtype != object and array.ndim > 0 and array.size > 0
 
 
+def _mapped(path: Path, like: Array) -> Array:
+    return np.memmap(path, like.dtype, "r", shape=like.shape)
+
+
 _BUDGET: ContextVar[MemoryBudget | None] = ContextVar("budget", default=None)
 
 
@@ -106,10 +112,17 @@ def within_budget(limits: Limits) -> Iterator[MemoryBudget]:
         return
     budget = budget_of(limits)
     try:
-        with setting(_BUDGET, budget):
+        with keeping(budget):
             yield budget
     finally:
         budget.close()
+
+
+@contextmanager
+def keeping(budget: MemoryBudget) -> Iterator[None]:
+    """Keep tensors within a budget while the block runs."""
+    with setting(_BUDGET, budget):
+        yield
 
 
 def budget_of(limits: Limits) -> MemoryBudget:
@@ -117,9 +130,17 @@ def budget_of(limits: Limits) -> MemoryBudget:
     return MemoryBudget(limits.memory // PART)
 
 
-def run_limits(limits: Limits) -> Limits:
-    """Return the limits of a run beside which tensors are kept."""
-    return limits if _BUDGET.get() is None else replace(limits, memory=limits.memory - limits.memory // PART)
+def run_limits(limits: Limits, needed: int) -> Limits:
+    """Return the limits of a run beside which tensors are kept.
+
+    Args:
+        limits: those of both.
+        needed: the bytes that the run needs at least; kept tensors have what it leaves, or become files.
+    """
+    if (budget := _BUDGET.get()) is None:
+        return limits
+    budget.limit = min(budget.limit, max(limits.memory - needed, 0))
+    return replace(limits, memory=limits.memory - budget.limit)
 
 
 def tensors() -> MutableMapping[Port, Array]:

@@ -53,14 +53,18 @@ def error_of(found: Array, truth: Array) -> Error:
     """Return the error of a tensor; infinite if its shape or its infinities and NaN are not those of the truth."""
     if found.shape != truth.shape:
         return Error(np.inf, np.inf, 0.0)
-    y, exact = found.astype(np.float64).ravel(), truth.astype(np.float64).ravel()
+    y, exact = found.astype(np.float64).ravel(), truth.astype(np.float64, copy=False).ravel()
     finite = np.isfinite(exact)
-    if not np.array_equal(y[~finite], exact[~finite], equal_nan=True) or not np.isfinite(y[finite]).all():
+    if not finite.all():
+        if not np.array_equal(y[~finite], exact[~finite], equal_nan=True):
+            return Error(np.inf, np.inf, 0.0)
+        y, exact = y[finite], exact[finite]
+    if not np.isfinite(y).all():
         return Error(np.inf, np.inf, 0.0)
-    y, exact = y[finite], exact[finite]
     if not exact.size:
         return Error(0.0, 0.0, 0.0)
-    off = np.abs(y - exact)
+    off = np.subtract(y, exact, out=y)  # in place: it may be a large part of the memory
+    np.abs(off, out=off)
     return Error(_rms(off), float(off.max()), _rms(exact))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +19,7 @@ from models.networks import save
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.debug.progress import Interrupted, showing
 from ir_runtime.debug.reference import Reference
@@ -156,3 +159,35 @@ def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
+
+
+@pytest.mark.oracle
+@pytest.mark.skipif(sys.platform != "linux", reason="measures resident memory as Linux reports it")
+def test_a_process_stays_within_its_memory_limit(tmp_path: Path) -> None:
+    """Of 30 tensors of 8 MB in f64, a run needs two at once; the others are files, also when all were read."""
+    size, limit = 1 << 23, 1 << 26
+    x = y = op.parameter([size // 8], np.float32, name="x")
+    for _ in range(15):
+        y = op.relu(op.negative(y))
+    ir.save_model(ir.Model([y], [x]), tmp_path / "chain.xml")
+    program = (
+        "import sys, numpy as np, ir_runtime as ir\n"
+        "from ir_runtime import debug\n"
+        "def peak():\n"
+        "    found = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "    return int(found.split()[1]) << 10\n"
+        "path, limit, size = sys.argv[1], *map(int, sys.argv[2:])\n"
+        "model = ir.read_model(path, limits=ir.Limits(memory=limit))\n"
+        "x, before = np.ones(size // 8, np.float32), peak()\n"
+        "truth = debug.oracle(model, [x], layers='*')\n"
+        "assert all(array.max() <= 1 for array in truth.values())\n"
+        "print(len(truth), peak() - before)\n"
+        "assert debug.compare(model, [x], 'reference').explained\n"
+        "print(peak() - before)\n"
+    )
+    run = [sys.executable, "-c", program, str(tmp_path / "chain.xml"), str(limit), str(size)]
+    printed = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    count, oracle, compared = map(int, printed.split())
+    assert count * size > 3 * limit
+    assert oracle < limit
+    assert compared < limit + 6 * size, "an error is measured on copies of a tensor and of its truth in f64"
