@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..diagnostics import one_line
+from ..ir.formula import Formula
 from ..widths import visible
 from .limited import limited
 from .models import as_json, read, selects, weights
@@ -16,6 +17,7 @@ from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
     from ..analysis.cost.counted import Cost, LayerCount
+    from ..api.nodes import Output
     from ..ir.formula import Count
     from ..limits import Limits
 
@@ -29,8 +31,8 @@ ir-runtime cost net.xml --json
 Nothing runs: each operation declares its arithmetic. A multiply-accumulate is one MAC and two FLOPs; a
 function of one number, such as exp, is one FLOP; what only moves data has none. Layers that are computed
 when compiling are left out. With open lengths, counts are formulas of them, such as 2·seq·768·768;
---shape gives numbers. What depends on the data alone, as the boxes that a suppression leaves, is counted
-by what it reads.
+--shape gives numbers. Lengths that only a run tells are n1, n2, ...; a table says where they are. What
+depends on the data alone, as the boxes that a suppression leaves, is counted by what it reads.
 """
 
 # Characters of a formula in a table.
@@ -67,25 +69,37 @@ def cost(
     """Count the FLOPs, parameters and memory of one run of MODEL, per layer and per operation."""
     from ..api.costing import cost as counted
 
-    found = counted(read(model, weights, example, values, limits=limits), shapes_of(shapes) or None)
-    result(as_json, lambda: {"file": model, **found.record()}, lambda: "\n\n".join(_text(model, found, top)))
+    net = read(model, weights, example, values, limits=limits)
+    found = counted(net, shapes_of(shapes) or None)
+    result(
+        as_json,
+        lambda: {"file": model, **found.record()},
+        lambda: "\n\n".join(_text(model, found, top, net.inputs)),
+    )
     if found.unknown:
         click.echo(f"not counted, as ranks are not known: {', '.join(map(visible, found.unknown))}", err=True)
 
 
-def _text(path: str, found: Cost, top: int) -> Iterator[str]:
+def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:
     totals = [
         ["FLOPs", _exact(found.flops)],
         ["MACs", _exact(found.macs)],
         ["parameters", _exact(found.parameters)],
-        ["activation peak, bytes", "depends on open lengths" if found.peak is None else _exact(found.peak)],
+        [
+            "activation peak, bytes",
+            _why_no_peak(found, inputs) if found.peak is None else _exact(found.peak),
+        ],
     ]
-    yield table(
-        f"{visible(path)}: {plural(len(found.layers), 'layer')} that run", ["quantity", "value"], totals
-    )
+    title = f"{visible(path)}: {plural(len(found.layers), 'layer')} that run"
+    yield table(title, ["quantity", "value"], totals, sentences=("value",))
     if found.lengths:
         rows = [[each.input, str(each.axis), each.name, each.bounds] for each in found.lengths]
         yield table("Open lengths", ["input", "axis", "name", "bounds"], rows)
+    used = frozenset[str]().union(
+        *(count.symbols for count in (found.flops, found.macs) if isinstance(count, Formula))
+    )
+    if rows := [[each.name, each.layer, str(each.axis)] for each in found.run_lengths if each.name in used]:
+        yield table("Lengths that only a run tells", ["name", "layer", "axis"], rows)
     yield table(
         "Operations",
         ["operation", "layers", "FLOPs", "share", "MACs", "parameters"],
@@ -108,6 +122,30 @@ def _text(path: str, found: Cost, top: int) -> Iterator[str]:
             "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
         )
     yield from _layers(found, top)
+
+
+def _why_no_peak(found: Cost, inputs: Sequence[Output]) -> str:
+    """Return what the activation peak depends on, and the option that gives it, if there is one."""
+    if found.unknown:
+        return "unknown, as ranks are not known"
+    if not found.lengths:
+        return "depends on lengths that only a run tells"
+    names = ", ".join(dict.fromkeys(each.name for each in found.lengths))
+    return f"depends on {names}; give numbers for them: {_shapes_to_give(found, inputs)}"
+
+
+def _shapes_to_give(found: Cost, inputs: Sequence[Output]) -> str:
+    """Return options for the open inputs, with open lengths by name: ``--shape 'image[BATCH,1,8,8]'``."""
+    names: dict[str, dict[int, str]] = {}
+    for each in found.lengths:
+        names.setdefault(each.input, {})[each.axis] = each.name.upper()
+    shapes = []
+    for port in inputs:
+        label = next((name for name in (*port.names, port.node.friendly_name) if name in names), None)
+        if label is not None:
+            dims = (names[label].get(axis, str(dim)) for axis, dim in enumerate(port.partial_shape))
+            shapes.append(f"--shape '{label}[{','.join(dims)}]'")
+    return " ".join(shapes)
 
 
 def _layers(found: Cost, top: int) -> Iterator[str]:
@@ -140,13 +178,24 @@ def _share(part: Count | None, whole: Count) -> str:
 
 def _exact(count: Count) -> str:
     if not isinstance(count, int):
-        return one_line(count.text(), 2 * _SHOWN)
+        return _formula(count, 4 * _SHOWN)
     return plain(count) + (f" ({short(count)})" if count >= 1000 else "")
+
+
+def _formula(formula: Formula, width: int) -> str:
+    """Return a formula with as many terms as fit."""
+    text = formula.text()
+    terms = text.split(" + ")
+    shown = len(terms)
+    while shown > 1 and len(text) > width:
+        shown -= 1
+        text = f"{' + '.join(terms[:shown])} + {plural(len(terms) - shown, 'more term')}"
+    return one_line(text, width)
 
 
 def short(count: Count) -> str:
     """Return a number with three digits and a prefix, ``4.09 G``; a formula as it is, cut if it is long."""
     if not isinstance(count, int):
-        return one_line(count.text(), _SHOWN)
+        return _formula(count, _SHOWN)
     size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if count >= size), (1, ""))
     return f"{count / size:.3g} {prefix}" if prefix else str(count)

@@ -47,7 +47,10 @@ def fitted(
     fitting = None if widths is None else _shortened(rows, names, widths)
     if widths is None or fitting is None:
         head = next((i for i, name in enumerate(header) if name not in right), 0)
-        return "", [line for row in rows for line in _block(header, row, head, columns)]
+        titles = _titles([row[head] for row in rows], columns - _GAP)
+        blocks = (_block(header, row, head, columns, sentences) for row in rows)
+        lines = ([*title, *block] for title, block in zip(titles, blocks, strict=True))
+        return "", [line for block in lines for line in block]
     heading, *lines = _rendered(header, fitting, right, sentences, widths)
     return heading, lines
 
@@ -89,10 +92,21 @@ def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
 
 def _without_scopes(cells: Sequence[str], width: int) -> list[str]:
     """Return names without the scopes that all too long ones begin with."""
-    long = [cell for cell in cells if display_width(cell) > width]
-    prefix = os.path.commonprefix(long)  # noqa: RUF071  names are not paths
-    common = max(prefix.rfind("."), prefix.rfind("/")) + 1
-    return [f"…{cell[common:]}" if common and display_width(cell) > width else cell for cell in cells]
+    prefix = _common_prefix(cells, width)
+    return _without(prefix[: max(prefix.rfind("."), prefix.rfind("/")) + 1], cells, width)
+
+
+def _without_prefix(cells: Sequence[str], width: int) -> list[str]:
+    """Return names without all that all too long ones begin with."""
+    return _without(_common_prefix(cells, width), cells, width)
+
+
+def _common_prefix(cells: Sequence[str], width: int) -> str:
+    return os.path.commonprefix([cell for cell in cells if display_width(cell) > width])  # noqa: RUF071  not paths
+
+
+def _without(prefix: str, cells: Sequence[str], width: int) -> list[str]:
+    return [f"…{cell[len(prefix) :]}" if prefix and display_width(cell) > width else cell for cell in cells]
 
 
 def _rendered(
@@ -127,9 +141,18 @@ def _rendered(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def _block(header: Sequence[str], row: Sequence[str], head: int, columns: int) -> Iterator[str]:
-    """Yield the lines of one row: the cell that names it, then the others with the names of their columns."""
-    yield "  " + shortened(row[head], columns - 2)
+def _titles(cells: Sequence[str], width: int) -> list[list[str]]:
+    """Return the lines that name blocks: shortened if different names still look different, else whole."""
+    for way in (cells, _without_scopes(cells, width), _without_prefix(cells, width)):
+        if _differ(cells, short := _cut(way, width)):
+            return [[f"  {cell}"] for cell in short]
+    return [[f"  {line}" for line in textwrap.wrap(cell, width) or [cell]] for cell in cells]
+
+
+def _block(
+    header: Sequence[str], row: Sequence[str], head: int, columns: int, sentences: Collection[str]
+) -> Iterator[str]:
+    """Yield the lines of one row below the cell that names it: the others with the names of their columns."""
     line = ""
     for index, (name, cell) in enumerate(zip(header, row, strict=True)):
         if not cell or index == head:
@@ -138,7 +161,7 @@ def _block(header: Sequence[str], row: Sequence[str], head: int, columns: int) -
         if line and display_width(line) + _GAP + display_width(item) > columns - 4:
             yield f"    {line}"
             line = ""
-        parts = textwrap.wrap(item, columns - 4, break_long_words=False, break_on_hyphens=False)
+        parts = textwrap.wrap(item, columns - 4, break_long_words=name in sentences, break_on_hyphens=False)
         *full, item = parts or [item]
         yield from (f"    {shortened(each, columns - 4)}" for each in full)
         line = f"{line}  {item}" if line else shortened(item, columns - 4)

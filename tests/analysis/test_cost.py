@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from harness.counting import counted
 from harness.loops import looping
+from harness.nets import Net
 from models.collection import zoo
 
 import ir_runtime
@@ -94,6 +95,22 @@ def test_loops_of_unknown_length_are_formulas() -> None:
     net = looping("4")
     found = ir_runtime.cost(ir_runtime.read_model(net.xml(), net.weights))
     assert found.record()["flops"] == "4·trips[loop]"
+
+
+def test_lengths_that_only_a_run_tells_have_short_names() -> None:
+    """However long the names of the layers are that have them."""
+    net = Net()
+    places = net.op(
+        "NonZero", net.parameter("x", "4"), name="model/" * 20 + "places", version="opset3", output_type="i64"
+    )
+    numbers = net.op("Convert", places, destination_type="f32")
+    net.result(net.op("Exp", numbers))
+    found = ir_runtime.cost(ir_runtime.read_model(net.xml()))
+    (length,) = found.run_lengths
+    assert length.record() == {"name": "n1", "layer": "model/" * 20 + "places", "axis": 1}
+    exp = next(layer for layer in found.layers if layer.layer.type == "Exp")
+    assert exp.record()["flops"] == "n1"
+    assert found.record()["run_lengths"] == [length.record()]
 
 
 def test_layers_without_ranks_are_named() -> None:

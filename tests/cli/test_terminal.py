@@ -34,6 +34,8 @@ LINES = {
     "run": "run deep.xml --random --layers '*'",
     "validate": "validate broken.xml",
     "shapes": "shapes deep.xml",
+    "cost": "cost deep.xml",
+    "cost of lengths": "cost counted.xml",
     "inspect": "inspect deep.xml",
     "fusion": "inspect deep.xml --fusion",
     "oracle": "oracle deep.xml --random --layers '*'",
@@ -59,6 +61,7 @@ def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "measure", lambda *_: start)
     write_chain(folder)
     (folder / "deep.xml").write_bytes(deep().xml())
+    (folder / "counted.xml").write_bytes(counted().xml())
     text = total().replace("<dim>4</dim></port></input>", "<dim>5</dim></port></input>")
     write(folder, text.replace('name="plus"', f'name="{LONG}"'), "broken")
 
@@ -71,6 +74,28 @@ def deep(depth: int = 40) -> Net:
         x = net.op("Tanh", x, out="FP32 -1 3", name=f"{LONG}/{number}")
     net.result(x)
     return net
+
+
+def counted() -> Net:
+    """Two layers of which the names differ in the middle only, and counts of lengths that only a run tells."""
+    net = Net()
+    x = net.parameter("x", "?,?,?")
+    for number in (1, 2):
+        places = net.op("NonZero", x, version="opset3", output_type="i64")
+        exp = net.op("Convert", places, destination_type="f32")
+        net.result(net.op("Exp", exp, name=f"a_long_scope_of_layers_{number}.and_another_below/exp"))
+    return net
+
+
+def test_costs_of_narrow_terminals_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quantities, formulas and options are not cut, and names that differ look different."""
+    lines = plain(on_terminal(monkeypatch, "cost counted.xml", 40)).splitlines()
+    assert "  activation peak, bytes" in lines
+    words = " ".join(" ".join(lines).split())
+    assert "FLOPs value 2·batch·seq·size + 3·n1 + 3·n2 MACs" in words
+    assert "--shape 'x[BATCH,SEQ,SIZE]'" in words
+    named = [line for line in lines if line.endswith("below/exp")]
+    assert len(named) == len(set(named)) == 2
 
 
 def too_wide(text: str, columns: int) -> list[str]:
@@ -225,6 +250,11 @@ def test_names_that_would_look_the_same_lose_what_they_share() -> None:
     heading, lines = fitted(["layer", "n"], alike, ["n"], (), 24)
     assert heading == "", "each row is a block"
     assert len(lines) == 6
+    assert [line.strip()[:3] for line in lines[::2]] == ["…0_", "…1_", "…2_"]
+    twos = [
+        [f"{scope}_query_weights/MatMul_{number}_of_two_more", "1"] for scope in "ab" for number in range(2)
+    ]
+    assert "".join(map(str.strip, fitted(["layer", "n"], twos, ["n"], (), 24)[1][:2])) == twos[0][0], "whole"
     heading, lines = fitted(
         ["layer", "computes"], [["a" * 30, "Convolution + Add + Clamp"], ["b" * 30, "ReLU"]], (), (), 24
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...ir.formula import Count, Formula, total
@@ -11,7 +11,7 @@ from ...ir.graph import Layer
 from ...markup import Shown
 from ..shapes import OpenLength
 
-__all__ = ["Cost", "LayerCount", "OperationCount", "WeightCount", "number_or_text"]
+__all__ = ["Cost", "LayerCount", "OperationCount", "RunLength", "WeightCount", "number_or_text"]
 
 
 def number_or_text(count: Count | None) -> int | str | None:
@@ -108,6 +108,19 @@ class WeightCount:
         return {"type": self.type, "tensors": self.tensors, "numbers": self.numbers, "bytes": self.bytes}
 
 
+@dataclass(frozen=True, slots=True)
+class RunLength:
+    """A length that only a run tells, such as that of a variable, and its symbol in formulas."""
+
+    name: str
+    layer: str
+    axis: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as plain data, for JSON."""
+        return asdict(self)
+
+
 @dataclass(frozen=True)
 class Cost(Shown):
     """What one run of a model costs.
@@ -122,6 +135,8 @@ class Cost(Shown):
     """By element type, the largest first."""
     lengths: tuple[OpenLength, ...]
     """The open lengths of inputs, of which formulas are made."""
+    run_lengths: tuple[RunLength, ...]
+    """The other lengths in formulas, as ``n1``, with the first layers that have them."""
     peak: int | None
     """The most bytes of inputs and results that are in use at once, layer after layer; ``None`` with open lengths."""
 
@@ -178,6 +193,7 @@ class Cost(Shown):
             "parameters": self.parameters,
             "activation_peak_bytes": self.peak,
             "open_lengths": [length.record() for length in self.lengths],
+            "run_lengths": [length.record() for length in self.run_lengths],
             "weights": [weights.record() for weights in self.weights],
             "operations": [operation.record() for operation in self.operations],
             "layers": [layer.record() for layer in self.layers],

@@ -16,7 +16,7 @@ from ..constraints.constraint import Constraints
 from ..infer import Inferred
 from ..named_dims import NamedDims
 from ..shapes import open_lengths
-from .counted import Cost, LayerCount, WeightCount
+from .counted import Cost, LayerCount, RunLength, WeightCount
 
 __all__ = ["count"]
 
@@ -40,8 +40,8 @@ def count(
     """
     named = NamedDims(graph, values, parameters, constraints or Constraints())
     walk = _Walk(named, graph, named.values)
-    layers = tuple(walk.layers())
-    return Cost(layers, _by_type(walk.weights), open_lengths(named), walk.peak())
+    layers, peak = tuple(walk.layers()), walk.peak()
+    return Cost(layers, _by_type(walk.weights), open_lengths(named), tuple(walk.unknown.values()), peak)
 
 
 @dataclass
@@ -60,8 +60,8 @@ class _Walk:
     """The element type and the number of elements of each constant that is a weight, by body and layer."""
     followed: set[tuple[str, int]] = field(default_factory=set)
     """The layers in front of weights that were looked at."""
-    unknown: dict[Symbol, Formula] = field(default_factory=dict)
-    """Names of lengths that only a run tells."""
+    unknown: dict[Symbol | tuple[str, Port, int], RunLength] = field(default_factory=dict)
+    """Lengths that only a run tells, by symbol or, if they have none, by body, port and axis."""
     peaks: dict[int, int | None] = field(default_factory=dict)
     """What the bodies of a layer need at once, by its id."""
 
@@ -134,9 +134,9 @@ class _Walk:
         for axis, dim in enumerate(value.shape):
             length = self.named.length(port, axis, dim, not self.within)
             if length is None:
-                symbol = dim.symbol or Symbol()
-                name = f"{self.graph[port.layer].name}[{axis}]"
-                length = self.unknown.setdefault(symbol, Formula.symbol(name))
+                key = dim.symbol or (self.within, port, axis)
+                new = RunLength(f"n{len(self.unknown) + 1}", self.graph[port.layer].name, axis)
+                length = Formula.symbol(self.unknown.setdefault(key, new).name)
             found.append(length)
         return tuple(found)
 
