@@ -19,6 +19,8 @@ Number: TypeAlias = "float | int | None"
 
 _EXPLAINED = 8
 """R up to which rounding explains the error of a layer."""
+_ERROR = f"the error over the largest that rounding causes; up to {_EXPLAINED}, rounding explains it"
+_REACHED = "the largest magnitude over the largest number of the type; 1 is where Inf or NaN begins"
 
 
 def overlays(records: Records, measures: Measures, lengths: Lengths) -> list[Record]:
@@ -32,7 +34,7 @@ def overlays(records: Records, measures: Measures, lengths: Lengths) -> list[Rec
 
 def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Record]:
     def by_name(
-        key: str, label: str, unit: str, kind: str, known: Mapping[str, Number], **more: float
+        key: str, label: str, unit: str, kind: str, known: Mapping[str, Number], **more: float | str
     ) -> Record:
         def value(item: Item) -> Number:
             return None if item.base else known.get(item.layer.name)
@@ -47,9 +49,9 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
         yield _overlay(records, "time", "time", "ms", "sum", time) | {"inclusive": 1}
     if measures.errors:
         label = f"error against {visible(measures.against)} (R)"
-        yield by_name("error", label, "", "max", measures.errors, full=2 * _EXPLAINED)
+        yield by_name("error", label, "", "max", measures.errors, full=2 * _EXPLAINED, legend=_ERROR)
     if measures.broken or measures.peaks:
-        yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1)
+        yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1, legend=_REACHED)
     flops = _overlay(
         records, "flops", "FLOPs", "FLOP", "sum", lambda i: lengths.at(records.cost_of(i)) or None
     )

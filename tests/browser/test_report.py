@@ -282,6 +282,12 @@ def test_print_has_the_scale_of_the_colours(opened: Any, measured: str) -> None:
     assert page.locator("#legend .ramp").is_visible()
 
 
+def test_scales_without_a_unit_are_explained(opened: Any, measured: str) -> None:
+    page = opened(measured).page
+    page.select_option("#overlay", "nan")
+    assert "1 is where Inf or NaN begins" in page.inner_text("#legend")
+
+
 def test_what_is_out_of_sight_is_not_in_the_document(opened: Any) -> None:
     found = opened(long(5000).report(constraints=False).html)
     page = found.page

@@ -164,6 +164,8 @@ def test_measures_become_overlays_and_charts() -> None:
     data = data_of(html)
     overlays = {overlay["key"]: overlay for overlay in data["overlays"]}
     assert overlays.keys() >= {"time", "error", "nan", "weights", "memory"}
+    assert "rounding explains" in overlays["error"]["legend"]
+    assert "1 is where Inf or NaN begins" in overlays["nan"]["legend"]
     conv = next(k for k, node in enumerate(data["nodes"]) if node["t"] == "Convolution")
     assert overlays["memory"]["values"][conv] == 2 * 24 * 8 * 8 * 4
     assert overlays["weights"]["values"][conv] == 4 * 24 * 9

@@ -50,6 +50,7 @@ class App {
     if (o.at) make(place, 'span', {}, `at ${o.at}:`);
     make(place, 'span', {}, '0'); make(place, 'span', { class: 'ramp' });
     make(place, 'span', {}, o.kind === 'max' ? `${number(o.full, o.unit)} or more` : `a quarter of ${number(o.totals[0], o.unit)} or more`);
+    if (o.legend) make(place, 'span', {}, `(${o.legend})`);
   }
 
   redraw(view) { this.use(view); view.render(); this.use(this.views[0]); }
