@@ -131,7 +131,7 @@ def _why_no_peak(found: Cost, inputs: Sequence[Output]) -> str:
     if not found.lengths:
         return "depends on lengths that only a run tells"
     names = ", ".join(dict.fromkeys(each.name for each in found.lengths))
-    return f"depends on {names}; give numbers for them: {_shapes_to_give(found, inputs)}"
+    return f"depends on {names}; pass numbers: {_shapes_to_give(found, inputs)}"
 
 
 def _shapes_to_give(found: Cost, inputs: Sequence[Output]) -> str:

@@ -49,8 +49,8 @@ def fitted(
         head = next((i for i, name in enumerate(header) if name not in right), 0)
         titles = _titles([row[head] for row in rows], columns - _GAP)
         blocks = (_block(header, row, head, columns, sentences) for row in rows)
-        lines = ([*title, *block] for title, block in zip(titles, blocks, strict=True))
-        return "", [line for block in lines for line in block]
+        pairs = zip(titles, blocks, strict=True)
+        return "", [line for title, block in pairs for line in (*title, *block)]
     heading, *lines = _rendered(header, fitting, right, sentences, widths)
     return heading, lines
 

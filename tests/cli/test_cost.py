@@ -37,8 +37,7 @@ def test_layers_are_shown(invoke: Invoke, top: str, rows: int) -> None:
 def test_the_peak_says_which_shapes_to_pass(invoke: Invoke) -> None:
     open_lengths = invoke(f"cost {DIGITS}").stdout
     assert (
-        "activation peak, bytes  depends on batch; give numbers for them: --shape 'image[BATCH,1,8,8]'"
-        in open_lengths
+        "activation peak, bytes  depends on batch; pass numbers: --shape 'image[BATCH,1,8,8]'" in open_lengths
     )
     assert (
         "activation peak, bytes  24,832 (24.8 k)" in invoke(f"cost {DIGITS} --shape 'image[1,1,8,8]'").stdout
