@@ -60,8 +60,10 @@ class IRError(RuntimeError):
         hint: str = "",
     ) -> None:
         super().__init__(message)
-        self.message, self.hint = one_line(message), one_line(hint)
-        self.code, self.where = code or self.default_code, where
+        self.message: str = one_line(message)
+        self.hint: str = one_line(hint)
+        self.code: str = code or self.default_code
+        self.where: Location | None = where
 
     @property
     def diagnostic(self) -> Diagnostic:
@@ -145,7 +147,8 @@ class ValidationError(IRError):
         **how: object,
     ) -> None:
         super().__init__(message, **how)  # type: ignore[arg-type]
-        self.diagnostics, self.more = tuple(diagnostics), tuple(more)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        self.more: tuple[More, ...] = tuple(more)
 
     @classmethod
     def of(cls, findings: Sequence[Diagnostic], more: Iterable[More] = ()) -> Self:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ..codes import Code
 from ..errors import InputError, UnsupportedError
-from ..ir.graph import PortSpec
+from ..ir.graph import Layer, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
 from ..ops import registry
@@ -59,6 +59,7 @@ class Op(Node):
         inputs: what it reads; may be set later with ``set_arguments``.
     """
 
+    layer: Layer
     class_type_info: ClassVar[DiscreteTypeInfo | None] = None
     _operations: ClassVar[dict[tuple[str, str], type[CustomOperation]]] = {}
 

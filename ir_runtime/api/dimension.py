@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from typing import ClassVar, SupportsIndex
 
 from ..absent import Answers
 from ..codes import Code
@@ -31,7 +31,8 @@ class Dimension(dimension.Dimension, Answers):
     """
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    symbol: Symbol | None
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(
         self, min: SupportsIndex | str = -1, max: SupportsIndex | None = None, symbol: Symbol | None = None
@@ -122,7 +123,8 @@ class Dimension(dimension.Dimension, Answers):
     def __floordiv__(self, divisor: int) -> Interval:
         return _public(super().__floordiv__(divisor))
 
-    __radd__, __rmul__ = __add__, __mul__
+    __radd__ = __add__
+    __rmul__ = __mul__
 
 
 def _public(number: Interval) -> Interval:

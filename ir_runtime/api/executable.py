@@ -62,9 +62,10 @@ class Executable(Answers):
         limits: Limits | None = None,
         strict: bool = False,
     ) -> None:
-        self._model, self.config = model, dict(config or {})
-        self.strict = strict
-        self.limits = limits or model._document.limits
+        self._model = model
+        self.config: dict[str, object] = dict(config or {})
+        self.strict: bool = strict
+        self.limits: Limits = limits or model._document.limits
         self._streams = Streams.of(self.config)
         self._requested_backend = backend or _text(self.config.get("BACKEND"))
         self.backend, self._chain = load(self._requested_backend, model._is_large)

@@ -29,10 +29,12 @@ class GraphNodes:
         origin: GraphNodes | None = None,
         nodes: Mapping[int, Node] | None = None,
     ) -> None:
-        self.graph, self.values, self.origin = graph, values, origin
+        self.graph: Graph = graph
+        self.values: Inferred = values
+        self.origin: GraphNodes | None = origin
         self.weights: Weights | None = None
         self.made: dict[int, Node] = dict(nodes or {})
-        self.is_settled = nodes is not None
+        self.is_settled: bool = nodes is not None
         """Whether the nodes know by themselves what they read, and may differ from the graph."""
 
     def node(self, layer: int) -> Node:

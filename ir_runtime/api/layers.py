@@ -71,7 +71,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
     """
 
     def __init__(self, layer: Layer) -> None:
-        self.layer = layer
+        self.layer: Layer = layer
 
     @property
     def friendly_name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from ..absent import Answers
 from ..codes import Code
@@ -120,7 +121,7 @@ class Layout(Answers):
             return NotImplemented
         return (self._left, self._right) == (other._left, other._right)
 
-    __hash__ = None  # type: ignore[assignment]  # it equals every text that means the same
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it equals every text that means the same
 
     def __str__(self) -> str:
         return self.to_string()

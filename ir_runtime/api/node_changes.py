@@ -32,7 +32,7 @@ _Input = TypeVar("_Input", bound=AnyInput)
 class Edits:
     """Counts changes of nodes, so that models know when the graph that they derived is out of date."""
 
-    count = 0
+    count: int = 0
 
     def next(self) -> int:
         """Count one more, and return the number."""
@@ -70,6 +70,8 @@ class NodeChanges(LayerInfo[_Output, _Input]):
     >>> node.output(1).partial_shape
     <PartialShape: [5]>
     """
+
+    layer: Layer
 
     # Set where it is settled: what it reads, and the values of its outputs.
     _own_sources: list[_Output | None]

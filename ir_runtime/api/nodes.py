@@ -84,6 +84,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     <Shape: [2,3]>
     """
 
+    layer: Layer
     _home: Origin | None
     """The graph that it comes from, unless it is settled."""
     _consumers: WeakSet[Node]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from typing import SupportsIndex, TypeAlias, overload
+from typing import ClassVar, SupportsIndex, TypeAlias, overload
 
 from ..absent import Answers
 from ..codes import Code
@@ -110,7 +110,7 @@ class PartialShape(shape.PartialShape, Answers):
     """
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
     all_non_negative = True
 
     def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:

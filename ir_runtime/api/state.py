@@ -19,7 +19,8 @@ class VariableState(Answers):
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
 
     def __init__(self, name: str, type: TensorType, values: dict[str, Array]) -> None:
-        self.name, self._type, self._values = name, type, values
+        self.name: str = name
+        self._type, self._values = type, values
 
     @property
     def state(self) -> Tensor:

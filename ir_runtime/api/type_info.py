@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 __all__ = ["DiscreteTypeInfo"]
 
@@ -32,7 +33,7 @@ class DiscreteTypeInfo:
         """Return a number that equal types have in common."""
         return hash((self.name, self.version_id))
 
-    __hash__ = None  # type: ignore[assignment]  # as OpenVINO's, which cannot be hashed
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as OpenVINO's, which cannot be hashed
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name} {self.version_id}>"

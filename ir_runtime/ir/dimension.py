@@ -22,8 +22,7 @@ _MAX_BOUND = 1 << 128
 class Interval:
     """An integer in ``[min, max]``; ``None`` means that it is unbounded on that side.
 
-    Shape arithmetic has negative intermediate results (``-1``, ``length - 5``), so its numbers
-    are intervals. Results that are never negative are a `Dimension`.
+    Shape arithmetic has negative results on the way (``length - 5``); what is never negative is a `Dimension`.
 
     >>> Dimension(2, 8) - 5
     Interval(-3, 3)
@@ -118,7 +117,8 @@ class Interval:
             raise TypeError(f"division of {self} by {divisor} has no known bounds")
         return self.map(lambda n: n // divisor)
 
-    __radd__, __rmul__ = __add__, __mul__
+    __radd__ = __add__
+    __rmul__ = __mul__
 
     def map(self, monotone: Callable[[int], int]) -> Interval:
         """Apply a non-decreasing function to both bounds."""

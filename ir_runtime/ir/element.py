@@ -63,7 +63,9 @@ class ElementType(Enum):
     string = "string", np.object_, 0
     dynamic = "dynamic", np.void, 0
 
+    label: str
     dtype: DType
+    bits: int
 
     def __init__(self, label: str, dtype: type, bits: int) -> None:
         self.label, self.dtype, self.bits = label, np.dtype(dtype), bits

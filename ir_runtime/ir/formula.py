@@ -56,8 +56,10 @@ class Formula:
     __slots__ = ("factors", "terms")
 
     def __init__(self, terms: Mapping[_Monomial, Fraction], factors: tuple[int | Formula, ...] = ()) -> None:
-        self.terms = {monomial: scale for monomial, scale in terms.items() if scale}
-        self.factors = factors
+        self.terms: Mapping[_Monomial, Fraction] = {
+            monomial: scale for monomial, scale in terms.items() if scale
+        }
+        self.factors: tuple[int | Formula, ...] = factors
 
     @classmethod
     def symbol(cls, name: str) -> Formula:

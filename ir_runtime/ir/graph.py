@@ -111,10 +111,10 @@ class Graph:
     """
 
     def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
-        self.severed = frozenset(severed)
+        self.severed: frozenset[Port] = frozenset(severed)
         self.layers: Mapping[int, Layer] = MappingProxyType({layer.id: layer for layer in layers})
         """Layers by id, in the order of the file."""
-        self.edges = tuple(edges)
+        self.edges: tuple[Edge, ...] = tuple(edges)
         """Every edge."""
 
     @cached_property

@@ -29,10 +29,10 @@ class SchedulePolicy(Choice):
     DEFAULT = 1
 
 
-device_bind_buffer = Property("DEVICE_BIND_BUFFER", flag)
-devices_utilization_threshold = Property("DEVICES_UTILIZATION_THRESHOLD", mapping)
-enable_runtime_fallback = Property("ENABLE_RUNTIME_FALLBACK", flag)
-enable_startup_fallback = Property("ENABLE_STARTUP_FALLBACK", flag)
-low_power_device = Property("LOW_POWER_DEVICE", text)
-perf_curve_table = Property("PERF_CURVE_TABLE", anything)
-schedule_policy = Property("SCHEDULE_POLICY", choice(SchedulePolicy))
+device_bind_buffer: Property = Property("DEVICE_BIND_BUFFER", flag)
+devices_utilization_threshold: Property = Property("DEVICES_UTILIZATION_THRESHOLD", mapping)
+enable_runtime_fallback: Property = Property("ENABLE_RUNTIME_FALLBACK", flag)
+enable_startup_fallback: Property = Property("ENABLE_STARTUP_FALLBACK", flag)
+low_power_device: Property = Property("LOW_POWER_DEVICE", text)
+perf_curve_table: Property = Property("PERF_CURVE_TABLE", anything)
+schedule_policy: Property = Property("SCHEDULE_POLICY", choice(SchedulePolicy))

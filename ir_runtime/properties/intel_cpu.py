@@ -25,6 +25,6 @@ class TbbPartitioner(Choice):
     AUTO = 2
 
 
-denormals_optimization = Property("CPU_DENORMALS_OPTIMIZATION", flag)
-sparse_weights_decompression_rate = Property("CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", real)
-tbb_partitioner = Property("TBB_PARTITIONER", choice(TbbPartitioner))
+denormals_optimization: Property = Property("CPU_DENORMALS_OPTIMIZATION", flag)
+sparse_weights_decompression_rate: Property = Property("CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", real)
+tbb_partitioner: Property = Property("TBB_PARTITIONER", choice(TbbPartitioner))

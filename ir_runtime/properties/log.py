@@ -33,4 +33,4 @@ def _named(given: object) -> Level:
     return found
 
 
-level = Property("LOG_LEVEL", _named)
+level: Property = Property("LOG_LEVEL", _named)

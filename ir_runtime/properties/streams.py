@@ -58,4 +58,4 @@ def _streams(given: Any) -> int:
     return named[name] if name in named else number(given)
 
 
-num = Property("NUM_STREAMS", _streams)
+num: Property = Property("NUM_STREAMS", _streams)

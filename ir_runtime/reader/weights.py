@@ -34,7 +34,8 @@ class Weights:
         name: str = "",
         missing: str = "",
     ) -> None:
-        self.name, self.missing = name, missing
+        self.name: str = name
+        self.missing: str = missing
         self._file = data if isinstance(data, MappedFile) else None
         self.data: Array | None = None
         if data is not None:

@@ -56,6 +56,7 @@ class BodyNode(Node):
     (1, 1, 1)
     """
 
+    layer: Layer
     names: ClassVar[tuple[str, ...]] = ("body",)
     opset: ClassVar[int] = 1
     model_class: ClassVar[type[Any]]

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from ...codes import Code
 from ...errors import InputError
 from ...ir.element import ElementType
+from ...ir.graph import Layer
 from ...ir.tensor import Array
 from ..layout import Layout
 from ..nodes import Node, Output, as_output
@@ -74,6 +75,8 @@ class Parameter(_End, type="Parameter"):
     >>> Parameter(ElementType.f32, [2]).get_shape()
     <Shape: [2]>
     """
+
+    layer: Layer
 
     def __init__(self, element_type: object, shape: ShapeLike) -> None:
         element, partial = element_of(element_type), PartialShape(shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 
@@ -39,7 +41,7 @@ class VariableInfo:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VariableInfo) and self.attributes() == other.attributes()
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it can be changed
 
 
 class Variable:

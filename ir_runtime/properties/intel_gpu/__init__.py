@@ -42,10 +42,10 @@ class MemoryType:
     buffer = "GPU_BUFFER"
 
 
-device_max_alloc_mem_size = Property("GPU_DEVICE_MAX_ALLOC_MEM_SIZE")
-device_total_mem_size = Property("GPU_DEVICE_TOTAL_MEM_SIZE")
-disable_winograd_convolution = Property("GPU_DISABLE_WINOGRAD_CONVOLUTION", flag)
-enable_loop_unrolling = Property("GPU_ENABLE_LOOP_UNROLLING", flag)
-execution_units_count = Property("GPU_EXECUTION_UNITS_COUNT")
-memory_statistics = Property("GPU_MEMORY_STATISTICS")
-uarch_version = Property("GPU_UARCH_VERSION")
+device_max_alloc_mem_size: Property = Property("GPU_DEVICE_MAX_ALLOC_MEM_SIZE")
+device_total_mem_size: Property = Property("GPU_DEVICE_TOTAL_MEM_SIZE")
+disable_winograd_convolution: Property = Property("GPU_DISABLE_WINOGRAD_CONVOLUTION", flag)
+enable_loop_unrolling: Property = Property("GPU_ENABLE_LOOP_UNROLLING", flag)
+execution_units_count: Property = Property("GPU_EXECUTION_UNITS_COUNT")
+memory_statistics: Property = Property("GPU_MEMORY_STATISTICS")
+uarch_version: Property = Property("GPU_UARCH_VERSION")

@@ -18,9 +18,9 @@ __all__ = [
 
 ThrottleLevel = Priority
 
-available_device_mem = Property("AVAILABLE_DEVICE_MEM_SIZE", number)
-enable_large_allocations = Property("GPU_ENABLE_LARGE_ALLOCATIONS", flag)
-enable_lora_operation = Property("GPU_ENABLE_LORA_OPERATION", flag)
-host_task_priority = Property("GPU_HOST_TASK_PRIORITY", choice(Priority))
-queue_priority = Property("GPU_QUEUE_PRIORITY", choice(Priority))
-queue_throttle = Property("GPU_QUEUE_THROTTLE", choice(Priority))
+available_device_mem: Property = Property("AVAILABLE_DEVICE_MEM_SIZE", number)
+enable_large_allocations: Property = Property("GPU_ENABLE_LARGE_ALLOCATIONS", flag)
+enable_lora_operation: Property = Property("GPU_ENABLE_LORA_OPERATION", flag)
+host_task_priority: Property = Property("GPU_HOST_TASK_PRIORITY", choice(Priority))
+queue_priority: Property = Property("GPU_QUEUE_PRIORITY", choice(Priority))
+queue_throttle: Property = Property("GPU_QUEUE_THROTTLE", choice(Priority))
