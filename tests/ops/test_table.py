@@ -36,6 +36,7 @@ RICH = re.compile(
 
 ours = [cls for cls in registry if group(cls)]
 versions = pytest.mark.parametrize("cls", ours, ids=lambda cls: cls.versioned_name())
+sampled = pytest.mark.parametrize("cls", [*filter(is_sampled, ours)], ids=lambda cls: cls.versioned_name())
 
 
 @cache
@@ -87,12 +88,15 @@ def _named(name: str) -> type[Op]:
     return next(cls for cls in ours if cls.versioned_name() == name)
 
 
-@versions
+def test_all_but_ends_bodies_and_variables_are_sampled() -> None:
+    others = {"Constant", "Parameter", "Result", "If", "Loop", "TensorIterator", "Assign", "ReadValue"}
+    assert {cls.name for cls in ours if not is_sampled(cls)} == others
+
+
+@sampled
 def test_openvino_reads_it_as_the_same_version(cls: type[Op]) -> None:
     """The C++ class that a layer of this type and opset becomes is the one of the table."""
     name = cls.versioned_name()
-    if not is_sampled(cls):
-        return
     sample = samples()[name][0]
     nodes = read(*model_of(sample, range(len(sample.inputs)))).get_ordered_ops()
     (node,) = (n for n in nodes if n.get_type_name() not in ("Constant", "Parameter", "Result"))
@@ -112,13 +116,12 @@ def test_has_a_page(cls: type[Op]) -> None:
     }
 
 
-@versions
+@sampled
 def test_is_compared_with_openvino(cls: type[Op]) -> None:
     """What ``ir-runtime ops`` says it was tested against; constants and parameters are in every sample."""
     name = cls.versioned_name()
     compared = [s for s in samples().get(name, []) if s.oracle != "none" or name in NOT_RUN_BY_OPENVINO]
-    if is_sampled(cls):
-        assert len(compared) >= (20 if RICH.fullmatch(name) else 8)
+    assert len(compared) >= (20 if RICH.fullmatch(name) else 8)
 
 
 @pytest.mark.parametrize("name", sorted(NOT_RUN_BY_OPENVINO))
@@ -132,14 +135,21 @@ def test_openvino_is_of_the_version_it_is_said_to_be() -> None:
     assert f"OpenVINO {openvino.__version__.partition('-')[0]}" == TESTED_AGAINST
 
 
-@versions
+@pytest.mark.parametrize(
+    "cls",
+    [
+        cls
+        for cls in ours
+        if is_sampled(cls) and cls.inputs and cls.versioned_name() not in NOT_RUN_BY_OPENVINO
+    ],
+    ids=lambda cls: cls.versioned_name(),
+)
 def test_samples_come_in_every_usual_type(cls: type[Op]) -> None:
     """Those that the first input may have; ``samples/variations.py`` says what is left out, and why."""
     name = cls.versioned_name()
-    if cls.inputs and is_sampled(cls) and name not in NOT_RUN_BY_OPENVINO:
-        seen = {variations.element(s.inputs[0]) for s in samples()[name] if s.inputs}
-        wanted = {t for t in variations.TYPES if t in cls.inputs[0].element.allowed and t not in seen}
-        assert {t.label for t in wanted if (name, t.label) not in variations.OUT} == set()
+    seen = {variations.element(s.inputs[0]) for s in samples()[name] if s.inputs}
+    wanted = {t for t in variations.TYPES if t in cls.inputs[0].element.allowed and t not in seen}
+    assert {t.label for t in wanted if (name, t.label) not in variations.OUT} == set()
 
 
 def test_samples_are_not_repeated() -> None:
