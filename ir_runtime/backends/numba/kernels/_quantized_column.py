@@ -31,7 +31,6 @@ class Column:
         self._emit, self._kind, self._words = emit, kind, words
         last = load_word(emit, words, MatrixRecord.last_column)
         real = emit.builder.select(emit.builder.icmp_signed("<", column, last), column, last)
-        self._column = real
         self.values = self._from(MatrixRecord.values, real, MatrixRecord.column_stride)
         self._scales = self._from(MatrixRecord.scale, real, MatrixRecord.scale_column)
         self._zeros = self._from(MatrixRecord.zero, real, MatrixRecord.zero_column)
