@@ -289,7 +289,7 @@ if __name__ == "__main__":
     one = commands.add_parser("measure")
     one.add_argument("models", nargs="+", metavar="MODEL")
     one.add_argument("--turns", type=int, default=5)
-    one.add_argument("--seconds", type=float, default=3.0, help="of one thread, in each turn")
+    one.add_argument("--seconds", type=float, default=8.0, help="of one thread, in each turn")
     one.set_defaults(run=measure)
     two = commands.add_parser("large")
     two.add_argument("model")
