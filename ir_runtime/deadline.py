@@ -33,11 +33,9 @@ def deadline(seconds: float) -> AbstractContextManager[None]:
 
 def set_deadline(seconds: float) -> float:
     """Set a deadline for the rest of the current context, and return it; an earlier one stays in effect."""
-    enclosing, ends = _DEADLINE.get(), time.monotonic() + seconds
-    if ends >= enclosing[0]:
-        return enclosing[0]
-    _DEADLINE.set((ends, seconds))
-    return ends
+    earlier = _earlier(seconds)
+    _DEADLINE.set(earlier)
+    return earlier[0]
 
 
 def _earlier(seconds: float) -> tuple[float, float]:
