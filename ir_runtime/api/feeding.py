@@ -68,7 +68,7 @@ class Binder:
         return bind(self._ports, inputs, kept, self._strict)
 
     def _in_order(self, inputs: Mapping[object, object]) -> Sequence[object]:
-        """Return what is given by index or tensor name, in the order of the inputs; ``None`` where nothing is."""
+        """Return the values by index or tensor name in the order of the inputs; ``None`` for an input without one."""
         given: list[object] = [None] * len(self._ports)
         for key, value in inputs.items():
             if type(key) is int or type(key) is str:
