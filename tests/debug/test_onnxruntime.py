@@ -67,7 +67,8 @@ def test_it_is_observed_by_the_names_of_tensors(converted: ir.Model, tmp_path: P
     named = {name for node in converted.get_ops() for port in node.outputs() for name in port.get_names()}
     assert {"r1", "sum", "gate", "pooled", "scores"} <= named
     assert len(report.units) + len(report.unobserved) >= 6
-    assert not report.unobserved
+    # On processors with AVX-512, ONNX Runtime fuses the addition with the convolution, unless that is an output.
+    assert set(report.unobserved) <= {"c2"}
 
 
 @pytest.mark.parametrize(("weight", "tensor"), [("w1", "c1"), ("w2", "c2"), ("w3", "scores")])
@@ -79,8 +80,9 @@ def test_a_wrong_weight_is_found_in_its_layer(
     onnx.save(network(**{weight: array}), tmp_path / "wrong.onnx")
     report = debug.compare(converted, {"image": X}, f"onnxruntime:{tmp_path / 'wrong.onnx'}")
     assert report.first is not None
-    (wrong,) = (node for node in converted.get_ops() if node.friendly_name == report.first.name)
-    assert tensor in wrong.output(0).get_names()
+    layers = [node for node in converted.get_ops() if node.friendly_name in report.first.layers]
+    assert any(tensor in node.output(0).get_names() for node in layers)
+    assert len(layers) <= 2  # an addition may be fused with the convolution
 
 
 def test_weights_may_be_in_another_file(converted: ir.Model, tmp_path: Path) -> None:

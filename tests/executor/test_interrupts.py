@@ -114,6 +114,7 @@ def test_an_interrupt_anywhere(
 ) -> None:
     """One run for some of the places where Python looks for interrupts."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
+    monkeypatch.setattr(parallel, "_pool", parallel._pool)
     calls = Calls(backend)
     way(calls)
     state, threads = calls.state(), os_threads()
@@ -123,7 +124,7 @@ def test_an_interrupt_anywhere(
     for place in range(1, counting.passed + 1, every * fewer):
         if way is Calls.call_with_new_threads:
             _pools._IDLE.clear()
-            monkeypatch.setattr(parallel, "_pool", parallel.ThreadPool())
+            parallel._pool = parallel.ThreadPool()  # by the fixture, the former pools and their threads would stay
         interrupter = Interrupter(place)
         try:
             interrupter.during(lambda: way(calls))
