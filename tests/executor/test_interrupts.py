@@ -124,7 +124,9 @@ def test_an_interrupt_anywhere(
     for place in range(1, counting.passed + 1, every * fewer):
         if way is Calls.call_with_new_threads:
             _pools._IDLE.clear()
-            parallel._pool = parallel.ThreadPool()  # by the fixture, the former pools and their threads would stay
+            parallel._pool = (
+                parallel.ThreadPool()
+            )  # by the fixture, the former pools and their threads would stay
         interrupter = Interrupter(place)
         try:
             interrupter.during(lambda: way(calls))
