@@ -114,7 +114,7 @@ def test_an_interrupt_anywhere(
 ) -> None:
     """One run for some of the places where Python looks for interrupts."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
-    monkeypatch.setattr(parallel, "_pool", parallel._pool)
+    monkeypatch.setattr(parallel, "_pool", parallel.ThreadPool())
     calls = Calls(backend)
     way(calls)
     state, threads = calls.state(), os_threads()
@@ -124,9 +124,8 @@ def test_an_interrupt_anywhere(
     for place in range(1, counting.passed + 1, every * fewer):
         if way is Calls.call_with_new_threads:
             _pools._IDLE.clear()
-            parallel._pool = (
-                parallel.ThreadPool()
-            )  # by the fixture, the former pools and their threads would stay
+            # monkeypatch would keep the former pools, and their threads.
+            parallel._pool = parallel.ThreadPool()
         interrupter = Interrupter(place)
         try:
             interrupter.during(lambda: way(calls))
