@@ -6,8 +6,11 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from importlib.util import find_spec
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from ..errors import InputError
 from .model_source import ModelSource
@@ -82,9 +85,22 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
 
 
 def dashboard_of(client: Any) -> str:
-    """Return the address of the dashboard of a scheduler; empty if it is of this process, and cannot draw one."""
+    """Return the address of the dashboard of a scheduler; empty if it has none."""
+    link = str(client.dashboard_link)
     is_remote = client.cluster is None
-    return str(client.dashboard_link) if is_remote or _draws_dashboard() else ""
+    return link if (_serves_page(link) if is_remote else _draws_dashboard()) else ""
+
+
+def _serves_page(link: str) -> bool:
+    """Tell whether a page may be there: false only if its server says that it is not."""
+    try:
+        urlopen(Request(link, method="HEAD"), timeout=1).close()  # noqa: S310 - the user's scheduler says the address
+    except HTTPError as answer:
+        answer.close()
+        return answer.code != HTTPStatus.NOT_FOUND  # that of --no-dashboard; one that draws refuses HEAD
+    except (OSError, ValueError):
+        return True  # a browser may reach what this process does not
+    return True
 
 
 def _draws_dashboard() -> bool:

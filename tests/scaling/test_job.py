@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -120,8 +122,29 @@ def test_inputs_without_names_go_where_no_name_goes(folder: Path) -> None:
 
 
 def test_the_dashboard_is_that_of_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, other = (SimpleNamespace(cluster=cluster, dashboard_link="http://x") for cluster in (1, None))
+    ours = SimpleNamespace(cluster=1, dashboard_link="http://x")
     for bokeh, shown in ((None, ""), (object(), "http://x")):
         monkeypatch.setattr(cluster, "find_spec", lambda name, found=bokeh: found)
         assert cluster.dashboard_of(ours) == shown
-        assert cluster.dashboard_of(other) == "http://x"
+
+
+@pytest.mark.parametrize(("answer", "is_shown"), [(200, True), (405, True), (404, False), (None, True)])
+def test_another_scheduler_is_asked_whether_it_has_a_dashboard(answer: int | None, is_shown: bool) -> None:
+    """`dask scheduler --no-dashboard` names an address at which no page is found."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(answer or 0)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        link = f"http://127.0.0.1:{server.server_port}/status"
+        if answer is None:
+            server.server_close()
+        else:
+            threading.Thread(target=server.handle_request).start()
+        client = SimpleNamespace(cluster=None, dashboard_link=link)
+        assert cluster.dashboard_of(client) == (link if is_shown else "")
