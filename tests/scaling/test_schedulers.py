@@ -72,4 +72,7 @@ def test_a_scheduler_without_workers_is_named(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr(clusters, "connected", lambda *_: nullcontext(client))
     monkeypatch.setattr(job, "run_job", lambda *_: job.Summary())
     found = run("dense.xml -i x.npy -o out.zarr --scheduler tcp://x:8786")
-    assert found.stderr == "dashboard: http://127.0.0.1:1\nthe scheduler has no workers yet: the run waits for them\n"
+    assert (
+        found.stderr
+        == "dashboard: http://127.0.0.1:1\nthe scheduler has no workers yet: the run waits for them\n"
+    )
