@@ -77,7 +77,9 @@ class Editing(View):
         """The types of the Parameters, by layer."""
 
     @abstractmethod
-    def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
+    def constraints(
+        self, confirm: bool = True, seconds: float = 20.0, evaluations: int = 200_000
+    ) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs."""
 
     def _repr_html_(self) -> str:

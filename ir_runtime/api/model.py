@@ -178,22 +178,24 @@ class Model(Reshaping):
             nodes.graph, [self._port(item) if isinstance(item, Output) else item for item in asked]
         )
 
-    def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
+    def constraints(
+        self, confirm: bool = True, seconds: float = 20.0, evaluations: int = 200_000
+    ) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs: ``height is a multiple of 32``.
 
         They are found by running shape inference at different lengths, so they hold for any operation.
 
         Args:
             confirm: also run the model with random inputs, to see whether running agrees.
-            seconds: how long asking may take, and how long running may; what is not found out by
-                then is said in ``undecided``.
+            seconds: how long running may take.
+            evaluations: how many layers may be inferred; what is not found out by then is said in ``undecided``.
         """
         from ..analysis.constraints.confirming import confirmed
         from ..analysis.constraints.solver import find_constraints
 
         graph, parameters = self._graph, self._parameter_types
         with within(self.limits):
-            found = find_constraints(graph, self._values, parameters, seconds=seconds)
+            found = find_constraints(graph, self._values, parameters, evaluations)
             return confirmed(found, graph, parameters, self._compile_run, seconds) if confirm else found
 
     def _compile_run(self) -> Run:

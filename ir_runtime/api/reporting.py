@@ -38,7 +38,9 @@ class Reported(Protocol):
     @property
     def report(self) -> Diagnostics: ...
 
-    def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints: ...
+    def constraints(
+        self, confirm: bool = True, seconds: float = 20.0, evaluations: int = 200_000
+    ) -> Constraints: ...
 
 
 class ModelReport(Diagnostics):
@@ -94,15 +96,15 @@ def source_of(model: Reported, constraints: bool = True) -> Source:
         values=model._values,
         types=model._parameter_types,
         report=model.report,
-        constraints=model.constraints(confirm=False, seconds=_SECONDS) if wanted else None,
+        constraints=model.constraints(confirm=False, evaluations=_EVALUATIONS) if wanted else None,
         file=str(document.file),
         name=model.friendly_name,
         version=document.version,
     )
 
 
-_SECONDS = 5.0
-"""How long a report looks for constraints."""
+_EVALUATIONS = 50_000
+"""How many layers a report infers to look for constraints."""
 
 
 def model_html(model: Reported) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -21,11 +22,11 @@ from ir_runtime.ops._define.types import T_FLOAT
 from ir_runtime.ops.movement.gather import Gather
 
 
-def found(net: Net, **how: bool | float) -> Constraints:
+def found(net: Net, **how: int | float) -> Constraints:
     return ir.read_model(net.xml(), net.weights).constraints(**how)  # type: ignore[arg-type]
 
 
-def said(net: Net, **how: bool | float) -> list[str]:
+def said(net: Net, **how: int | float) -> list[str]:
     return [str(constraint) for constraint in found(net, **how)]
 
 
@@ -296,11 +297,26 @@ def test_a_rank_that_is_open_is_said() -> None:
     assert any("x: not even the number of its dimensions" in text for text in found(net).undecided)
 
 
-def test_a_budget_that_ends_is_said() -> None:
-    constraints = found(u_net(), seconds=0.0)
+@pytest.mark.parametrize(
+    ("evaluations", "said"),
+    [
+        (0, "all lengths: the search ended before it found any that the model accepts"),
+        (40, "all lengths: the search ended before it found which of them depend on each other"),
+    ],
+)
+def test_a_budget_that_ends_is_said(evaluations: int, said: str) -> None:
+    constraints = found(u_net(), evaluations=evaluations)
     assert list(constraints) == []
-    assert constraints.undecided
-    assert "took too long" in constraints.undecided[0]
+    assert constraints.undecided == (said,)
+
+
+def test_what_is_found_does_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine so busy that an hour passes between any two looks at the clock."""
+    model = ir.read_model(u_net().xml(), u_net().weights, limits=ir.Limits(seconds=1e12))
+    hours = itertools.count(step=3600)
+    for clock in ("time", "monotonic", "perf_counter", "process_time"):
+        monkeypatch.setattr(time, clock, lambda: float(next(hours)))
+    assert [str(c) for c in model.constraints(confirm=False)] == ["height and width are multiples of 32"]
 
 
 def test_records_are_plain_data() -> None:

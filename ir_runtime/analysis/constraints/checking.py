@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ...diagnostics import Diagnostic, Severity
@@ -25,12 +26,13 @@ _ORDERED = (3, 5, 10, 17)
 def check_candidates(samples: Samples) -> list[Constraint]:
     """Return the candidates that hold at every sample point; report the others as undecided."""
     held: list[tuple[Candidate, Constraint]] = []
+    with suppress(BudgetExceededError):
+        samples.try_joint_points()
     for candidate in find_candidates(samples):
         try:
             found = _relation(samples, candidate) or _check(samples, candidate)
-            samples.try_joint_points()
         except BudgetExceededError:
-            samples.undecided.append(f"{candidate.text}: not checked, as the search took too long")
+            samples.undecided.append(f"{candidate.text}: not checked, as the search ended before")
         else:
             held += [] if found is None else [found]
     return _merged_groups([pair for pair in held if _holds_where_accepted(samples, pair[0])])

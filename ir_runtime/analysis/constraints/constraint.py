@@ -83,7 +83,6 @@ class Constraints(Shown):
     accepted: tuple[Trial, ...] = field(default=(), repr=False)
     """Feasible lengths, small ones first."""
     questions: int = 0
-    seconds: float = 0.0
 
     def __iter__(self) -> Iterator[Constraint]:
         return iter(self.found)

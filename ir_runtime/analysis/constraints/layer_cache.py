@@ -40,6 +40,8 @@ class LayerCache:
         self._warned = warned
         self._interned: dict[Hashable, Value] = {}
         self._inferred: dict[tuple[int, ...], tuple[Value, ...] | IRError] = {}
+        self.evaluations = 0
+        """How many layers were inferred, those in bodies included."""
 
     def __len__(self) -> int:
         return len(self._inferred)
@@ -79,6 +81,7 @@ class LayerCache:
             return declared
         given = [v for v in inputs if v is not None]
         run_body = _BodyInference()
+        self.evaluations += 1
         try:
             context = {"visit": run_body} if layer.bodies() else {}
             found = layer.op.infer_values(*given, **context)
@@ -92,6 +95,8 @@ class LayerCache:
         except Exception as reason:  # what evaluation on constants raises, as in `infer`
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             return IRError(message, code=Code.CONTRADICTION)
+        finally:
+            self.evaluations += run_body.evaluations
         for first in run_body.errors():
             return IRError(first.message, code=first.code, where=first.where, hint=first.hint)
         return found + declared[len(found) :]  # the number of outputs may be unknown
@@ -102,9 +107,11 @@ class _BodyInference:
 
     def __init__(self) -> None:
         self._reports: dict[str, Diagnostics] = {}
+        self.evaluations = 0
 
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         report = self._reports[body.name] = Diagnostics()
+        self.evaluations += len(body.graph)
         inner = infer(body.graph, report, feeds, False)
         return {result: inner[port] for result, port in body.results.items()}
 

@@ -24,7 +24,7 @@ Lengths = Mapping[Dim, int | Dimension]
 
 
 class BudgetExceededError(Exception):
-    """The number of queries, or the time, is used up."""
+    """The number of queries, or of layers inferred for them, is used up."""
 
 
 @dataclass(frozen=True, slots=True)

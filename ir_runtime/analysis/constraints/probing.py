@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,14 +22,21 @@ __all__ = ["Budget", "Probe"]
 MAX_CACHED = 200_000
 
 
+# Looking up the result of an equal layer takes about this part of inferring one.
+LOOKUPS = 64
+
+
 @dataclass(slots=True)
 class Budget:
-    """The number of queries, and the time, that may be used."""
+    """How much inference may be used; it is counted, not timed, so that answers are the same on every machine."""
 
     questions: int = 5000
-    seconds: float = 10.0
+    """The number of queries."""
+    evaluations: int = 100_000
+    """The number of layers inferred for them; `LOOKUPS` layers that were inferred before count as one."""
     asked: int = 0
-    _started: float = field(default_factory=time.monotonic)
+    evaluated: int = 0
+    walked: int = 0
 
     def spend(self) -> None:
         """Count a query.
@@ -38,7 +44,7 @@ class Budget:
         Raises:
             BudgetExceededError: if there is nothing left.
         """
-        if self.asked >= self.questions or time.monotonic() - self._started > self.seconds:
+        if self.asked >= self.questions or self.evaluated + self.walked // LOOKUPS >= self.evaluations:
             raise BudgetExceededError
         self.asked += 1
 
@@ -87,7 +93,10 @@ class Probe:
         key = (self.lenient, *sorted((dim, _key(length)) for dim, length in lengths.items()))
         if (answer := self._answers.get(key)) is None:
             self.budget.spend()
+            before = self._cache.evaluations
             answer = self._answers[key] = self._ask(lengths)
+            self.budget.evaluated += self._cache.evaluations - before
+            self.budget.walked += answer.steps
             if answer.accepted and not self.lenient and len(point := _numbers(lengths)) == len(self.dims):
                 self._accepted.append(point)
         return answer

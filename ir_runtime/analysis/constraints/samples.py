@@ -81,7 +81,7 @@ class Samples:
         try:
             found = explore(lambda n: self.accepts({direction: n}), start, low, high)
         except BudgetExceededError:
-            self.undecided.append(f"{name}: its lengths were not tried, as the search took too long")
+            self.undecided.append(f"{name}: its lengths were not tried, as the search ended before")
             return None
         if found.regular:
             return found

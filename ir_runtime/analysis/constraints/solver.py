@@ -7,7 +7,6 @@ refused, at every sample point. Where that fails, or the budget ends, the result
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,15 +28,14 @@ from .symbols import label, names, role
 __all__ = ["check_lengths", "find_constraints"]
 
 # Budget to decide whether any lengths are feasible, which mostly takes one query.
-_MAX_QUESTIONS, _MAX_SECONDS = 200, 0.5
+_MAX_QUESTIONS, _MAX_EVALUATIONS = 200, 5000
 
 
 def find_constraints(
     graph: Graph,
     known: Mapping[Port, Value],
     parameters: Mapping[int, TensorType],
-    questions: int = 5000,
-    seconds: float = 10.0,
+    evaluations: int = 200_000,
 ) -> Constraints:
     """Find the constraints on the open lengths of a graph's inputs.
 
@@ -45,13 +43,11 @@ def find_constraints(
         graph: the layers; inference must have found no errors.
         known: what was inferred with the lengths open.
         parameters: the types of the Parameters, by id.
-        questions: the maximal number of queries.
-        seconds: the maximal time.
+        evaluations: how many layers may be inferred. What is not found out by then is said in ``undecided``.
     """
-    started = time.monotonic()
-    probe = Probe(DynamicLayers(graph, known, parameters), Budget(questions, seconds))
+    probe = Probe(DynamicLayers(graph, known, parameters), Budget(evaluations=evaluations))
     found = _Finder(probe).constraints()
-    return replace(found, questions=probe.budget.asked, seconds=time.monotonic() - started)
+    return replace(found, questions=probe.budget.asked)
 
 
 def check_lengths(
@@ -60,7 +56,7 @@ def check_lengths(
     """Report that no lengths are feasible, if few queries can prove it."""
     if all(type.shape.is_static for type in parameters.values()):
         return
-    finder = _Finder(Probe(DynamicLayers(graph, known, parameters), Budget(_MAX_QUESTIONS, _MAX_SECONDS)))
+    finder = _Finder(Probe(DynamicLayers(graph, known, parameters), Budget(_MAX_QUESTIONS, _MAX_EVALUATIONS)))
     if finder.probe.dims and (error := finder.contradiction()) is not None:
         report.add(error)
 
@@ -98,9 +94,7 @@ class _Finder:
         try:
             start = find_feasible_point(self.probe, self.roles)
         except BudgetExceededError:
-            self.undecided.append(
-                "all lengths: the search took too long, and ended before it found any that the model accepts"
-            )
+            self.undecided.append("all lengths: the search ended before it found any that the model accepts")
             return self._result(alone)
         if not start.answer.accepted:
             return self._no_feasible_point(start.answer.refusal, start.infeasible, alone)
@@ -113,7 +107,7 @@ class _Finder:
             self.probe.lenient = False
         except BudgetExceededError:
             self.undecided.append(
-                "all lengths: the search took too long, and ended before it found which of them depend on each other"
+                "all lengths: the search ended before it found which of them depend on each other"
             )
             return self._result(alone)
         samples = Samples(self.probe, dependent_dims, self.roles, self.inputs, self.undecided)
