@@ -23,8 +23,9 @@ __all__ = ["Exit", "main"]
 _EPILOG = """\b
 Exit codes:
   0    done
-  1    findings: validate found errors, shapes that no input fits, or
-       compare or bisect what rounding does not explain
+  1    findings: validate found errors, shapes that no input fits, diff a
+       change, trace-nan a layer, or compare, bisect or reduce what rounding
+       does not explain
   2    usage: an option, a name, an input or an output path is wrong
   3    the model cannot be read, or is not valid
   4    the model has an operation that is not supported

@@ -15,8 +15,8 @@ _EPILOG = """\b
 ir-runtime bisect net.xml --against openvino -i x=x.npy
 
 The layers are cut in two again and again, and of each half only what leaves it is compared: so nothing
-inside is observed, and memory stays small. Ends with 1 if a layer is found, and with 2 if rounding
-explains how the outputs differ.
+inside is observed, and memory stays small. Ends with 1 if a layer is found, and with 0 if rounding
+explains how the outputs differ, so that there is none to find.
 """
 
 
@@ -31,4 +31,5 @@ def bisect(debugging: Debugging, against: str) -> None:
     with debugging.working("bisecting") as (model, feeds):
         found = search(model, feeds, against)
     result(debugging.as_json, found.record, lambda: str(found))
-    raise SystemExit(Exit.FINDINGS)
+    if found:
+        raise SystemExit(Exit.FINDINGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .exits import Exit
 from .long import Debugging, against, debugs
 from .models import as_json
 from .render import result
@@ -15,7 +16,8 @@ ir-runtime reduce net.xml --against openvino -i x=x.npy -o bug/
 
 The folder has the part as model.xml and model.bin, its inputs, its outputs in f64, show.py, which shows the
 difference in a fresh process, and issue.md. Weights and inputs are random numbers of the same mean and
-deviation, unless --keep-values is given or the difference would vanish.
+deviation, unless --keep-values is given or the difference would vanish. Ends with 1 if there is such a
+part, and with 0, and no folder, if rounding explains how the outputs differ.
 """
 
 
@@ -33,3 +35,5 @@ def reduce(debugging: Debugging, against: str, output: str, keep_values: bool) -
     with debugging.working("reducing") as (model, feeds):
         found = shrink(model, feeds, against, output, keep_values)
     result(debugging.as_json, found.record, lambda: str(found))
+    if found:
+        raise SystemExit(Exit.FINDINGS)

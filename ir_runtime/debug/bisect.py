@@ -9,8 +9,6 @@ import numpy as np
 
 from ..api.model import Model
 from ..arrays import DType
-from ..codes import Code
-from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..markup import Shown
@@ -50,9 +48,10 @@ class Bisection(Shown):
     (True, ['kept', 'layer', 'layers'])
 
     Args:
-        layers: the names of the layers between which it does: one, unless what is wrong needs several.
+        layers: the names of the layers between which it does: one, unless what is wrong needs several; none, so that the
+            result is false, if rounding explains how the side differs.
         operation: the operation of the last of them.
-        report: how the side differs on these layers alone, from inputs as f64 has them.
+        report: how the side differs on these layers alone, from inputs as f64 has them; without layers, on the whole model.
         runs: how many models were compared.
         of: how many layers the model has, without constants.
         kept: the largest number of bytes that were kept from one run for the next.
@@ -67,19 +66,25 @@ class Bisection(Shown):
     kept: int
     partial: bool = False
 
+    def __bool__(self) -> bool:
+        return bool(self.layers)
+
     @property
     def layer(self) -> str:
-        """The name of the last of them."""
-        return self.layers[-1]
+        """The name of the last of them; empty if there is none."""
+        return self.layers[-1] if self.layers else ""
 
     def record(self) -> Record:
         """For JSON."""
         return {
-            "schema": 1, "partial": self.partial, "layer": self.layer, "operation": self.operation, "layers": list(self.layers), "of": self.of,
+            "schema": 1, "partial": self.partial, "layer": self.layer or None,
+            "operation": self.operation or None, "layers": list(self.layers), "of": self.of,
             "runs": self.runs, "kept": self.kept, "report": self.report.record(),
         }  # fmt: skip
 
     def __str__(self) -> str:
+        if not self:
+            return f"nothing to find: {self.report.summary}\n{self.report}"
         first = f"first wrong: {self.layer!r} ({self.operation})"
         span = f"the {len(self.layers)} layers from {self.layers[0]!r} to {self.layer!r}"
         if self.partial:
@@ -118,8 +123,11 @@ def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
         inputs: as for a compiled model.
         side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`.
 
+    Returns:
+        the layer; false if there is none, as rounding explains how the side differs.
+
     Raises:
-        InputError: if the side cannot run other models, or rounding explains how it differs.
+        InputError: if the side cannot run other models.
         Interrupted: on Ctrl-C, with the results so far.
     """
     reference = Reference(model)
@@ -145,8 +153,8 @@ class _Search:
         low, high, start = 0, len(self.cuts.layers), 0
         found, _ = self._compared(low, high)
         if found.verdict != "unexplained":
-            message = f"there is nothing to find: {found.side} differs as rounding explains"
-            raise InputError(message, code=Code.BAD_REQUEST)
+            reached(1)
+            return self._result(0, 0, found)
         try:
             while high - low > 1:
                 middle = (low + high) // 2
@@ -168,7 +176,8 @@ class _Search:
         layers = self.cuts.layers[low:high]
         names = tuple(layer.name for layer in layers)
         of = len(self.cuts.layers)
-        return Bisection(names, layers[-1].operation, found, self.runs, of, self.kept, partial)
+        operation = layers[-1].operation if layers else ""
+        return Bisection(names, operation, found, self.runs, of, self.kept, partial)
 
     def _compared(self, low: int, high: int) -> tuple[Comparison, list[Array]]:
         """Compare what the layers between two cuts give; also return it as f64 has it."""

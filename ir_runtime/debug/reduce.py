@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ..api.model import Model
-from ..codes import Code
 from ..diagnostics import Diagnostics
-from ..errors import InputError, IRError, LimitError
+from ..errors import IRError, LimitError
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
@@ -63,8 +62,11 @@ def reduce(
         out: a folder for the part, its inputs, a program that shows the difference, and a text for an issue.
         keep_values: leave weights and inputs as they are.
 
+    Returns:
+        the part; false if there is none, as rounding explains how the side differs: then nothing is written.
+
     Raises:
-        InputError: if the side cannot run other models, or rounding explains how it differs, or the folder cannot be made.
+        InputError: if the side cannot run other models, or the folder cannot be made.
         Interrupted: on Ctrl-C, with the smallest part so far.
     """
     whole = Reference(model)
@@ -76,12 +78,11 @@ def reduce(
     with stage(0, FIRST):
         whole_report = remembered(work.entry, "whole", lambda: (saved(compare(model, feeds, side)), []))
     report = report_of(whole_report[0])
-    if report.verdict != "unexplained":
-        raise InputError(
-            f"there is nothing to reduce: {report.side} differs as rounding explains", code=Code.BAD_REQUEST
-        )
     original = len(computed_layers(whole.graph))
     work.found = _reduced(side, model, feeds, report, original)
+    if report.verdict != "unexplained":
+        reached(1)
+        return replace(work.found, layers=())
     try:
         work.found = work.shrink(whole)
         if not keep_values:

@@ -51,7 +51,8 @@ class Reduced:
         inputs: an array for each of its inputs.
         side: what it was compared with.
         report: how the side differs on it.
-        layers: the names of its layers, without constants.
+        layers: the names of its layers, without constants; none, so that the result is false, if rounding explains how the
+            side differs: then the model is the whole one.
         original: how many layers the model had, counted likewise.
         kept_weights: the names of constants that are as they were, as the difference would vanish without them.
         kept_inputs: whether the inputs are as they were, likewise.
@@ -74,6 +75,9 @@ class Reduced:
     folder: Path | None = None
     partial: bool = False
 
+    def __bool__(self) -> bool:
+        return bool(self.layers)
+
     def record(self) -> Record:
         """For JSON."""
         return {
@@ -95,6 +99,8 @@ class Reduced:
         return "; ".join(filter(None, [said, f"kept as they are: {', '.join(kept)}" if kept else ""]))
 
     def __str__(self) -> str:
+        if not self:
+            return f"nothing to reduce: {self.report.summary}\n{self.report}"
         operations = [layer.operation for layer in computed_layers(self.model._graph)]
         lines = [
             f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",

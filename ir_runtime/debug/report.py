@@ -32,6 +32,8 @@ class Comparison(Shown):
     ('explained', ())
     >>> report.explained, report.precision, report.first, report.first_decision, report.worst.name
     (True, 'f32', None, None, 'y')
+    >>> report.summary
+    'rounding explains how numpy differs from f64'
     >>> report.record()["verdict"] in report.to_json(), report.nearest
     (True, 'ir_runtime')
 
@@ -97,6 +99,12 @@ class Comparison(Shown):
     def explained(self) -> bool:
         """Whether rounding explains all that was seen."""
         return self.verdict == "explained"
+
+    @property
+    def summary(self) -> str:
+        """Whether rounding explains it, as a sentence."""
+        does = {"explained": "explains", "doubtful": "may explain", "unexplained": "does not explain"}
+        return f"rounding {does.get(self.verdict, 'may explain')} how {self.side} differs from f64"
 
     @property
     def nearest(self) -> str:

@@ -59,10 +59,16 @@ def test_five_random_faults_are_found_in_their_layer(name: str, tmp_path: Path) 
         assert found.kept <= widest
 
 
-def test_a_difference_that_rounding_explains_is_not_searched(tmp_path: Path) -> None:
-    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
-    with pytest.raises(ir.InputError, match="nothing to find: numpy differs as rounding explains"):
-        debug.bisect(model, inputs, "numpy")
+def test_a_difference_that_rounding_explains_is_a_result(tmp_path: Path) -> None:
+    path = save("plain_cnn", tmp_path)
+    model, inputs = ir.read_model(path), NETWORKS["plain_cnn"][1]()
+    found = debug.bisect(model, inputs, "numpy")
+    assert (bool(found), found.layers, found.layer, found.runs) == (False, (), "", 1)
+    assert str(found).startswith("nothing to find: rounding explains how numpy differs from f64\noutput ")
+    done = CliRunner().invoke(main, ["bisect", str(path), "--against", "numpy", "--random", "--json"])
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    assert (record["layer"], record["layers"], record["report"]["verdict"]) == (None, [], "explained")
 
 
 def test_layers_that_are_wrong_together_only_are_named_together(tmp_path: Path) -> None:
