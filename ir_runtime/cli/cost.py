@@ -14,9 +14,10 @@ from .limited import limited
 from .models import as_json, read, selects, weights
 from .render import plain, plural, result, table
 from .shaping import shaped, shapes_of
+from .terminal import show
 
 if TYPE_CHECKING:
-    from ..analysis.cost.counted import Cost, LayerCount
+    from ..analysis.cost.counted import Cost, LayerCount, RunLength
     from ..api.nodes import Output
     from ..ir.formula import Count
     from ..limits import Limits
@@ -31,12 +32,15 @@ ir-runtime cost net.xml --json
 Nothing runs: each operation declares its arithmetic. A multiply-accumulate is one MAC and two FLOPs; a
 function of one number, such as exp, is one FLOP; what only moves data has none. Layers that are computed
 when compiling are left out. With open lengths, counts are formulas of them, such as 2·seq·768·768;
---shape gives numbers. Lengths that only a run tells are n1, n2, ...; a table says where they are. What
-depends on the data alone, as the boxes that a suppression leaves, is counted by what it reads.
+--shape gives numbers. Lengths that only a run tells are n1, n2, ..., the iterations of a loop trips1; a
+table says where they are. What depends on the data alone, as the boxes that a suppression leaves, is
+counted by what it reads.
 """
 
 # Characters of a formula in a table.
 _SHOWN = 50
+
+_WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a frame"}
 
 _PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
@@ -77,7 +81,7 @@ def cost(
         lambda: "\n\n".join(_text(model, found, top, net.inputs)),
     )
     if found.unknown:
-        click.echo(f"not counted, as ranks are not known: {', '.join(map(visible, found.unknown))}", err=True)
+        show(f"not counted, as ranks are not known: {', '.join(map(visible, found.unknown))}", err=True)
 
 
 def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:
@@ -98,8 +102,8 @@ def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterato
     used = frozenset[str]().union(
         *(count.symbols for count in (found.flops, found.macs) if isinstance(count, Formula))
     )
-    if rows := [[each.name, each.layer, str(each.axis)] for each in found.run_lengths if each.name in used]:
-        yield table("Lengths that only a run tells", ["name", "layer", "axis"], rows)
+    if rows := [[each.name, each.layer, _what(each)] for each in found.run_lengths if each.name in used]:
+        yield table("Numbers that only a run tells", ["name", "layer", "what"], rows)
     yield table(
         "Operations",
         ["operation", "layers", "FLOPs", "share", "MACs", "parameters"],
@@ -122,6 +126,13 @@ def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterato
             "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
         )
     yield from _layers(found, top)
+
+
+def _what(number: RunLength) -> str:
+    """Return what a number is that only a run tells."""
+    if number.axis is not None:
+        return f"axis {number.axis}"
+    return _WHAT.get(number.name.rstrip("0123456789"), "")
 
 
 def _why_no_peak(found: Cost, inputs: Sequence[Output]) -> str:

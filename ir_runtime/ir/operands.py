@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,14 +24,14 @@ class Operands:
         outputs: the lengths of each output.
         contents: the contents of each input, where they are known.
         bodies: the FLOPs of one pass of each body, in the order of the bodies.
-        name: the name of the layer, for numbers that are unknown before it runs.
+        symbol: gives the symbol of a number that only a run tells, by what it counts, such as ``trips``.
     """
 
     inputs: tuple[Lengths, ...]
     outputs: tuple[Lengths, ...]
     contents: tuple[Array | None, ...] = ()
     bodies: tuple[Count, ...] = ()
-    name: str = ""
+    symbol: Callable[[str], str] = str
 
     @property
     def result(self) -> Count:
@@ -49,7 +49,7 @@ class Operands:
 
     def unknown(self, what: str) -> Formula:
         """Return a symbol for a number that only a run tells, such as the iterations of a loop."""
-        return Formula.symbol(f"{what}[{self.name}]")
+        return Formula.symbol(self.symbol(what))
 
 
 def size(lengths: Lengths) -> Count:

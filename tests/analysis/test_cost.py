@@ -94,7 +94,8 @@ def test_loops_count_their_body_as_often_as_it_runs() -> None:
 def test_loops_of_unknown_length_are_formulas() -> None:
     net = looping("4")
     found = ir_runtime.cost(ir_runtime.read_model(net.xml(), net.weights))
-    assert found.record()["flops"] == "4·trips[loop]"
+    assert found.record()["flops"] == "4·trips1"
+    assert found.record()["run_lengths"] == [{"name": "trips1", "layer": "loop", "axis": None}]
 
 
 def test_lengths_that_only_a_run_tells_have_short_names() -> None:

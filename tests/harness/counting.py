@@ -30,7 +30,6 @@ class Counter:
             tuple(x.shape for x in inputs),
             tuple(x.shape for x in outputs),
             tuple(inputs),
-            name=step.layer.name,
         )
         found = op.flops(shapes)
         assert isinstance(found, int)

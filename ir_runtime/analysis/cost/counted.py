@@ -110,11 +110,13 @@ class WeightCount:
 
 @dataclass(frozen=True, slots=True)
 class RunLength:
-    """A length that only a run tells, such as that of a variable, and its symbol in formulas."""
+    """A number that only a run tells, such as a length of a variable or the trips of a loop, and its symbol in formulas."""
 
     name: str
+    """``n1``, ``trips1`` and so on."""
     layer: str
-    axis: int
+    axis: int | None
+    """Of the length; ``None`` for ``trips`` (the iterations of a loop), ``parts`` (those that an input is cut into) and ``frame`` (its length)."""
 
     def record(self) -> dict[str, Any]:
         """Return the same as plain data, for JSON."""
@@ -136,7 +138,7 @@ class Cost(Shown):
     lengths: tuple[OpenLength, ...]
     """The open lengths of inputs, of which formulas are made."""
     run_lengths: tuple[RunLength, ...]
-    """The other lengths in formulas, as ``n1``, with the first layers that have them."""
+    """The other symbols in formulas, as ``n1`` and ``trips1``, with the first layers that have them."""
     peak: int | None
     """The most bytes of inputs and results that are in use at once, layer after layer; ``None`` with open lengths."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 from ...ir.element import ElementType
 from ...ir.formula import Count, Formula, total
@@ -60,8 +61,9 @@ class _Walk:
     """The element type and the number of elements of each constant that is a weight, by body and layer."""
     followed: set[tuple[str, int]] = field(default_factory=set)
     """The layers in front of weights that were looked at."""
-    unknown: dict[Symbol | tuple[str, Port, int], RunLength] = field(default_factory=dict)
-    """Lengths that only a run tells, by symbol or, if they have none, by body, port and axis."""
+    unknown: dict[Symbol | tuple[str, Port | int, int | str], RunLength] = field(default_factory=dict)
+    """Numbers that only a run tells: lengths by symbol or, if they have none, by body, port and axis; others by body, layer
+    and what they count."""
     peaks: dict[int, int | None] = field(default_factory=dict)
     """What the bodies of a layer need at once, by its id."""
 
@@ -118,7 +120,10 @@ class _Walk:
             return None, None
         contents = tuple(self.values[port].known() for port in sources)
         operands = Operands(
-            tuple(known[: len(inputs)]), tuple(known[len(inputs) :]), contents, name=layer.name
+            tuple(known[: len(inputs)]),
+            tuple(known[len(inputs) :]),
+            contents,
+            symbol=partial(self._symbol_of, layer),
         )
         if not layer.bodies():
             return layer.op.flops(operands), layer.op.macs(operands)
@@ -135,10 +140,22 @@ class _Walk:
             length = self.named.length(port, axis, dim, not self.within)
             if length is None:
                 key = dim.symbol or (self.within, port, axis)
-                new = RunLength(f"n{len(self.unknown) + 1}", self.graph[port.layer].name, axis)
-                length = Formula.symbol(self.unknown.setdefault(key, new).name)
+                length = Formula.symbol(self._named(key, "n", self.graph[port.layer], axis))
             found.append(length)
         return tuple(found)
+
+    def _symbol_of(self, layer: Layer, what: str) -> str:
+        """Return the symbol of a number that only a run of a layer tells."""
+        return self._named((self.within, layer.id, what), what, layer, None)
+
+    def _named(
+        self, key: Symbol | tuple[str, Port | int, int | str], what: str, layer: Layer, axis: int | None
+    ) -> str:
+        """Return the symbol of a number, numbered among those of its kind."""
+        if key not in self.unknown:
+            count = sum(each.name.rstrip("0123456789") == what for each in self.unknown.values())
+            self.unknown[key] = RunLength(f"{what}{count + 1}", layer.name, axis)
+        return self.unknown[key].name
 
     def _bytes(self, port: Port) -> Count | None:
         lengths = self._lengths(port)
