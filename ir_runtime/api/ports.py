@@ -65,8 +65,11 @@ class TypedPort(ABC):
 
     @property
     def label(self) -> str:
-        """A name to show: the tensor's, else the layer's, with the port where it has several."""
-        return self._names[0] if self._names else self._owner
+        """A name to show: the tensor's, else the layer's, with the port where it has several.
+
+        Numbers that converters give tensors as names are passed over.
+        """
+        return next((name for name in self._names if not name.isdecimal()), self._owner)
 
     @property
     def partial_shape(self) -> PartialShape:

@@ -78,7 +78,7 @@ def _say_lengths(ports: Sequence[Output]) -> None:
         port for port in ports if port.partial_shape.rank.is_static and port.partial_shape.is_dynamic
     ]
     if open_ports:
-        given = ",".join(f"{port.label}=[{','.join(map(str, _some_shape(port)))}]" for port in open_ports)
+        given = ", ".join(f"{port.label}=[{','.join(map(str, _some_shape(port)))}]" for port in open_ports)
         show(
             f"random data for open lengths: {visible(given)}; --shape with other lengths changes that",
             err=True,

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from click.testing import Result
+from harness.nets import Net
 from harness.tiny import net, parameter, passing, result, total, write, write_chain
 
 Invoke = Callable[[str], Result]
@@ -109,8 +110,21 @@ def test_random_lengths_are_the_shortest_but_not_0(folder: Path, invoke: Invoke)
 def test_open_lengths_of_random_data_are_said_once(folder: Path, invoke: Invoke) -> None:
     write(folder, total().replace('"4"', '"?"').replace("<dim>4</dim>", "<dim>-1</dim>"))
     assert invoke("run net.xml --random").stderr == (
-        "random data for open lengths: a=[1],b=[1]; --shape with other lengths changes that\n"
+        "random data for open lengths: a=[1], b=[1]; --shape with other lengths changes that\n"
     )
+
+
+def test_numbers_that_converters_give_tensors_are_no_names(folder: Path, invoke: Invoke) -> None:
+    """Inputs have another name of their tensor, else that of their layer; the number still selects them."""
+    model = Net()
+    mask = model.parameter("mask", "?,4", names="53,attention_mask")
+    model.result(model.op("Add", mask, model.parameter("ids", "?,4", names="54"), names="7", name="sum"))
+    (folder / "net.xml").write_bytes(model.xml())
+    found = invoke("run net.xml --random")
+    assert found.stderr.startswith("random data for open lengths: attention_mask=[1,4], ids=[1,4]; --shape")
+    assert "\n  sum   f32" in found.stdout
+    found = invoke("run net.xml --random --shape '54=[2,4]' --shape 'mask=[2,4]' --json")
+    assert [each["name"] for each in json.loads(found.stdout)["inputs"]] == ["attention_mask", "ids"]
 
 
 def test_random_needs_a_rank(folder: Path, check: Check, invoke: Invoke) -> None:

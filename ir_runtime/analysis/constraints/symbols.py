@@ -21,9 +21,9 @@ _CHANNELS = 4
 
 
 def label(layer: Layer) -> str:
-    """Return the name of an input: of its tensor, else of its layer; converters also give tensors numbers."""
+    """Return the name of an input: of its tensor, else of its layer; numbers that converters give tensors are passed over."""
     names = layer.outputs[0].names if layer.outputs else ()
-    return next((name for name in names if not name.isdecimal()), names[0] if names else layer.name)
+    return next((name for name in names if not name.isdecimal()), layer.name)
 
 
 def role(layer: Layer, shape: PartialShape, axis: int) -> str:
