@@ -33,8 +33,9 @@ ir-runtime shapes net.xml --no-confirm --json
 Open lengths of inputs have names, such as batch, height or seq; lengths behind them are formulas of
 these where inference at several lengths agrees with one, else bounds such as 1..8, or ?.
 
-Constraints are found by asking inference which lengths it accepts. "proved" means that all others are
-refused, not only those that were tried; "confirmed", that running the model with random inputs agrees.
+Constraints are found by asking inference which lengths it accepts. "proved" means that it refuses all
+others; "sampled", only that it refuses those that were tried; "confirmed", that running the model with
+random inputs agrees.
 """
 
 
@@ -73,15 +74,30 @@ def shapes(
     net = read(model, weights, example, values, checked=False, limits=limits)
     if shapes:
         net.reshape(shapes_of(shapes))
+    _check_names(net, layers)
     wanted = constraints and net.report.ok
     with status("finding the constraints on the inputs" if wanted else ""):
         found = net.constraints(confirm=confirm) if wanted else None
     listed = shapes_in(net._graph, net._values, net._parameter_types, found)
     rows = [row for row in listed.ports if (inputs or not row.is_input) and _is_wanted(row, layers)]
     result(as_json, lambda: _record(model, rows, listed, found), lambda: _text(model, rows, listed, found))
-    _remark(net, layers, rows)
+    _remark(net)
     if found is not None and found.error is not None:
         ctx.exit(Exit.FINDINGS)
+
+
+def _check_names(net: Model, layers: Sequence[str]) -> None:
+    """Check that each pattern matches a layer.
+
+    Raises:
+        InputError: if one does not; it says which name may have been meant.
+    """
+    from ..api.names import unknown_name
+
+    names = dict.fromkeys(layer.name for layer in net._graph.everywhere())
+    for pattern in layers:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise unknown_name("layer", pattern, names)
 
 
 def _is_wanted(row: PortShape, layers: Sequence[str]) -> bool:
@@ -144,9 +160,10 @@ def _list(title: str, items: Sequence[str]) -> str:
 
 
 def _sure(constraint: Constraint) -> str:
+    if constraint.confirmed is False:
+        return "running differs"
     words = {"proved": constraint.proved, "confirmed": constraint.confirmed is True}
-    said = [word for word, holds in words.items() if holds]
-    return ", ".join(said) if constraint.confirmed is not False else "running differs"
+    return ", ".join(word for word, holds in words.items() if holds) or "sampled"
 
 
 def _refusing(constraint: Constraint) -> str:
@@ -154,9 +171,7 @@ def _refusing(constraint: Constraint) -> str:
     return "" if where is None else str(where).removeprefix(f"{where.file}:")
 
 
-def _remark(net: Model, layers: Sequence[str], rows: Sequence[PortShape]) -> None:
-    if layers and not rows:
-        show(f"no layer is named {' or '.join(map(repr, layers))}", err=True)
+def _remark(net: Model) -> None:
     if not net.report.ok:
         from ..diagnostics import Severity
 

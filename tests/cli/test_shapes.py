@@ -76,6 +76,7 @@ def contradiction() -> Net:
         ("impossible", "shapes impossible.xml"),
         ("invalid", "shapes invalid.xml"),
         ("other_layers", "shapes chain.xml --layers none"),
+        ("near_layers", "shapes chain.xml --layers stretsh"),
         ("no_shape", "shapes chain.xml --shape x=[1,2"),
         ("no_input", "shapes chain.xml --shape y[1,2],x[1,3]"),
     ],
@@ -86,7 +87,7 @@ def test_what_is_shown(folder: Path, check: Check, name: str, line: str) -> None
     save(folder, contradiction(), "impossible")
     write_chain(folder)
     write(folder, total().replace('type="Add"', 'type="Adds"'), "invalid")
-    codes = {"refused": 3, "impossible": 1, "no_shape": 2, "no_input": 2}
+    codes = {"refused": 3, "impossible": 1, "no_shape": 2, "no_input": 2, "other_layers": 2, "near_layers": 2}
     assert check(f"shapes_{name}", line).exit_code == codes.get(name, 0)
 
 
