@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ..widths import visible
 from .exits import Exit
 from .render import Record, plural, result
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -192,15 +191,13 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
     try:
         with connected(streaming.scheduler or "local", streaming.workers) as client:
             if dashboard := dashboard_of(client):
-                click.echo(f"dashboard: {dashboard}", err=True)
+                show(f"dashboard: {dashboard}", err=True)
             if not client.nthreads():
-                click.echo("the scheduler has no workers yet: the run waits for them", err=True)
+                show("the scheduler has no workers yet: the run waits for them", err=True)
             with _progress(min(left * job.rows, job.total)) as progress:
                 return run_job(client, job, manifest, progress)
     except BaseException:
-        click.echo(
-            f"{len(manifest.done)} of {plural(job.chunks, 'chunk')} are done; --resume goes on", err=True
-        )
+        show(f"{len(manifest.done)} of {plural(job.chunks, 'chunk')} are done; --resume goes on", err=True)
         raise
 
 
@@ -249,6 +246,6 @@ def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: st
     )
     result(as_json, lambda: record, lambda: text)
     for _, (start, stop), message in failed:
-        click.echo(f"{row_range(start, stop)} failed: {visible(message)}", err=True)
+        show(f"{row_range(start, stop)} failed: {visible(message)}", err=True)
     if failed:
         raise SystemExit(Exit.FAILED)

@@ -50,7 +50,10 @@ def compare(
     from ..debug import compare as judge
 
     if (against is None) == (results is None):
-        raise click.UsageError("give either --against or --results")
+        raise click.UsageError(
+            "give either --against or --results: --against openvino, openvino:bf16, onnxruntime:MODEL.onnx, a backend or "
+            "another IR, or --results theirs.npz"
+        )
     with debugging.working("comparing") as (model, feeds):
         found = judge(model, feeds, against or str(results), types, precision if results else "")
     result(debugging.as_json, found.record, lambda: str(found))

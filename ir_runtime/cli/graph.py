@@ -10,6 +10,7 @@ from ..widths import visible
 from .limited import limited
 from .models import read, selects, weights
 from .render import Record, dump
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -65,7 +66,7 @@ def graph(
     from .saving import save_text
 
     save_text(output, text)
-    click.echo(f"saved the graph to {visible(output)}", err=True)
+    show(f"saved the graph to {visible(output)}", err=True)
 
 
 def _text(found: Record, form: str) -> str:

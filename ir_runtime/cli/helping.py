@@ -18,6 +18,8 @@ _NARROWEST = 30
 # Below that many columns, the help of an option with a long name starts in the line after it.
 _TWO_COLUMNS = 60
 _LONG_NAME = 14
+# Options that say in which type numbers are computed: each command has the one that reads best there.
+_TYPES = ("--precision", "--as", "--to", "--types")
 # Where the arguments of the program are kept in a context.
 _ARGS = f"{__name__}.args"
 
@@ -95,15 +97,21 @@ def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
 
 
 def misspelt_option(problem: click.NoSuchOption) -> str:
-    """Return the message for an option of several letters after one dash, such as ``-nitr``; else nothing.
+    """Return the message for an option that click misunderstands; else nothing.
 
-    click takes it for several options of one letter, and names the first of these.
+    Those are options of several letters after one dash, such as ``-nitr``, which click takes for several options of
+    one letter, and those that other commands call by another name.
     """
     from ..nearest import nearest
 
-    if problem.ctx is None or len(problem.option_name) != 2:
+    if problem.ctx is None:
         return ""
     known = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
+    if problem.option_name in _TYPES:
+        meant = next((name for name in _TYPES if name in known), "")
+        return f"No such option '{problem.option_name}'. Did you mean '{meant}'?" if meant else ""
+    if len(problem.option_name) != 2:
+        return ""
     given = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
     wrong = next(
         (n for n in given if n.startswith(problem.option_name) and len(n) > 2 and n not in known), ""

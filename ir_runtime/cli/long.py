@@ -28,9 +28,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Debugging", "against", "cache_folder", "debugs", "declared_types"]
 
+
+class _Side(click.types.StringParamType):
+    """What a model is compared with, which a message lists where it is missing."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return what it may be."""
+        from ..backends import available
+
+        backends = ", ".join(available())
+        return f"Expected openvino, openvino:bf16, openvino:f16, a backend ({backends}), or the path of another IR."
+
+
 against = click.option(
     "--against",
     required=True,
+    type=_Side(),
     metavar="SIDE",
     help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
 )

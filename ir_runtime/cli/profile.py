@@ -15,6 +15,7 @@ from .limited import limited
 from .models import as_json, count_option, read, weights
 from .render import result, table
 from .shaping import shapes_of
+from .terminal import show
 from .threads import limit_threads
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _save(path: str, trace: Trace) -> None:
     from .saving import save_text
 
     save_text(path, json.dumps(trace))
-    click.echo(f"saved the trace to {visible(path)}", err=True)
+    show(f"saved the trace to {visible(path)}", err=True)
 
 
 def _text(found: ProfileReport, top: int) -> Iterator[str]:

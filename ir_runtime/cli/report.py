@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..widths import visible
 from .fed import data_options, feeds_of
 from .limited import limited
 from .models import read, weights
 from .render import plain
 from .shaping import shapes_of
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -91,7 +93,7 @@ def report(
         from ..debug import measure
 
         if not files:
-            click.echo(f"note: the inputs are random numbers (seed {seed}); -i gives others", err=True)
+            show(f"note: the inputs are random numbers (seed {seed}); -i gives others", err=True)
         feeds = feeds_of(net, files, shapes, seed)
         measures = measure(
             net,
@@ -109,7 +111,7 @@ def report(
     elif shapes or histograms:
         measures = _unmeasured(net, shapes, histograms)
     page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits))
-    click.echo(f"{output}: {plain(len(page.html.encode()))} bytes", err=True)
+    show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
 
 
 def _unmeasured(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:

@@ -99,7 +99,15 @@ def _observation(
 ) -> Observation:
     """Run another model; return its tensors by the ports that they are partners of."""
     recorder = Recorder(theirs.values())
-    results = other.run(other.feeds(list(feeds)), recorder)
+    try:
+        given = other.feeds(list(feeds))
+    except InputError as reason:
+        raise InputError(
+            f"the other model, {path!r}, refuses the inputs: {reason.message}",
+            code=reason.code,
+            hint="give inputs that both models take",
+        ) from None
+    results = other.run(given, recorder)
     seen = recorder.tensors
     return Observation(path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
 

@@ -69,6 +69,15 @@ def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
     [
         ("bench net.xml -nitr 3", "No such option '-nitr'. Did you mean '-niter'?"),
         ("bench net.xml -zzzz", "No such option '-zzzz'."),
+        ("trace-nan net.xml --precision f16", "No such option '--precision'. Did you mean '--as'?"),
+        ("budget net.xml --as bf16", "No such option '--as'. Did you mean '--to'?"),
+        ("run net.xml --to f16", "No such option '--to'. Did you mean '--precision'?"),
+        ("diff net.xml net.xml --as f16", "No such option '--as'."),
+        (
+            "bisect net.xml --random",
+            "Missing option '--against'. Expected openvino, openvino:bf16, openvino:f16, a backend (reference, numpy",
+        ),
+        ("reduce net.xml --random -o bug", "), or the path of another IR."),
         ("run net.xml --sed 3", "'--seed', '--shape'"),
     ],
 )

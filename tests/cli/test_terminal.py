@@ -32,6 +32,7 @@ Invoke = Callable[[str], Result]
 LONG = "encoder/layers/0/attention/self/query/matmul/with/a/very/long/name"
 LINES = {
     "run": "run deep.xml --random --layers '*'",
+    "random lengths": "run sentences.xml --random",
     "validate": "validate broken.xml",
     "shapes": "shapes deep.xml",
     "cost": "cost deep.xml",
@@ -62,6 +63,7 @@ def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_chain(folder)
     (folder / "deep.xml").write_bytes(deep().xml())
     (folder / "counted.xml").write_bytes(counted().xml())
+    (folder / "sentences.xml").write_bytes(sentences().xml())
     text = total().replace("<dim>4</dim></port></input>", "<dim>5</dim></port></input>")
     write(folder, text.replace('name="plus"', f'name="{LONG}"'), "broken")
 
@@ -73,6 +75,14 @@ def deep(depth: int = 40) -> Net:
     for number in range(depth):
         x = net.op("Tanh", x, out="FP32 -1 3", name=f"{LONG}/{number}")
     net.result(x)
+    return net
+
+
+def sentences() -> Net:
+    """Inputs with open lengths, more than a narrow line has room for."""
+    net = Net()
+    for name in ("input_ids", "attention_mask", "token_type_ids"):
+        net.result(net.op("Tanh", net.parameter(name, "?,?", out="FP32 -1 -1")), f"{name}_result")
     return net
 
 
@@ -143,6 +153,12 @@ def test_a_narrow_terminal_gets_blocks_with_every_cell(monkeypatch: pytest.Monke
     assert re.fullmatch(r"y type f32 shape \[2,3\] min \S+ mean \S+ max \S+", row)
 
 
+def test_changes_on_a_narrow_terminal_are_headed_by_their_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = plain(on_terminal(monkeypatch, "diff chain.xml counted.xml", 40)).splitlines()
+    place = lines.index("  shift")
+    assert lines[place + 1] == "    operation Add-1  change removed"
+
+
 @pytest.mark.parametrize("name", ["run", "shapes"])
 def test_what_is_long_is_cut_and_said_to_be(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, name: str
@@ -154,7 +170,7 @@ def test_what_is_long_is_cut_and_said_to_be(
 
 
 @pytest.mark.parametrize(
-    ("name", "row"), [("trace-nan", r" +[\d.e+-]+ +[\d.e+-]+ +enc"), ("diff", "  added ")]
+    ("name", "row"), [("trace-nan", r" +[\d.e+-]+ +[\d.e+-]+ +enc"), ("diff", r"  enc.* added *")]
 )
 def test_layers_that_were_found_have_a_line_each(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, name: str, row: str
