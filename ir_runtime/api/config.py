@@ -8,7 +8,6 @@ from ..codes import Code
 from ..errors import InputError
 from ..nearest import nearest
 from ..wrong_arguments import ArgumentTypeError
-from .callers import warn
 
 __all__ = ["as_mapping", "check_config", "describe", "unknown_property", "wants_f16"]
 
@@ -30,7 +29,7 @@ def as_mapping(config: object) -> Mapping[str, object]:
 
 
 def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
-    """Return properties with their values as OpenVINO returns them; warn of one that is not followed.
+    """Return properties with their values as OpenVINO returns them.
 
     Raises:
         InputError: if the property or its value is unknown.
@@ -39,9 +38,6 @@ def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
     for_cpu = found.pop("DEVICE_PROPERTIES", None)
     if isinstance(for_cpu, Mapping) and isinstance(for_cpu.get("CPU"), Mapping):
         found = found | check_config(for_cpu["CPU"])
-    if str(found.get("INFERENCE_PRECISION_HINT")) == "bf16":
-        warn("INFERENCE_PRECISION_HINT=bf16 is ignored: tensors have the types of the model")
-        found["INFERENCE_PRECISION_HINT"] = _read("INFERENCE_PRECISION_HINT", "f32")
     return found
 
 

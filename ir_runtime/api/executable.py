@@ -21,6 +21,7 @@ from ..limits import Limits
 from .const_ports import ConstOutput
 from .feeding import Binder
 from .names import find_port
+from .precision import as_followed, precision_of
 from .results import OVDict, unshared
 from .streams import Streams
 from .tensor import Tensor
@@ -69,6 +70,8 @@ class Executable(Answers):
         self._streams = Streams.of(self.config)
         self._requested_backend = backend or _text(self.config.get("BACKEND"))
         self.backend, self._chain = load(self._requested_backend, model._is_large)
+        self._precision = precision_of(self.config, self._chain)
+        self.config |= as_followed(self.config, self._precision)
         self._inputs, self._outputs = tuple(model._const_inputs()), tuple(model._const_outputs())
         self._binder = Binder(self._inputs, strict)
         self._weights = model._document.weights
@@ -118,7 +121,14 @@ class Executable(Answers):
         ports = [output._port for output in self._outputs]
         with at_most(self._streams.threads):
             return compile_plan(
-                self._model._graph, self._model._values, ports, self._chain, fold, self.limits
+                self._model._graph,
+                self._model._values,
+                ports,
+                self._chain,
+                fold,
+                self.limits,
+                None,
+                self._precision,
             )
 
     def _unfused(self) -> ExecutionPlan:

@@ -96,9 +96,13 @@ class ExecutionGraph:
         types = [self.types[Port(last.id, number)] for number in range(len(step.writes))]
         reads = [slot for slot in step.reads if slot in self.writers]
         kind = step.pattern or step.layer.type
-        self._add(
-            _EXECUTION_NODE, kind, step.layer.name, step.layers, types, reads, step.writes, self._seen(step)
-        )
+        seen = {**self._computed(step), **self._seen(step)}
+        self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, types, reads, step.writes, seen)
+
+    def _computed(self, step: Step) -> Mapping[str, str]:
+        """What a kernel that has a name computes in, which is the end of it."""
+        name = step.kernel_name
+        return {"primitiveType": name, "runtimePrecision": name.rpartition("_")[2]} if name else {}
 
     def _add(
         self,

@@ -52,12 +52,14 @@ class ProfilingInfo:
 
 def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
     """An entry for each layer, in the order they ran."""
-
-    def entry(layer: Layer, span: datetime.timedelta, status: Status) -> ProfilingInfo:
-        return ProfilingInfo(layer.name, layer.type, backend, span, span, status)
-
     found = []
     for step, seconds in profile.times:
-        found.append(entry(step.layer, datetime.timedelta(seconds=seconds), Status.EXECUTED))
-        found += [entry(layer, datetime.timedelta(), Status.OPTIMIZED_OUT) for layer in step.also]
+        kernel = step.kernel_name or backend
+        found.append(_entry(step.layer, kernel, seconds, Status.EXECUTED))
+        found += [_entry(layer, kernel, 0, Status.OPTIMIZED_OUT) for layer in step.also]
     return found
+
+
+def _entry(layer: Layer, kernel: str, seconds: float, status: Status) -> ProfilingInfo:
+    span = datetime.timedelta(seconds=seconds)
+    return ProfilingInfo(layer.name, layer.type, kernel, span, span, status)

@@ -17,9 +17,10 @@ from ..nearest import nearest
 from ..ops import registry
 from .core.backend import Backend, choose
 from .core.default import TYPES, default_backend, eventual_backend
-from .core.kernel import Kernel, KernelObject, Offer
+from .core.kernel import Kernel, KernelObject, Offer, name_of, named
 from .core.lengths import Accepts, accepting, any_lengths
 from .core.pattern import Fusion, MatchContext, Refusal
+from .core.precision import Precision
 from .core.unary import UNREAD, Unary
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Kernel",
     "MatchContext",
     "Offer",
+    "Precision",
     "Refusal",
     "Unary",
     "accepting",
@@ -39,6 +41,8 @@ __all__ = [
     "awaited",
     "choose",
     "load",
+    "name_of",
+    "named",
     "prepare",
 ]
 

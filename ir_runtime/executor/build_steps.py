@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
-from ..backends import KernelObject
+from ..backends import KernelObject, name_of
 from ..forks import computing
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
@@ -115,7 +115,10 @@ class StepBuilder:
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
             kernel = guarded(kernel, known, inputs, outputs, bounded)
-        return Step(layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern)
+        return Step(
+            layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
+            kernel_name=name_of(group.kernel),
+        )  # fmt: skip
 
     def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
         """Return the check of the lengths that the kernel of a group relies on."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..analysis.infer import Inferred
-from ..backends import Backend, Fusion, MatchContext, Refusal
+from ..backends import Backend, Fusion, MatchContext, Precision, Refusal
+from ..backends.core import precision as precisions
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 from ..limits import Limits, current, within
@@ -38,6 +39,7 @@ def compile_plan(
     fold: bool = True,
     limits: Limits | None = None,
     after: After | None = None,
+    precision: Precision | None = None,
 ) -> ExecutionPlan:
     """Return the plan that computes ``outputs``.
 
@@ -50,13 +52,15 @@ def compile_plan(
             layer stays observable.
         limits: bounds on what a run may need; by default those that hold here.
         after: called after each pass.
+        precision: what kernels may round; by default what holds here.
 
     Raises:
         LimitError: if a run needs more memory than they allow, whatever its data are; it names the layer.
         UnsupportedError: if an operation that is needed has no implementation here.
     """
     layers = needed(graph, outputs)
-    with within(limits or current()), nested([backend.compiling for backend in backends]):
+    rounding = precisions.within(precision or precisions.current())
+    with within(limits or current()), rounding, nested([backend.compiling for backend in backends]):
         program = Program(CompileState(graph, dict(types), fold, {}), layers, outputs)
         return _Compiler(program, types, backends).plan(after)
 

@@ -52,6 +52,7 @@ class Step:
         also: the other layers.
         expected: what inference says about it, for when it fails.
         pattern: the name of the pattern that the layers match; empty where the kernel is that of the first one.
+        kernel_name: what profiles call the kernel; empty for the name of the backend.
     """
 
     layer: Layer
@@ -62,6 +63,7 @@ class Step:
     also: tuple[Layer, ...] = ()
     expected: Expected | None = None
     pattern: str = ""
+    kernel_name: str = ""
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -125,7 +125,7 @@ def warned(**properties: object) -> str:
 
 
 def precision_that_is_not_followed() -> str:
-    return warned(INFERENCE_PRECISION_HINT="bf16")
+    return warned(BACKEND="numpy", INFERENCE_PRECISION_HINT="bf16")
 
 
 class Unfinished(Op):

@@ -15,6 +15,7 @@ from ...ir.tensor import Value
 from ...scoped import NOTHING, Scope
 from .kernel import Kernel, Offer
 from .pattern import Fusion, MatchContext, Pattern, Refusal
+from .precision import Precision
 
 __all__ = ["Backend", "choose"]
 
@@ -65,6 +66,23 @@ class Backend:
     What multiplies compressed weights is looked for before, so it cannot be in one of them."""
     pattern_modules: Mapping[str, str] = field(default_factory=dict)
     """Likewise, the modules that may find it to be the last of a `Fusion`."""
+    products: tuple[str, ...] = ("f32",)
+    """The types to which its kernels can round the inputs of products."""
+    dynamic_groups: tuple[int, ...] = (0,)
+    """How many activations can share a scale beside compressed weights; 0 for f32."""
+    fastest: Callable[[], Precision] = Precision
+    """Returns what is fastest on this processor."""
+
+    def followed(self, precision: Precision) -> Precision:
+        """Return what its kernels follow of a precision.
+
+        >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
+        Precision(products='bf16', dynamic_group=0)
+        """
+        return Precision(
+            precision.products if precision.products in self.products else "f32",
+            precision.dynamic_group if precision.dynamic_group in self.dynamic_groups else 0,
+        )
 
     def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.

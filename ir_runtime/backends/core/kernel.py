@@ -8,18 +8,42 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
 
-__all__ = ["Kernel", "KernelObject", "Offer"]
+__all__ = ["Kernel", "KernelObject", "Offer", "name_of", "named"]
 
 Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """Takes the inputs of a layer, returns its outputs; never changes an input."""
 
 Offer: TypeAlias = Callable[..., "Kernel | None"]
 """Takes an operation and the `Value` of each input; returns a kernel, or ``None`` where it has none."""
+
+Made = TypeVar("Made")
+
+
+def named(kernel: Made, name: str) -> Made:
+    """Let profiles call a kernel, a function or an object, by a name, unless that is empty; returns the kernel.
+
+    For kernels that round what the model does not: the name says in which type they compute.
+
+    >>> name_of(named(lambda x: x, "gemm_bf16"))
+    'gemm_bf16'
+    """
+    if name:
+        vars(kernel)["exec_type"] = name
+    return kernel
+
+
+def name_of(kernel: object) -> str:
+    """Return the name of a kernel; empty if it has none.
+
+    >>> name_of(abs)
+    ''
+    """
+    return str(getattr(kernel, "exec_type", ""))
 
 
 class KernelObject(ABC):

@@ -1,0 +1,50 @@
+"""From properties to the precision of a compilation, and back: what a compiled model says of itself is what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..backends import Backend, Precision
+from ..ir.element import ElementType
+from .callers import warn
+
+__all__ = ["as_followed", "precision_of"]
+
+_PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "bf16"}
+
+
+def precision_of(config: Mapping[str, object], chain: Sequence[Backend]) -> Precision:
+    """Return what of the precision that properties ask for a backend follows; warn where it rounds less.
+
+    ``EXECUTION_MODE_HINT`` says what holds by default; ``INFERENCE_PRECISION_HINT`` and
+    ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` overrule it.
+
+    Args:
+        config: the properties, checked.
+        chain: the backend, followed by those it falls back on.
+    """
+    first = chain[0] if chain else None
+    is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
+    usual = first.fastest() if first is not None and is_fast else Precision()
+    hint = config.get("INFERENCE_PRECISION_HINT")
+    products = _PRODUCTS.get(hint, usual.products) if isinstance(hint, ElementType) else usual.products
+    group = config.get("DYNAMIC_QUANTIZATION_GROUP_SIZE")
+    asked = Precision(products, group if isinstance(group, int) else usual.dynamic_group)
+    found = first.followed(asked) if first is not None else Precision()
+    if found.products != asked.products:
+        name = "reference" if first is None else first.name
+        warn(f"INFERENCE_PRECISION_HINT={asked.products} is ignored: the backend {name} multiplies in f32")
+    return found
+
+
+def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str, object]:
+    """Return the properties whose values follow from the precision that runs.
+
+    Args:
+        config: the properties that were asked for.
+        precision: what runs.
+    """
+    found: dict[str, object] = {}
+    if config.get("INFERENCE_PRECISION_HINT") is not ElementType.f16:
+        found["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
+    return found | {"DYNAMIC_QUANTIZATION_GROUP_SIZE": precision.dynamic_group}

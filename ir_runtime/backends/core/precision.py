@@ -1,0 +1,54 @@
+"""The precision of a compilation: what kernels may round that the model does not. Every backend reads it while it compiles."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from ...scoped import setting
+
+__all__ = ["EXACT", "Precision", "current", "within"]
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What kernels may round that the model does not; by default nothing.
+
+    >>> Precision() == Precision("f32", 0), Precision("bf16").products
+    (True, 'bf16')
+
+    Args:
+        products: the type to which kernels round the inputs of products of f32, whose sums stay f32: ``f32`` or ``bf16``.
+        dynamic_group: how many activations share a scale where they are rounded to 8 bits to be multiplied with compressed
+            weights; 0 where they are not rounded.
+    """
+
+    products: str = "f32"
+    dynamic_group: int = 0
+
+
+EXACT = Precision()
+"""Nothing is rounded that the model does not round."""
+
+_CURRENT: ContextVar[Precision] = ContextVar("precision", default=EXACT)
+
+
+def within(precision: Precision) -> AbstractContextManager[None]:
+    """Let the compilation inside have this precision.
+
+    >>> with within(Precision("bf16")):
+    ...     current().products
+    'bf16'
+    >>> current().products
+    'f32'
+    """
+    return setting(_CURRENT, precision)
+
+
+def current() -> Precision:
+    """Return the precision of the compilation that is going on.
+
+    Kernels ask when they are offered: what they prepare later, or in their first run, is outside of it.
+    """
+    return _CURRENT.get()

@@ -1,0 +1,133 @@
+"""The precision of a compilation: from properties to kernels, and what a compiled model says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.nets import Net
+
+import ir_runtime as ir
+from ir_runtime import opset1
+from ir_runtime.api.config import check_config
+from ir_runtime.api.precision import as_followed, precision_of
+from ir_runtime.backends import Backend, Precision, load, named
+from ir_runtime.backends.core.precision import EXACT, current, within
+from ir_runtime.ops import registry
+
+ABLE = Backend(
+    "able", products=("f32", "bf16"), dynamic_groups=(0, 32, 64), fastest=lambda: Precision("bf16", 32)
+)
+RELU: Any = registry.resolve("Relu", 1)
+
+
+def network() -> ir.Model:
+    net = Net()
+    x = net.parameter("x", "1,4", out="FP32 1 4")
+    net.result(net.op("ReLU", x, out="FP32 1 4", name="y"))
+    return ir.read_model(net.xml(), net.weights)
+
+
+ASKED: list[tuple[dict[str, Any], Precision]] = [
+    ({}, EXACT),
+    ({"EXECUTION_MODE_HINT": "ACCURACY"}, EXACT),
+    ({"EXECUTION_MODE_HINT": "PERFORMANCE"}, Precision("bf16", 32)),
+    ({"INFERENCE_PRECISION_HINT": "bf16"}, Precision("bf16")),
+    ({"INFERENCE_PRECISION_HINT": "f16"}, EXACT),
+    ({"INFERENCE_PRECISION_HINT": "dynamic"}, EXACT),
+    ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 64}, Precision("f32", 64)),
+    ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 5}, EXACT),
+    ({"EXECUTION_MODE_HINT": "PERFORMANCE", "INFERENCE_PRECISION_HINT": "f32"}, Precision("f32", 32)),
+    ({"EXECUTION_MODE_HINT": "PERFORMANCE", "INFERENCE_PRECISION_HINT": "dynamic"}, Precision("bf16", 32)),
+    ({"EXECUTION_MODE_HINT": "PERFORMANCE", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}, Precision("bf16")),
+    ({"EXECUTION_MODE_HINT": "ACCURACY", "INFERENCE_PRECISION_HINT": "bf16"}, Precision("bf16")),
+]
+
+
+@pytest.mark.parametrize(("properties", "expected"), ASKED)
+def test_a_property_overrules_the_mode(properties: dict[str, Any], expected: Precision) -> None:
+    assert precision_of(check_config(properties), [ABLE]) == expected
+
+
+@pytest.mark.parametrize(("properties", "expected"), ASKED)
+def test_what_runs_can_be_read(properties: dict[str, Any], expected: Precision) -> None:
+    found = as_followed(check_config(properties), expected)
+    is_f16 = properties.get("INFERENCE_PRECISION_HINT") == "f16"
+    assert str(found.get("INFERENCE_PRECISION_HINT", "f16")) == ("f16" if is_f16 else expected.products)
+    assert found["DYNAMIC_QUANTIZATION_GROUP_SIZE"] == expected.dynamic_group
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy"])
+@pytest.mark.parametrize("mode", ["ACCURACY", "PERFORMANCE"])
+def test_backends_that_multiply_in_f32_say_so(backend: str, mode: str) -> None:
+    config = {"INFERENCE_PRECISION_HINT": "bf16", "EXECUTION_MODE_HINT": mode}
+    with pytest.warns(match=f"the backend {backend} multiplies in f32"):
+        compiled = ir.compile_model(network(), "CPU", config, backend=backend)
+    assert compiled.get_property("INFERENCE_PRECISION_HINT") == ir.Type.f32
+    assert compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE") == 0
+    assert compiled.get_property("EXECUTION_MODE_HINT").name == mode
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy"])
+def test_the_mode_alone_is_no_reason_to_warn(backend: str) -> None:
+    config = {"EXECUTION_MODE_HINT": "PERFORMANCE"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = ir.compile_model(network(), "CPU", config, backend=backend)
+    assert compiled.get_property("INFERENCE_PRECISION_HINT") == ir.Type.f32
+
+
+def recording(seen: list[Precision]) -> Backend:
+    """A backend that notes the precision in which it is asked for a kernel, and names that."""
+    mine = dataclasses.replace(ABLE, offers={}, packed={}, patterns={})
+
+    @mine.accelerates(RELU)
+    def offer(op: object, x: object) -> Any:
+        seen.append(current())
+        return named(lambda array: np.maximum(array, 0), "relu_bf16")
+
+    return mine
+
+
+def test_kernels_read_it_while_they_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Precision] = []
+    chain = (recording(seen),)
+    monkeypatch.setattr("ir_runtime.api.executable.load", lambda *_: ("able", chain))
+    config = {"EXECUTION_MODE_HINT": "PERFORMANCE", "PERF_COUNT": True}
+    compiled = ir.compile_model(network(), "CPU", config)
+    assert compiled.get_property("INFERENCE_PRECISION_HINT") == ir.Type.bf16
+    assert compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE") == 32
+    request = compiled.create_infer_request()
+    request.infer(np.zeros((1, 4), np.float32))
+    assert [info.exec_type for info in request.get_profiling_info()] == ["relu_bf16"]
+    (node,) = (n for n in compiled.get_runtime_model().get_ops() if n.get_type_name() == "ExecutionNode")
+    assert str(node.get_rt_info()["runtimePrecision"].astype(str)) == "bf16"
+    ir.compile_model(network(), "CPU")
+    assert seen == [Precision("bf16", 32), EXACT]
+    assert current() == EXACT
+
+
+def test_bodies_have_that_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Precision] = []
+    chain = (recording(seen),)
+    monkeypatch.setattr("ir_runtime.api.executable.load", lambda *_: ("able", chain))
+    x, row = opset1.parameter([3, 2], "f32", name="x"), opset1.parameter([1, 2], "f32")
+    result = opset1.result(opset1.relu(row))
+    rows: Any = opset1.tensor_iterator()
+    rows.set_body(ir.Model([result], [row]))
+    rows.set_sliced_input(row, x.output(0), 0, 1, 1, -1, 0)
+    out = rows.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0)
+    ir.compile_model(ir.Model([out], [x]), "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
+    assert seen
+    assert set(seen) == {Precision("bf16")}
+
+
+def test_a_compilation_inside_another_has_its_precision() -> None:
+    with within(Precision("bf16")):
+        with within(EXACT):
+            assert current() == EXACT
+        assert current() == Precision("bf16")
+    assert load("numpy")[1][0].followed(Precision("bf16", 32)) == EXACT
