@@ -36,6 +36,7 @@ class Measured:
     runtime: str
     version: str
     backend: str
+    precision: str
     start: Start
     timing: Timing
 
@@ -46,6 +47,7 @@ class Measured:
             "runtime": self.runtime,
             "version": self.version,
             "backend": self.backend,
+            "precision": self.precision,
             "import_ms": start.imported * 1e3,
             "read_ms": start.read * 1e3,
             "compile_ms": start.compile * 1e3,
@@ -125,7 +127,7 @@ def bench(
     timings = alternate(runners, until, progress)
     return Report(
         [
-            Measured(side.runtime, side.version, side.backend, start, timing)
+            Measured(side.runtime, side.version, side.backend, side.precision, start, timing)
             for side, start, timing in zip(sides, begun, timings, strict=True)
         ],
         _agreement(sides, inputs) if len(sides) > 1 else None,

@@ -46,6 +46,7 @@ class Setting:
         precision: the type to compute in; by default, this package's are those of the model, OpenVINO's is f32.
         counters: whether the time of each layer is measured.
         queued: whether a single request runs in the background, as several do.
+        mode: ``accuracy``, or ``performance``: this package in that mode, and OpenVINO as it comes.
     """
 
     model: str
@@ -60,6 +61,7 @@ class Setting:
     precision: str | None = None
     counters: bool = False
     queued: bool = False
+    mode: str = "accuracy"
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
         """The properties that say so to a runtime."""
@@ -67,11 +69,13 @@ class Setting:
         said = {name: str(number) for name, number in numbers.items() if number is not None}
         said |= {"PERF_COUNT": "YES"} if self.counters else {}
         precision = {} if self.precision is None else {"INFERENCE_PRECISION_HINT": self.precision}
+        is_exact = self.mode == "accuracy"
         if runtime == OURS:
+            said |= {} if is_exact else {"EXECUTION_MODE_HINT": self.mode.upper()}
             return said | precision | ({} if self.backend is None else {"BACKEND": self.backend})
         hint = {} if self.hint == "none" else {"PERFORMANCE_HINT": self.hint.upper()}
-        said |= {**_F32, **hint, **precision} | (_EXACT if self.exact else {})
-        return said | dict(self.config or {})
+        exact = {**_F32, **(_EXACT if self.exact else {})} if is_exact else {}
+        return said | exact | hint | precision | dict(self.config or {})
 
     def record(self) -> Record:
         """As a dictionary, from whose items it can be made again."""
@@ -144,6 +148,11 @@ class Side:
     def backend(self) -> str:
         """What computes: the backend of this package that was chosen, or the device."""
         return str(getattr(self.compiled, "backend", "CPU"))
+
+    @property
+    def precision(self) -> str:
+        """The type in which f32 is multiplied, as far as the runtime says."""
+        return self.compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
 
     def request(self, inputs: Sequence[Array]) -> Request:
         """Return a request that holds an array for each input."""

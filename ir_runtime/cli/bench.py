@@ -42,8 +42,8 @@ both -niter and -t, whichever takes longer decides.
 Import, read, compile, first inference and peak memory are measured in a process of its own for each
 side. Then the sides run in one process, in alternating blocks with a pause between, so that both see the
 same machine; a ratio below 1 means less than OpenVINO's. On a busy machine, CPU time on one thread says
-more. OpenVINO computes in f32, and does not quantize activations or its cache of keys. Variables are
-reset before each run, untimed.
+more. OpenVINO computes in f32, and does not quantize activations or its cache of keys; with --mode
+performance it runs as it comes. Variables are reset before each run, untimed.
 
 Inputs that no file gives are random, as `run --random` makes them. Results agree where they differ by
 at most 1e-4 of an output's largest number (f16, bf16: 1e-2), and all but reals are equal. Where only the
@@ -104,7 +104,14 @@ order of rows differs, as of objects that are equally likely, that is said.
     "--precision",
     type=PRECISION,
     metavar="TYPE",
-    help="The type to compute in, f32 or f16; by default, the model's here and f32 in OpenVINO.",
+    help="The type to compute in, f32, f16 or bf16; by default, the model's here and f32 in OpenVINO.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["accuracy", "performance"]),
+    default="accuracy",
+    show_default=True,
+    help="EXECUTION_MODE_HINT: what the model says, or what is fastest here against OpenVINO as it comes.",
 )
 @click.option("-pc", "--counters", is_flag=True, help="Also show the time of each layer.")
 @click.option(
@@ -142,6 +149,7 @@ def bench(
     weights: str | None,
     backend: str | None,
     precision: str | None,
+    mode: str,
     counters: bool,
     report_type: ReportType | None,
     report_folder: str,
@@ -193,6 +201,7 @@ def bench(
         streams=nstreams,
         precision=precision,
         queued=api == "async",
+        mode=mode,
     )
     until = StopCondition(niter or 1, seconds or (0.0 if niter else SECONDS))
     arrays = [feed.array for feed in feeds.values()]
