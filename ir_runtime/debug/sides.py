@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..backends import available, load
+from ..backends import Precision, available, load
 from ..codes import Code
 from ..errors import InputError
 from ..executor.compile import compile_plan
@@ -95,13 +95,11 @@ def _named(name: str) -> Side:
         from .onnxruntime_side import OnnxRuntime
 
         return OnnxRuntime(hint)
-    if name in available():
-        return _OfBackend(name)
+    if kind in available():
+        return _OfBackend(kind, hint)
     known = ["openvino", "openvino:bf16", "onnxruntime", *available()]
     near = nearest(name, known)
-    expected = (
-        "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, or the path of an .npz or .xml"
-    )
+    expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, numba:bf16, or the path of an .npz or .xml"
     raise InputError(
         f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=f"did you mean {near!r}?" if near else expected
     )
@@ -136,10 +134,22 @@ class _Watch:
 
 @dataclass(frozen=True)
 class _OfBackend:
-    """A backend of this package: what its kernels fuse stays fused."""
+    """A backend of this package: what its kernels fuse stays fused.
+
+    Args:
+        backend: its name.
+        hint: the precision that is asked for: ``f32`` or ``bf16``; by default that of the model.
+        fused: without it, every layer is computed by itself.
+    """
 
     backend: str
+    hint: str = ""
     fused: bool = True
+
+    def __post_init__(self) -> None:
+        if self.hint not in ("", "f32", "bf16"):
+            message = f"unknown precision {self.hint!r}"
+            raise InputError(message, code=Code.NO_SUCH_NAME, hint="expected f32 or bf16")
 
     def variants(self) -> dict[str, Side]:
         """The backend without fusion."""
@@ -150,13 +160,17 @@ class _OfBackend:
     ) -> Observation:
         """Run the model, and look at the result of each kernel."""
         name, chain = load(self.backend, lambda: True)
-        outputs = [port._port for port in reference.outputs]
+        outputs, folds = [port._port for port in reference.outputs], self.fused and name != "reference"
+        asked = Precision(self.hint or "f32")
+        runs = chain[0].followed(asked) if chain else Precision()
         plan = compile_plan(
-            reference.graph, reference.types, outputs, chain, self.fused and name != "reference", model.limits
+            reference.graph, reference.types, outputs, chain, folds, model.limits, precision=runs
         )
         recorder = Recorder(ports)
         results = plan.run(feeds, [_Watch(reference.graph, recorder)], limits=model.limits)
-        return Observation(self.backend, [np.array(array) for array in results], recorder.tensors)
+        found = [np.array(array) for array in results]
+        ran = (runs.products,) if self.hint else ()
+        return Observation(self.backend, found, recorder.tensors, self.hint, ran)
 
 
 @dataclass(frozen=True)

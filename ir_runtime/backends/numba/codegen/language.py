@@ -101,8 +101,8 @@ ROUTINES: dict[str, Routine] = {}
 
 
 def _called(function: Callable[..., object], seen: set[Device[..., object]]) -> Iterator[Routine]:
-    for name in function.__code__.co_names:
-        known = function.__globals__.get(name)
+    enclosed = (cell.cell_contents for cell in function.__closure__ or ())
+    for known in (*map(function.__globals__.get, function.__code__.co_names), *enclosed):
         if isinstance(known, Routine):
             yield known
         elif isinstance(known, Device) and known not in seen:

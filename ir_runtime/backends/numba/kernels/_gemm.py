@@ -13,6 +13,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..threading.parallel import parallel_for, threads
+from ..threading.task import Task
 from ._epilogue import Epilogue
 from ._gemm_job import GemmJob, WindowRecord
 from ._gemm_kernel import GEMM
@@ -104,9 +105,10 @@ class Gemm:
         panels: the packed matrix.
         epilogue: is applied to the product.
         columns: of the result.
-        taps: contiguous pieces of a row, ``depth`` elements each.
-        depth: elements of a tap.
+        taps: contiguous pieces of a row, ``depth`` words each.
+        depth: 32-bit words of a tap: of f32, or of two bf16.
         zeros: a row of zeros, read in place of padding.
+        task: what multiplies, in the type in which the matrix is packed.
     """
 
     panels: PackedPanels
@@ -115,12 +117,13 @@ class Gemm:
     taps: int
     depth: int
     zeros: Array
+    task: Task = GEMM
     packed_epilogue: PackedEpilogue = field(init=False)
     _jobs: dict[tuple[Hashable, int], tuple[Array, int, tuple[Array, Array]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "packed_epilogue", PackedEpilogue.of(self.epilogue))
-        GEMM.prepare()
+        self.task.prepare()
 
     def run(
         self,
@@ -149,7 +152,7 @@ class Gemm:
             found = self._jobs[key, count] = self._job(count, describe())
         job, shared, _ = found
         first, second = self.packed_epilogue.extra_arrays(extras, axis)
-        parallel_for(GEMM.address, job, out, x, first, second, shared)
+        parallel_for(self.task.address, job, out, x, first, second, shared)
 
     def multiply(self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1) -> None:
         """Multiply the rows of a contiguous matrix; for products of one tap."""

@@ -12,7 +12,7 @@ __all__ = ["GemmJob", "WindowRecord"]
 
 
 class GemmJob(Descriptor):
-    """The job of `GEMM`: sizes, then addresses."""
+    """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap."""
 
     rows: i64
     chunk: i64

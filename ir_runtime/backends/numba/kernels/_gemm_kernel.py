@@ -8,7 +8,7 @@ element outside is that of a row of zeros. So nothing is copied or padded.
 
 from __future__ import annotations
 
-from ..codegen.language import device
+from ..codegen.language import Routine, device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
@@ -17,7 +17,7 @@ from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel, unit_place
 
-__all__ = ["GEMM"]
+__all__ = ["GEMM", "gemm_task"]
 
 
 @device
@@ -86,52 +86,66 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
         r, index = r + count, index + count
 
 
-def _gemm(call: int) -> None:
-    """Multiply rows by panels; a unit is a chunk of rows by one panel."""
-    job, out, x, first, second, counter = load_args(call)
-    rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
-    panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
-    layout, stride = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.out_stride)
-    geometry, words = load_i64(job, GemmJob.windows), load_i64(job, GemmJob.epilogue_words)
-    numbers, zeros = load_i64(job, GemmJob.epilogue_numbers), load_i64(job, GemmJob.zeros)
-    summed, stages = load_i64(words, EpilogueHeader.has_residual), load_i64(words, EpilogueHeader.post_ops)
-    low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
-    chunks = (rows + chunk - 1) // chunk
-    step = 8 * chunk if layout == 2 else 0
-    places = alloc(8 * chunk * (taps if layout == 2 else 1))
-    known = -1
-    while True:
-        unit = fetch_add(counter)
-        if unit >= chunks * panels:
-            break
-        panel, part = unit_place(unit, load_i64(job, GemmJob.by_panel), chunks, panels)
-        start = part * chunk
-        count = min(chunk, rows - start)
-        if part != known:
-            if layout == 0:
-                _matrix_rows(
-                    places, x + start * load_i64(job, GemmJob.row_stride), count, load_i64(job, GemmJob.row_stride)
-                )  # fmt: skip
-            elif layout == 1:
-                _valid_windows(places, x, geometry, start, count)
-            else:
-                _padded_windows(places, x, geometry, start, count, step, zeros)
-            known = part
-        entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
-        vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
-        column = 4 * load_i64(entry, Panel.column)
-        at = start * stride + column
-        gemm_panel(
-            vectors, count, places, step, zeros if load_i64(job, GemmJob.skips_zeros) != 0 else 0, load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
-            taps, load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
-            out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
-            first + at if summed != 0 else 0, last, low, high,
-        )  # fmt: skip
-        if stages > 0:
-            width = (vectors - 1) * LANES + last
-            apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
-    free(places)
+def gemm_task(name: str, multiply_panel: Routine) -> Task:
+    """Return the task that multiplies rows with a packed matrix.
+
+    Args:
+        name: of its function.
+        multiply_panel: multiplies some rows with a panel, as `gemm_panel`.
+    """
+
+    def gemm(call: int) -> None:
+        """Multiply rows by panels; a unit is a chunk of rows by one panel."""
+        job, out, x, first, second, counter = load_args(call)
+        rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
+        panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
+        layout, stride = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.out_stride)
+        geometry, words = load_i64(job, GemmJob.windows), load_i64(job, GemmJob.epilogue_words)
+        numbers, zeros = load_i64(job, GemmJob.epilogue_numbers), load_i64(job, GemmJob.zeros)
+        summed, stages = (
+            load_i64(words, EpilogueHeader.has_residual),
+            load_i64(words, EpilogueHeader.post_ops),
+        )
+        low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
+        chunks = (rows + chunk - 1) // chunk
+        step = 8 * chunk if layout == 2 else 0
+        places = alloc(8 * chunk * (taps if layout == 2 else 1))
+        known = -1
+        while True:
+            unit = fetch_add(counter)
+            if unit >= chunks * panels:
+                break
+            panel, part = unit_place(unit, load_i64(job, GemmJob.by_panel), chunks, panels)
+            start = part * chunk
+            count = min(chunk, rows - start)
+            if part != known:
+                if layout == 0:
+                    _matrix_rows(
+                        places, x + start * load_i64(job, GemmJob.row_stride), count, load_i64(job, GemmJob.row_stride)
+                    )  # fmt: skip
+                elif layout == 1:
+                    _valid_windows(places, x, geometry, start, count)
+                else:
+                    _padded_windows(places, x, geometry, start, count, step, zeros)
+                known = part
+            entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
+            vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
+            column = 4 * load_i64(entry, Panel.column)
+            at = start * stride + column
+            multiply_panel(
+                vectors, count, places, step, zeros if load_i64(job, GemmJob.skips_zeros) != 0 else 0, load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
+                taps, load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
+                out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
+                first + at if summed != 0 else 0, last, low, high,
+            )  # fmt: skip
+            if stages > 0:
+                width = (vectors - 1) * LANES + last
+                apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+        free(places)
+
+    gemm.__qualname__ = name
+    return Task(gemm)
 
 
-GEMM = Task(_gemm)
+GEMM = gemm_task("_gemm", gemm_panel)
 """Multiplies rows of A with a packed matrix; B and C are the extra tensors of post-ops."""

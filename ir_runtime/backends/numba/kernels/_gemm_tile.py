@@ -1,20 +1,25 @@
 """GEMM micro-kernels: tiles of some rows by some vectors of columns, with accumulators in registers.
 
 The rows of the left operand are given by a table of addresses (an indirection buffer), so windows of a convolution are
-rows, too, one tap after the other. The right operand is packed in panels, in the order in which it is read.
+rows, too, one tap after the other. The right operand is packed in panels, in the order in which it is read. Both are read
+in words of 32 bits: an f32, or two bf16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from llvmlite import ir
 
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import I32, I64, LANES, Emit, Load, Store, Value
+from ..codegen.vectors import I32, I64, LANES, VECTOR, Emit, Load, Store, Value
 
-__all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "emit_tiles", "gemm_panel"]
+__all__ = [
+    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
+]  # fmt: skip
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 """Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
@@ -24,9 +29,33 @@ _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
+# The rows of the longest tiles of panels of so many vectors.
+_LONGEST = {SINGLE: _TALL_ROWS, TALL: _TALL_ROWS, WIDE: _WIDE_ROWS}
+
+PANEL_KINDS = (*[types.int64] * 14, types.float32, types.float32)
+"""The types of the parameters of `gemm_panel`."""
+
+
+class WordProduct(NamedTuple):
+    """How words of rows are multiplied with words of columns.
+
+    Args:
+        vector: the type of a vector of words.
+        splat: broadcasts a word to every lane.
+        add: adds products of words to a vector of f32.
+    """
+
+    vector: ir.Type
+    splat: Callable[[Emit, Value], Value]
+    add: Callable[[Emit, Value, Value, Value], Value]
+
+
+def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
+    return emit.fma(a, b, total)
+
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
-    emit: Emit, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
+    emit: Emit, product: WordProduct, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
     depth: Value, panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value,
     high: Value,
 ) -> None:  # fmt: skip
@@ -34,6 +63,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
 
     Args:
         emit: the emitter.
+        product: how words are multiplied.
         rows: of the tile.
         vectors: of the tile.
         places: the table of row addresses.
@@ -41,7 +71,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         zeros: the address of a row of zeros: taps with no other row are skipped; 0 if none is.
         taps: byte offsets of the taps.
         count: number of taps.
-        depth: elements of a tap.
+        depth: words of a tap.
         panel: the packed right operand.
         out: the result.
         stride: bytes between its rows.
@@ -52,7 +82,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         high: the upper bound.
     """
     start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
-    sums = _accumulate(emit, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
+    sums = _accumulate(emit, product, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
     bounds = emit.splat(low), emit.splat(high)
     whole = emit.builder.icmp_signed("==", last, emit.i64(LANES))
     plain: tuple[Load, Store] = emit.load, emit.store
@@ -65,8 +95,8 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
 
 
 def _accumulate(  # noqa: PLR0913 (values in registers)
-    emit: Emit, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value, zeros: Value,
-    taps: Value, count: Value, depth: Value, panel: Value,
+    emit: Emit, product: WordProduct, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value,
+    zeros: Value, taps: Value, count: Value, depth: Value, panel: Value,
 ) -> list[Value]:  # fmt: skip
     builder = emit.builder
     size = builder.mul(depth, emit.i64(4 * LANES * vectors))
@@ -80,13 +110,13 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
             lambda: [depth],
         )
         with emit.loop(length, [weights, *before]) as (k, (place, *sums), after):
-            columns = [emit.load(emit.at(place, 4 * LANES * j)) for j in range(vectors)]
+            columns = [emit.load(emit.at(place, 4 * LANES * j), product.vector) for j in range(vectors)]
             along = builder.mul(k, emit.i64(4))
             for i in range(rows):
-                factor = emit.splat(emit.load(emit.at(lines[i], along), start[0].type.element))
+                factor = product.splat(emit, emit.load(emit.at(lines[i], along), product.vector.element))
                 for j in range(vectors):
                     n = i * vectors + j
-                    sums[n] = emit.fma(factor, columns[j], sums[n])
+                    sums[n] = product.add(emit, sums[n], factor, columns[j])
             after += [emit.at(place, 4 * LANES * vectors), *sums]
         following += [emit.at(weights, size), *after[1:]]
     return following[1:]
@@ -145,49 +175,41 @@ def emit_tiles(
         rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
 
 
-def _panel_instruction(longest: int, vectors: int) -> Instruction:
-    """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones.
-
-    Arguments as those of a tile, with the number of rows first, and the row stride of the residual.
-    """
+def panel_instruction(product: WordProduct) -> Instruction:
+    """Return the instruction for all rows by one panel, with parameters of `PANEL_KINDS`: those of `gemm_panel`."""
 
     def write(  # noqa: PLR0913 (values in registers)
-        emit: Emit, rows: Value, places: Value, step: Value, zeros: Value, taps: Value, count: Value, depth: Value,
-        panel: Value, out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value,
+        emit: Emit, vectors: Value, rows: Value, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
+        depth: Value, panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value,
         high: Value,
     ) -> None:  # fmt: skip
-        def tile(size: int, addresses: list[Value]) -> list[Value]:
+        builder = emit.builder
+        apart = builder.select(builder.icmp_signed("!=", other, emit.i64(0)), stride, emit.i64(0))
+
+        def tile(width: int, size: int, addresses: list[Value]) -> list[Value]:
             place, target, more = addresses
             _micro_kernel(
-                emit, size, vectors, place, step, zeros, taps, count, depth, panel, target, stride, bias, more, last, low,
-                high,
+                emit, product, size, width, place, step, zeros, taps, count, depth, panel, target, stride, bias, more,
+                last, low, high,
             )  # fmt: skip
-            further = [emit.builder.mul(emit.i64(size), n) for n in (stride, apart)]
+            further = [builder.mul(emit.i64(size), n) for n in (stride, apart)]
             return [emit.at(place, 8 * size), emit.at(target, further[0]), emit.at(more, further[1])]
 
-        emit_tiles(emit, longest, rows, [places, out, other], tile)
+        def all_rows(width: int) -> None:
+            emit_tiles(emit, _LONGEST[width], rows, [places, out, other], partial(tile, width))
 
-    write.__name__ = f"panel_{vectors}"
-    return instruction(*[types.int64] * 14, types.float32, types.float32)(write)
+        emit.switch(vectors, {width: partial(all_rows, width) for width in _LONGEST})
 
-
-_wide, _tall, _single = (
-    _panel_instruction(_WIDE_ROWS, WIDE),
-    _panel_instruction(_TALL_ROWS, TALL),
-    _panel_instruction(_TALL_ROWS, SINGLE),
-)
+    return instruction(*PANEL_KINDS)(write)
 
 
-@routine(*[types.int64] * 14, types.float32, types.float32)
+_panel = panel_instruction(WordProduct(VECTOR, Emit.splat, _add_product))
+
+
+@routine(*PANEL_KINDS)
 def gemm_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel of ``vectors`` vectors; other parameters as those of a tile."""
-    apart = stride if other != 0 else 0
-    if vectors == WIDE:
-        _wide(rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)  # fmt: skip
-    elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
-        _tall(rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)  # fmt: skip
-    else:
-        _single(rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)  # fmt: skip
+    _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, last, low, high)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +26,10 @@ __all__ = [
     "aligned_empty",
     "allocate_panels",
     "chunk_rows",
+    "pack_block",
     "pack_panels",
+    "pack_task",
+    "packed_by",
     "split",
     "unit_place",
 ]
@@ -145,8 +149,15 @@ def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across:
         bias: is added to each column of all groups; ``None`` for 0.
         across: bytes between the tap offsets of two groups.
     """
+    return packed_by(_PACK, filters, filters.shape[3], scale, bias, across)
+
+
+def packed_by(
+    task: Task, filters: Array, words: int, scale: Array | None, bias: Array | None, across: int
+) -> PackedPanels:
+    """Return panels of matrices that a task packs; as `pack_panels`, with ``words`` of 32 bits for each tap."""
     groups, columns, taps, depth = filters.shape
-    panels = allocate_panels(groups, columns, taps * depth, bias, across)
+    panels = allocate_panels(groups, columns, taps * words, bias, across)
     factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
     by_group, by_column, by_tap, by_row = filters.strides
     job = PackJob.fill(
@@ -155,7 +166,7 @@ def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across:
         tap_stride=by_tap, row_stride=by_row,
     )  # fmt: skip
     count = threads() if panels.numbers.size >= MIN_PARALLEL_WORK else 1
-    parallel_for(_PACK.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
+    parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
     return panels
 
 
@@ -207,7 +218,7 @@ def _pack_row(emit: Emit, target: Value, source: Value, factors: Value) -> None:
 
 
 @device
-def _pack_block(
+def pack_block(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
     """Pack some rows of a panel."""
@@ -229,40 +240,45 @@ def _pack_block(
                     store_f32(row, j, np.float32(0))
 
 
-def _pack_all(call: int) -> None:
-    """Pack matrices; a unit is one panel."""
-    job, out, _, _, _, counter = load_args(call)
-    taps, depth = load_i64(job, PackJob.taps), load_i64(job, PackJob.depth)
-    columns, by_group = load_i64(job, PackJob.columns), load_i64(job, PackJob.group_stride)
-    by_column, by_tap = load_i64(job, PackJob.column_stride), load_i64(job, PackJob.tap_stride)
-    by_row = load_i64(job, PackJob.row_stride)
-    while True:
-        unit = fetch_add(counter)
-        if unit >= load_i64(job, PackJob.panels):
-            break
-        entry = load_i64(job, PackJob.table) + 8 * Panel.words * unit
-        width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
-        count = width - LANES + load_i64(entry, Panel.last_columns)
-        group = column // columns
-        source = load_i64(job, PackJob.filters) + group * by_group + (column - group * columns) * by_column
-        for tap in range(taps):
-            for first in range(0, depth, LANES):
-                rows = min(LANES, depth - first)
-                target = out + load_i64(entry, Panel.start) + 4 * (tap * depth + first) * width
-                start = source + tap * by_tap + first * by_row
-                _pack_block(
-                    target,
-                    width,
-                    count,
-                    rows,
-                    start,
-                    by_column,
-                    by_row,
-                    load_i64(job, PackJob.scale) + 4 * column,
-                )
+def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Task:
+    """Return the task that packs matrices.
+
+    Args:
+        name: of its function.
+        store_block: packs some rows of a panel, as `pack_block`.
+        per_word: how many numbers of a column share a word.
+    """
+
+    def pack(call: int) -> None:
+        """Pack matrices; a unit is one panel."""
+        job, out, _, _, _, counter = load_args(call)
+        taps, depth = load_i64(job, PackJob.taps), load_i64(job, PackJob.depth)
+        columns, by_group = load_i64(job, PackJob.columns), load_i64(job, PackJob.group_stride)
+        by_column, by_tap = load_i64(job, PackJob.column_stride), load_i64(job, PackJob.tap_stride)
+        by_row, words = load_i64(job, PackJob.row_stride), (depth + per_word - 1) // per_word
+        while True:
+            unit = fetch_add(counter)
+            if unit >= load_i64(job, PackJob.panels):
+                break
+            entry = load_i64(job, PackJob.table) + 8 * Panel.words * unit
+            width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
+            count = width - LANES + load_i64(entry, Panel.last_columns)
+            group, place = column // columns, out + load_i64(entry, Panel.start)
+            source = load_i64(job, PackJob.filters) + group * by_group
+            source += (column - group * columns) * by_column
+            for tap in range(taps):
+                for first in range(0, depth, LANES):
+                    rows = min(LANES, depth - first)
+                    target = place + 4 * (tap * words + first // per_word) * width
+                    start = source + tap * by_tap + first * by_row
+                    factors = load_i64(job, PackJob.scale) + 4 * column
+                    store_block(target, width, count, rows, start, by_column, by_row, factors)
+
+    pack.__qualname__ = name
+    return Task(pack)
 
 
-_PACK = Task(_pack_all)
+_PACK = pack_task("_pack_all", pack_block, 1)
 
 
 def aligned_empty(size: int) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
-from ... import Kernel
+from ... import Kernel, named
 from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
@@ -25,6 +25,7 @@ from ._epilogue import Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Layout, Rows, Windows
 from ._panels import aligned_empty, pack_panels
+from ._products import F32_PRODUCTS, Products, asked_products
 from ._winograd import Winograd, is_profitable
 
 __all__: list[str] = []
@@ -44,22 +45,23 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
 
 def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
     """Return the algorithm that suits the filters."""
+    products = asked_products()
     if _pointwise(op, w.shape[2:]):
-        return lambda epilogue: _pointwise_kernel(w, epilogue)
+        return lambda epilogue: _pointwise_kernel(w, epilogue, products)
     if (count := neighbours(op, data, w)) > 1:
         return lambda epilogue: widened(
-            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w)(rest)
+            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w, products)(rest)
         )
-    return _one_at_a_time(op, data, w)
+    return _one_at_a_time(op, data, w, products)
 
 
-def _one_at_a_time(op: Convolution, data: Value, w: Array) -> KernelFactory:
+def _one_at_a_time(op: Convolution, data: Value, w: Array, products: Products) -> KernelFactory:
     """Return the algorithm for filters whose windows give one result each."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
         return lambda epilogue: _planar_kernel(op, w, epilogue)
-    if _prefers_winograd(op, data, w):
+    if _prefers_winograd(op, data, w, products):
         return lambda epilogue: _winograd_kernel(op, w, epilogue)
-    return lambda epilogue: _windows_kernel(op, w[None], epilogue)
+    return lambda epilogue: _windows_kernel(op, w[None], epilogue, products)
 
 
 def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Accepts:
@@ -73,7 +75,9 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1):
         return None
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
-    return FusedKernel(lambda epilogue: _windows_kernel(op, w, epilogue), 1, accepts=accepts)
+    asked = asked_products()
+    products = F32_PRODUCTS if w.shape[2] % asked.per_word else asked  # else a word would be of two groups
+    return FusedKernel(lambda epilogue: _windows_kernel(op, w, epilogue, products), 1, accepts=accepts)
 
 
 def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
@@ -82,11 +86,12 @@ def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
-def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array) -> bool:
-    """Return whether Winograd is faster."""
+def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array, products: Products) -> bool:
+    """Return whether Winograd, in f32, is faster."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
-    return is_profitable(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
+    out = [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))]
+    return is_profitable(w.shape, out) and products.prefers_winograd(w.shape, out)
 
 
 def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
@@ -103,34 +108,37 @@ def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ke
     return compute
 
 
-def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
+def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kernel:
     outputs, channels = w.shape[:2]
-    panels = pack_panels(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
-    dense = Gemm(panels, epilogue, outputs, 1, channels, UNUSED)
+    panels = products.pack(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
+    dense = Gemm(panels, epilogue, outputs, 1, products.words(channels), UNUSED, products.task)
+    rows = products.rows_of(channels)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
-        dense.multiply(_flat(x), y, extras, 1)
+        dense.multiply(rows(_flat(x)), y, extras, 1)
         return channels_first(y)
 
-    return kernel
+    return named(kernel, products.name)
 
 
-def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
+def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
     """Return an implicit GEMM for filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels = w.shape[:3]
     kernel = w.shape[3:]
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
     zeros = aligned_empty(groups * channels)
     zeros[...] = 0
-    all_channels, all_outputs = groups * channels, groups * outputs
+    all_outputs, words = groups * outputs, products.words(channels)
+    rows, pixel = products.rows_of(groups * channels), 4 * groups * words
     # Elements side by side are one tap if nothing is between them.
     merged = groups == 1 and op.dilations[-1] == 1
     taps = math.prod(kernel)
-    panels = pack_panels(filters, epilogue.scale, epilogue.shift, 8 * taps)
-    padded = Gemm(panels, epilogue, all_outputs, taps, channels, zeros)
+    panels = products.pack(filters, epilogue.scale, epilogue.shift, 8 * taps)
+    padded = Gemm(panels, epilogue, all_outputs, taps, words, zeros, products.task)
+    wide = kernel[-1]
     inside = (
-        Gemm(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros)
+        Gemm(panels, epilogue, all_outputs, taps // wide, words * wide, zeros, products.task)
         if merged
         else padded
     )
@@ -147,25 +155,25 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
             layout = Layout.PADDED if has_padding else Layout.VALID
             geometry = Windows(
                 lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations,
-                4 * all_channels, 4 * all_channels * math.prod(lengths),
+                pixel, pixel * math.prod(lengths),
             )  # fmt: skip
             return Rows(
                 math.prod(y.shape[:-1]),
                 layout,
                 0,
-                _offsets(geometry, layout, merged, groups, channels),
+                _offsets(geometry, layout, merged, groups, words),
                 geometry,
             )
 
         if y.size:
-            (padded if has_padding else inside).run(_flat(x), y, extras, 1, x.shape, describe)
+            (padded if has_padding else inside).run(rows(_flat(x)), y, extras, 1, x.shape, describe)
         return channels_first(y)
 
-    return compute
+    return named(compute, products.name)
 
 
-def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: int) -> Array:
-    """Return the byte offset of each tap from the address of a row, for each group."""
+def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
+    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
     within = np.zeros(math.prod(g.kernel), np.int64)
     if layout is Layout.VALID:
         along = [1] * len(g.kernel)
@@ -175,7 +183,7 @@ def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: in
         places = np.indices(kernel).reshape(len(kernel), -1)
         steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
         within = (np.array(steps)[:, None] * places).sum(axis=0)
-    return (within + 4 * channels * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
+    return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:

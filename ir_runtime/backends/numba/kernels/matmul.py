@@ -8,14 +8,14 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel
+from ... import Kernel, named
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
-from ._panels import pack_panels
+from ._products import Products, asked_products
 
 __all__: list[str] = []
 
@@ -29,29 +29,24 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     if a.shape.rank is None or a.shape.rank < max(known.ndim, 2) or known.ndim < 2:
         return None
     matrix = known.reshape(known.shape[-2:])
-    weights = matrix.T if op.transpose_b else matrix
+    weights, products = matrix.T if op.transpose_b else matrix, asked_products()
 
     def make(epilogue: Epilogue) -> Kernel:
-        return _kernel(weights, op.transpose_a, epilogue)
+        return _kernel(weights, op.transpose_a, epilogue, products)
 
     return FusedKernel(make, accepts=axis_length(-2 if op.transpose_a else -1, len(weights)))
 
 
-def _kernel(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
+def _kernel(weights: Array, transposed: bool, epilogue: Epilogue, products: Products) -> Kernel:
     depth, columns = weights.shape
-    dense = Gemm(
-        pack_panels(weights.T[None, :, None], epilogue.scale, epilogue.shift),
-        epilogue,
-        columns,
-        1,
-        depth,
-        UNUSED,
-    )
+    panels = products.pack(weights.T[None, :, None], epilogue.scale, epilogue.shift)
+    dense = Gemm(panels, epilogue, columns, 1, products.words(depth), UNUSED, products.task)
+    rows = products.rows_of(depth)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         x = x.swapaxes(-1, -2) if transposed else x
         y = np.empty((*x.shape[:-1], columns), np.float32)
-        dense.multiply(contiguous(x), y, extras)
+        dense.multiply(rows(contiguous(x)), y, extras)
         return y
 
-    return kernel
+    return named(kernel, products.name)

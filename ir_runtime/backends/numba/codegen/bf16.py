@@ -1,0 +1,81 @@
+"""bf16 in vectors: how f32 is rounded to it, and sums of products of pairs.
+
+A 32-bit lane has two numbers. With AVX512_BF16, `vdpbf16ps` adds both of their products to a lane of f32. Without it, they
+are widened to f32: products of bf16 are exact there, so the sums differ from those of the instruction only by their order.
+"""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from llvmlite.ir import types as llvm_types
+
+from .target import TARGET
+from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
+
+__all__ = ["HAS_BF16", "add_pairs", "as_bf16", "store_bf16"]
+
+HAS_BF16 = TARGET.name == "avx512" and bool(llvm.get_host_cpu_features().get("avx512bf16"))
+"""Whether this processor multiplies bf16 faster than f32."""
+
+_HALVES = ir.VectorType(ir.IntType(16), LANES)
+
+
+class _BFloat(llvm_types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no types
+    """The type ``bfloat`` of LLVM, which llvmlite lacks."""
+
+    null, intrinsic_name = "0.0", "bf16"
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+
+_BFloat._create_instance()
+_BF16, _PAIRS = ir.VectorType(_BFloat(), LANES), ir.VectorType(_BFloat(), 2 * LANES)
+
+
+def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
+    """Add to each lane of f32 the products of its two bf16 in ``a`` and ``b``, which are vectors of i32."""
+    if HAS_BF16:
+        function = emit.function(f"llvm.x86.avx512bf16.dpbf16ps.{32 * LANES}", VECTOR, VECTOR, _PAIRS, _PAIRS)
+        return emit.builder.call(function, [total, *(emit.builder.bitcast(x, _PAIRS) for x in (a, b))])
+    for half in (_low, _high):
+        total = emit.fma(half(emit, a), half(emit, b), total)
+    return total
+
+
+def _low(emit: Emit, pairs: Value) -> Value:
+    return emit.builder.bitcast(emit.builder.shl(pairs, _constant(16)), VECTOR)
+
+
+def _high(emit: Emit, pairs: Value) -> Value:
+    return emit.builder.bitcast(emit.builder.and_(pairs, _constant(0xFFFF0000)), VECTOR)
+
+
+def as_bf16(emit: Emit, value: Value) -> Value:
+    """Round f32 to the nearest bf16, halves to even; return the bits in lanes of 16. NaN stays NaN."""
+    builder = emit.builder
+    if HAS_BF16:
+        function = emit.function(f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * LANES}", _BF16, VECTOR)
+        return builder.bitcast(builder.call(function, [value]), _HALVES)
+    bits = builder.bitcast(value, INTS)
+    odd = builder.and_(builder.lshr(bits, _constant(16)), _constant(1))
+    rounded = builder.add(builder.add(bits, _constant(0x7FFF)), odd)
+    is_nan = builder.fcmp_unordered("uno", value, value)
+    rounded = builder.select(is_nan, builder.or_(bits, _constant(0x400000)), rounded)
+    return builder.trunc(builder.lshr(rounded, _constant(16)), _HALVES)
+
+
+def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = None) -> None:
+    """Store a vector of `as_bf16`, or its first ``count`` lanes."""
+    if count is None:
+        emit.store(halves, address)
+        return
+    pointer, mask = emit.builder.inttoptr(address, ir.PointerType(_HALVES)), emit.lane_mask(count)
+    kinds = _HALVES, pointer.type, I32, mask.type
+    function = emit.function(f"llvm.masked.store.v{LANES}i16.p0", None, *kinds)
+    emit.builder.call(function, [halves, pointer, ir.Constant(I32, 2), mask])
+
+
+def _constant(word: int) -> Value:
+    return ir.Constant(INTS, [word] * LANES)

@@ -1,0 +1,70 @@
+"""In which type a kernel multiplies f32: in f32, or rounded to bf16, as the precision of the compilation says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ....ir.tensor import Array
+from ...core.precision import current
+from ..codegen.bf16 import HAS_BF16
+from ..threading.task import Task
+from ._bf16_gemm import BF16_GEMM, Bf16Rows
+from ._bf16_panels import pack_bf16_panels
+from ._gemm_kernel import GEMM
+from ._panels import PackedPanels, pack_panels
+
+__all__ = ["BF16_PRODUCTS", "F32_PRODUCTS", "Products", "asked_products"]
+
+# Beside products of bf16, Winograd in f32 is faster with few channels on large maps.
+MAX_WINOGRAD_CHANNELS = 128
+MIN_WINOGRAD_LENGTH = 28
+
+
+@dataclass(frozen=True)
+class Products:
+    """How a kernel multiplies rows with constant columns.
+
+    Args:
+        name: what profiles call the kernel; empty for that of the backend.
+        per_word: how many numbers a 32-bit word has.
+        task: multiplies packed rows with packed columns.
+        pack: packs the columns, as `pack_panels`.
+        rows_of: for the length of rows, returns what makes rows of words of contiguous f32.
+        is_faster: whether the processor multiplies them faster than f32.
+    """
+
+    name: str
+    per_word: int
+    task: Task
+    pack: Callable[..., PackedPanels]
+    rows_of: Callable[[int], Callable[[Array], Array]]
+    is_faster: bool = False
+
+    def words(self, numbers: int) -> int:
+        """Return how many words numbers take, with a zero after them if they do not fill the last one."""
+        return -(-numbers // self.per_word)
+
+    def prefers_winograd(self, filters: Sequence[int], out: Sequence[int]) -> bool:
+        """Return whether Winograd in f32, where it is faster than products of f32, is faster than these, too.
+
+        Args:
+            filters: ``[C_out, C_in, 3, 3]``.
+            out: the least lengths of the result.
+        """
+        return not self.is_faster or (
+            max(filters[:2]) <= MAX_WINOGRAD_CHANNELS and min(out) >= MIN_WINOGRAD_LENGTH
+        )
+
+
+def _as_given(x: Array) -> Array:
+    return x
+
+
+F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _as_given)
+BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, HAS_BF16)
+
+
+def asked_products() -> Products:
+    """Return how the compilation that is going on wants products of f32 with constants."""
+    return BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
