@@ -27,10 +27,10 @@ def report_text(report: Report, hint: str, requests: int, threads: int | None) -
     title = f"{sides[0].backend} backend, {hint}, {plural(requests, 'request')}"
     title += f", {plural(threads, 'thread')}" if threads else ""
     parts = [table(title, header, rows, right=header[1:])]
-    for side in sides:
-        parts.append(
-            visible(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}, products in {side.precision}")
-        )
+    parts += [
+        visible(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}, products in {side.precision}")
+        for side in sides
+    ]
     if (found := report.agreement) is not None:
         said = "agree" if found.agree else "DIFFER"
         said += f" in the order of {found.moved} rows alone" if found.moved else ""
