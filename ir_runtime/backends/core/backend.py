@@ -26,6 +26,8 @@ _BACKENDS = __package__.rpartition(".")[0]
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
+    Eleven fields: what it offers, where that is found, what it needs around a run, and what it may round.
+
     A backend registers functions that may offer kernels for operations:
 
     >>> import numpy as np

@@ -99,7 +99,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with a packed matrix, and its epilogue.
+    """A product with a packed matrix, and its epilogue. Nine fields: the last two are made of the others.
 
     Args:
         panels: the packed matrix.

@@ -29,7 +29,7 @@ _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
-# The rows of the longest tiles of panels of so many vectors.
+# Rows of the longest tiles, by the vectors of a panel.
 _LONGEST = {SINGLE: _TALL_ROWS, TALL: _TALL_ROWS, WIDE: _WIDE_ROWS}
 
 PANEL_KINDS = (*[types.int64] * 14, types.float32, types.float32)
