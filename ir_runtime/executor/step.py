@@ -17,7 +17,9 @@ __all__ = ["Observer", "Patch", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A layer at run time, and those that its kernel computes with it. Nine fields: what it computes, with which slots, and what is said of it.
+    """A layer at run time, and those that its kernel computes with it.
+
+    Nine fields: what it computes, with which slots, and what is said of it.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
