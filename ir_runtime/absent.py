@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .nearest import nearest
 
-__all__ = ["SENTENCES", "Answers", "answers", "missing_module", "sentence"]
+__all__ = ["SENTENCES", "Answers", "answers", "explain_absent", "missing_module", "sentence"]
 
 _CONVERT = (
     "models of other frameworks are not converted here: call openvino.convert_model where OpenVINO is installed, "
@@ -124,6 +124,11 @@ def answers(module: str) -> Callable[[str], NoReturn]:
     return answer
 
 
+def explain_absent(module: str) -> None:
+    """Let a module say of any name why it is missing. Type checkers do not see it, and so find misspelled names."""
+    vars(sys.modules[module])["__getattr__"] = answers(module)
+
+
 def completion(module: str) -> Callable[[], list[str]]:
     """Return a ``__dir__`` for a module: the names that it lists, else those of its functions and classes."""
 
@@ -134,7 +139,7 @@ def completion(module: str) -> Callable[[], list[str]]:
         return [
             name
             for name, thing in every.items()
-            if name[0] != "_" and callable(thing) and thing is not answers
+            if name[0] != "_" and callable(thing) and thing is not explain_absent
         ]
 
     return names

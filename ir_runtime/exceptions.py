@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .absent import answers
+from .absent import explain_absent
 
 __all__ = ["OVError", "OVTypeError", "UserInputError"]
 
@@ -34,4 +34,4 @@ class OVTypeError(OVError, TypeError):
     """
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -109,7 +109,7 @@ def test_completion_shows_public_names_of_modules(name: str) -> None:
     assert not [
         each for each in shown if isinstance(getattr(module, each), types.ModuleType) and each not in listed
     ]
-    assert not shown & {"answers", "annotations"}
+    assert not shown & {"explain_absent", "annotations"}
 
 
 def test_names_for_type_checkers_are_those_at_run_time() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..codes import Code
 from ..errors import UnsupportedError
 
@@ -112,4 +112,4 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.graph import Graph, Layer, Port
+from ..ir.shape import PartialShape
 from ..ir.tensor import Value
 
-__all__ = ["Former"]
+__all__ = ["Former", "is_same"]
 
 
 class Former:
@@ -35,14 +36,14 @@ class Former:
         if len(sources) != len(inputs):
             return None
         for source, value in zip(sources, inputs, strict=True):
-            if source is None or not _is_same(self._values.get(source), value):
+            if source is None or not is_same(self._values.get(source), value):
                 return None
         found = [self._values.get(Port(id, index)) for index in range(len(former.outputs))]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else None
 
 
-def _is_same(one: Value | None, other: Value | None) -> bool:
+def is_same(one: Value | None, other: Value | None) -> bool:
     """Whether inference cannot tell two values apart: they are one, or only their types are known, and equal."""
     if one is other:
         return True
@@ -51,9 +52,13 @@ def _is_same(one: Value | None, other: Value | None) -> bool:
     is_known = any(
         v.data is not None or v.bounds is not None or v.quantized is not None for v in (one, other)
     )
-    return (
-        not is_known
-        and one.shape.is_static
-        and other.shape.is_static
-        and one.shape.static == other.shape.static
-    )
+    return not is_known and _is_same_shape(one.shape, other.shape)
+
+
+def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:
+    """Whether two shapes are equal, also in which of their lengths are known to be the same as others."""
+    if one.is_static or other.is_static:
+        return one == other
+    if one.rank is None or other.rank is None:
+        return one.rank is other.rank
+    return tuple(one) == tuple(other)

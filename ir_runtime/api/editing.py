@@ -21,6 +21,7 @@ from .any_value import Entries
 from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
 from .building.ends import Parameter, Result
 from .building.order import Order
+from .building.refreshing import Refreshed, refreshed, values_of
 from .building.variables import Variable
 from .graph_nodes import GraphNodes
 from .node_changes import EDITS
@@ -54,6 +55,7 @@ class Editing(View):
         self._rt_info: Mapping[str, object] = document.rt_info
         self._table, self._report = nodes, report
         self._members: Members | None = None
+        self._refreshed: Refreshed | None = None
         self._seen, self._edited = -1, 0
         self._added: list[Port] = []
         self._contradicted: Diagnostics | None = None
@@ -101,7 +103,7 @@ class Editing(View):
         """Whether the model, or a node of it, was changed after the change of that number."""
         if edit == EDITS.count:
             return False
-        nodes = self._table.made.values()
+        nodes = self._table.made.values() if self._refreshed is None else self._refreshed.nodes
         return self._edited > edit or any(node._changed_since(edit) for node in nodes)
 
     def _listed(self, order: Order) -> list[Node]:
@@ -117,25 +119,46 @@ class Editing(View):
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
         """Use a variant of the graph, which has the same layers."""
-        self._table, self._members = GraphNodes(graph, values, origin=self._table.origin or self._table), None
+        self._table = GraphNodes(graph, values, origin=self._table.origin or self._table)
+        self._members = self._refreshed = None
 
     def _derive(self) -> None:
         """Derive the graph from the nodes, and infer it."""
-        members = self._settled()
+        members, is_known = self._settled(), self._is_refreshed()
         self._seen = EDITS.count
         graph, nodes = derived(members)
         report = Diagnostics(self._document.limits.findings)
-        with within(self._document.limits):
-            check(graph, report)
-            values = infer(graph, report, compare=False, explain=True, former=self._former(nodes))
-            check_assigned(graph, values, report)
-            check_assigns(graph, report)
+        values = values_of(nodes) if is_known else self._inferred(graph, nodes, report)
         if missing := undeclared(nodes.values(), members):
             message = f"{missing.friendly_name!r} is not among the parameters of the model"
             report.error(Code.BAD_REQUEST, message, missing.layer.where)
         weights = joined_weights(self._document.weights, nodes.values())
         self._document = replace(self._document, graph=graph, weights=weights)
         self._table, self._report, self._contradicted = GraphNodes(graph, values, nodes=nodes), report, None
+        self._table.is_sound = not len(report)
+        if not is_known:
+            self._refreshed = None
+
+    def _inferred(self, graph: Graph, nodes: Mapping[int, Node], report: Diagnostics) -> Inferred:
+        with within(self._document.limits):
+            check(graph, report)
+            values = infer(graph, report, compare=False, explain=True, former=self._former(nodes))
+            check_assigned(graph, values, report)
+            check_assigns(graph, report)
+        return values
+
+    def _is_refreshed(self) -> bool:
+        """Whether the nodes of a valid model have the values that follow from its last change."""
+        return self._refreshed is not None and not self._changed_since(self._refreshed.edit)
+
+    def _refresh(self) -> bool:
+        """Infer only what has changed; return whether that is enough to know that the model is valid."""
+        if not self._table.is_settled or len(self._report) or self._contradicted is not None:
+            return False
+        if not self._is_refreshed():
+            with within(self._document.limits):
+                self._refreshed = refreshed(self._settled(), EDITS.count)
+        return self._refreshed is not None
 
     def _former(self, nodes: Mapping[int, Node]) -> Former | None:
         """Return what was inferred about the graph before it was changed, unless something is wrong with it."""
@@ -170,8 +193,13 @@ class Editing(View):
         table = self._nodes()
         for id, node in table.made.items() if table.is_settled else ():
             if node._home is None:
+                ports = [Port(id, index) for index in range(len(node.layer.outputs))]
+                read = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
+                known = [value for value in read if value is not None]
+                is_known = table.is_sound and len(known) == len(node._own_sources)
                 node._set_values(
-                    [v for i in range(len(node.layer.outputs)) if (v := table.values.get(Port(id, i)))]
+                    [v for port in ports if (v := table.values.get(port))],
+                    node._basis_of(known) if is_known else None,
                 )
 
     def validate_nodes_and_infer_types(self) -> None:
@@ -180,8 +208,9 @@ class Editing(View):
         Raises:
             ValidationError: if it is not.
         """
-        self.raise_if_invalid()
-        self._update_nodes()
+        if not self._refresh():
+            self.raise_if_invalid()
+            self._update_nodes()
 
     @abstractmethod
     def raise_if_invalid(self) -> Self:

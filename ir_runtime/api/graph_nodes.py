@@ -33,6 +33,8 @@ class GraphNodes:
         self.values: Inferred = values
         self.origin: GraphNodes | None = origin
         self.weights: Weights | None = None
+        self.is_sound: bool = False
+        """Whether nothing is wrong with the graph, so that the values of each layer follow from what it reads."""
         self.made: dict[int, Node] = dict(nodes or {})
         self.is_settled: bool = nodes is not None
         """Whether the nodes know by themselves what they read, and may differ from the graph."""

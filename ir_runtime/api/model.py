@@ -101,6 +101,7 @@ class Model(Reshaping):
         check_assigns(graph, report)
         if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
             model._ignore_declared(before)
+        nodes.is_sound = not len(report)
         return model
 
     @classmethod
@@ -255,7 +256,7 @@ class Model(Reshaping):
         """A new model over the same graph and constants."""
         nodes, other = self._nodes(), self._variant()
         other._table = GraphNodes(nodes.graph, nodes.values)
-        other._table.weights = self._document.weights
+        other._table.weights, other._table.is_sound = self._document.weights, nodes.is_sound
         return other
 
     def _variant(self) -> Model:
@@ -263,7 +264,7 @@ class Model(Reshaping):
         nodes, other = self._nodes(), type(self).__new__(type(self))
         vars(other).update(vars(self))
         other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
-        other._members, other._added = None, list(self._added)
+        other._members, other._refreshed, other._added = None, None, list(self._added)
         other._declared_variables = list(self._declared_variables)
         return other
 

@@ -76,6 +76,8 @@ class NodeChanges(LayerInfo[_Output, _Input]):
     # Set where it is settled: what it reads, and the values of its outputs.
     _own_sources: list[_Output | None]
     _own_values: tuple[Value, ...]
+    _basis: Sequence[object] | None = None
+    """What the values follow from, see `_basis_of`; None where that is not known."""
     _given_name: str
 
     @abstractmethod
@@ -133,9 +135,13 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         """Return the operation of the layer as it is now, which has that name in its graph."""
         return self.layer.op
 
-    def _set_values(self, values: Sequence[Value]) -> None:
-        """Keep what was inferred about the outputs; their number may have changed."""
-        self._own_values = tuple(values)
+    def _basis_of(self, read: Sequence[Value]) -> Sequence[object]:
+        """Return what the outputs follow from: the operation, the name that symbols have, and what is read."""
+        return self.layer.op, self.layer.name if self.layer.type == "Parameter" else "", *read
+
+    def _set_values(self, values: Sequence[Value], basis: Sequence[object] | None) -> None:
+        """Keep what was inferred about the outputs, and from what; their number may have changed."""
+        self._own_values, self._basis = tuple(values), basis
         if self.layer.type != "Result" and len(self.layer.outputs) != len(values):
             first = len(self.layer.inputs)
             former = self.layer.outputs[: len(values)]
@@ -234,7 +240,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
             self.set_output_size(index + 1)
         values = list(self._own_values)
         values[index] = Value(TensorType(element_type, shapes.PartialShape(shape)))
-        self._own_values = tuple(values)
+        self._own_values, self._basis = tuple(values), None
 
     def set_output_size(self, size: int) -> None:
         """Have that many outputs; new ones are unknown until types are inferred."""
@@ -243,4 +249,4 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]
         self.layer = replace(self.layer, outputs=tuple(specs[:size]))
         more = [UNKNOWN] * (size - len(self._own_values))
-        self._own_values = (*self._own_values, *more)[:size]
+        self._own_values, self._basis = (*self._own_values, *more)[:size], None

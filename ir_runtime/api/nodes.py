@@ -31,6 +31,7 @@ class Origin(Protocol):
     graph: Graph
     values: Inferred
     weights: Weights | None
+    is_sound: bool
 
     def node(self, layer: int) -> Node:
         """Return the node of a layer."""
@@ -159,6 +160,8 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
             self._set_names(0, self._names_of(0))
         if self.layer.type == "Parameter" and values and self.layer.op is not None:
             self._declare(values[0].type)
+        read = [source._node._value(source._index) for source in sources if source is not None]
+        self._basis = self._basis_of(read) if self._home.is_sound and len(read) == len(sources) else None
         self._own_sources, self._own_values, self._home = list(sources), values, None
         for source in sources:
             if source is not None:
@@ -234,7 +237,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         if op is not self.layer.op:
             self.layer = replace(self.layer, op=op)
         read = [source._node._value(source._index) for source in self.input_values()]
-        self._set_values(infer_layer(self.layer, read))
+        self._set_values(infer_layer(self.layer, read), self._basis_of(read))
 
     def _binary(self, type: str, left: object, right: object) -> Node:
         return Node.create(type, 1, [left, right])

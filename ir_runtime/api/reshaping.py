@@ -91,6 +91,7 @@ class Reshaping(MemberChanges):
             self._reshape_nodes(graph, values)
         else:
             self._parameters, nodes.graph, nodes.values = parameters, graph, values
+            nodes.is_sound = nodes.is_sound and not len(report)
             nodes.follow()
 
     def _reshape_nodes(self, graph: Graph, values: Inferred) -> None:

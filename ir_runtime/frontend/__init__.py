@@ -10,7 +10,7 @@ True
 
 from __future__ import annotations
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..api.conversion import Converter
 
 __all__ = [
@@ -96,4 +96,4 @@ class OpValidationFailure(GeneralFailure):
     """A converted layer is not valid."""
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..absent import answers
+from ..absent import explain_absent
 from .packing import pack_data, unpack_data
 
 __all__ = ["pack_data", "unpack_data"]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

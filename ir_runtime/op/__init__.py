@@ -15,7 +15,7 @@
 [[9.0, 12.0]]
 """
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..api.building.control import If as if_op
 from ..api.building.control import Loop as loop
 from ..api.building.control import TensorIterator as tensor_iterator
@@ -36,4 +36,4 @@ __all__ = [
     "util",
 ]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -47,7 +47,7 @@ True
 (False, 2, True)
 """
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..api.rewriting.matcher import Matcher
 from ..api.rewriting.passes import (
     BackwardGraphRewrite,
@@ -113,4 +113,4 @@ __all__ = [
     "type_matches_any",
 ]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

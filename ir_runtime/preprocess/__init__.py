@@ -4,7 +4,7 @@ Steps become ordinary operations, so a model that has them can be saved, validat
 """
 
 from .._version import __version__
-from ..absent import answers
+from ..absent import explain_absent
 from .infos import (
     InputInfo,
     InputModelInfo,
@@ -44,4 +44,4 @@ def get_version() -> str:
     return __version__
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -17,7 +17,7 @@ True
 
 from __future__ import annotations
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..api.building.replacing import replace_node, replace_output_update_name
 from . import data_helpers, decorators, node_factory, types
 
@@ -30,4 +30,4 @@ __all__ = [
     "types",
 ]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..api.nodes import Node, Output
 
 __all__ = ["custom_preprocess_function"]
@@ -36,4 +36,4 @@ def custom_preprocess_function(
     return output_of
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

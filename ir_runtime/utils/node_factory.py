@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..absent import Answers, answers
+from ..absent import Answers, explain_absent
 from ..api.nodes import Node, Output
 from ..codes import Code
 from ..errors import InputError
@@ -63,4 +63,4 @@ class NodeFactory(Answers):
         return made
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..absent import answers
+from ..absent import explain_absent
 from ..api.building.ends import Constant
 from ..api.nodes import Node, Output
 from ..arrays import DType
@@ -142,4 +142,4 @@ def as_nodes(*input_values: Any, name: str | None = None) -> list[Node | Output]
     return [as_node(value, name=name) for value in input_values]
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -377,9 +377,9 @@ def test_changes_infer_only_what_they_change(monkeypatch: pytest.MonkeyPatch) ->
     )
     ir.utils.replace_node(first, ops.tanh(x))
     model.validate_nodes_and_infer_types()
-    assert inferred == ["Tanh", "Parameter", "Tanh"]  # the new node alone, then in the model
+    assert inferred == ["Tanh"]  # when it was created
     inferred.clear()
     ir.utils.replace_node(length, ops.constant(np.int64([6, 2])))
     model.validate_nodes_and_infer_types()
     assert model.output().shape == [6, 2]
-    assert sorted(inferred) == ["Parameter", "Reshape", "Result", "Sigmoid"]
+    assert inferred == ["Reshape", "Sigmoid"]

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+KINDS = (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
+"""The kinds of errors for which programs look."""
+
 IMPORTS = {"openvino": "import openvino as ov", "ir_runtime": "import ir_runtime as ov"}
 
 
@@ -31,8 +34,14 @@ def evaluate(expression: str, package: str, **given: Any) -> Any:
         return "raises " + next(k.__name__ for k in kinds if isinstance(reason, k))
 
 
+class Raised(frozenset[str]):
+    """The kinds of an error."""
+
+
 def plain(thing: Any) -> Any:
-    """Numbers, texts, lists and arrays as they are; other objects as they show themselves."""
+    """Numbers, texts, lists and arrays as they are; errors as their kinds; other objects as they show themselves."""
+    if isinstance(thing, Exception):
+        return Raised(kind.__name__ for kind in KINDS if isinstance(thing, kind))
     if isinstance(thing, np.ndarray):
         return thing.copy()
     if isinstance(thing, np.generic | int | float | str | bytes | type(None) | Path):
@@ -49,7 +58,7 @@ def plain(thing: Any) -> Any:
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Equal in structure, and close in numbers."""
+    """Equal in structure, and close in numbers; errors are of the same kinds, or of more."""
     if isinstance(theirs, np.ndarray | np.generic):
         assert isinstance(ours, np.ndarray | np.generic)
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -59,6 +68,9 @@ def assert_same(ours: Any, theirs: Any) -> None:
             np.testing.assert_array_equal(ours, theirs)
         return
     assert type(ours) is type(theirs), (ours, theirs)
+    if isinstance(theirs, Raised):  # ours may be of more kinds
+        assert theirs <= ours, (set(ours), set(theirs))
+        return
     if isinstance(theirs, dict):
         assert list(ours) == list(theirs)
         ours, theirs = list(ours.values()), list(theirs.values())

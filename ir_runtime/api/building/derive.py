@@ -52,15 +52,16 @@ def _needed(root: Node, done: set[int]) -> Iterator[Node]:
     stack = [(root, iter(root._sources))]
     while stack:
         node, sources = stack[-1]
-        source = next((s for s in sources if s is not None and id(s._node) not in done), None)
-        if source is not None:
-            done.add(id(source._node))
-            stack.append((source._node, iter(source._node._sources)))
-            continue
-        stack.pop()
-        if node is not root or id(root) not in done:
-            done.add(id(node))
-            yield node
+        for source in sources:
+            if source is not None and id(source._node) not in done:
+                done.add(id(source._node))
+                stack.append((source._node, iter(source._node._sources)))
+                break
+        else:
+            stack.pop()
+            if node is not root or id(root) not in done:
+                done.add(id(node))
+                yield node
 
 
 def derived(members: Members) -> tuple[Graph, dict[int, Node]]:

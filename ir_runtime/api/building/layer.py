@@ -53,8 +53,11 @@ def new_layer(op: Operation, inputs: int) -> Layer:
     """Return a layer of an operation, with a name that no other has."""
     assert isinstance(op, Op)
     name = f"{type_name(op.name)}_{next(_NUMBERS)}"
-    where, ports = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
-    return Layer(-1, name, op.name, f"opset{op.since}", op, where, ports, attributes=_texts(op))
+    where, reads = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
+    # Inference says how many outputs there are; mostly, they are those that are declared.
+    is_known = op.name != "Result" and not any(port.variadic for port in op.outputs)
+    gives = tuple(map(PortSpec, range(inputs, inputs + len(op.outputs)))) if is_known else ()
+    return Layer(-1, name, op.name, f"opset{op.since}", op, where, reads, gives, _texts(op))
 
 
 def incomplete(type: str, opset: int) -> Layer:

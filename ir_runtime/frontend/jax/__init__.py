@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from ...api.conversion import Converter
 
 __all__ = ["Decoder"]
@@ -12,4 +12,4 @@ class Decoder(Converter):
     """A model of JAX."""
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

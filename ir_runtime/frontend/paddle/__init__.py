@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from .. import ConversionExtension, OpExtension
 
 __all__ = ["ConversionExtension", "OpExtension"]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from ...api.conversion import Converter
 from .. import ConversionExtension, OpExtension
 
@@ -21,4 +21,4 @@ class inlined_extension(Converter):  # noqa: N801 - OpenVINO's name
     """A conversion of a call to one operation."""
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

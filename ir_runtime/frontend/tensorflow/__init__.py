@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from ...api.conversion import Converter
 from .. import ConversionExtension, OpExtension
 
@@ -13,4 +13,4 @@ class GraphIterator(Converter):
     """The layers of a model of TensorFlow."""
 
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -13,7 +13,7 @@
 [[1.0, 2.0], [2.0, 4.0]]
 """
 
-from ...absent import answers
+from ...absent import explain_absent
 from ...api.building.descriptions import (
     BodyOutputDescription,
     ConcatOutputDescription,
@@ -33,4 +33,4 @@ __all__ = [
     "VariableInfo",
 ]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from ...api.conversion import convert_model
 
 __all__ = ["convert_model"]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

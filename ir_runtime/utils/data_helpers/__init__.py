@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from . import wrappers
 from .wrappers import OVDict
 
 __all__ = ["OVDict", "wrappers"]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)

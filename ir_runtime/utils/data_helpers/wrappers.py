@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...absent import answers
+from ...absent import explain_absent
 from ...api.results import OVDict
 
 __all__ = ["OVDict"]
 
-__getattr__ = answers(__name__)
+explain_absent(__name__)
