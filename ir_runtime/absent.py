@@ -15,7 +15,7 @@ from opcode import opmap
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .nearest import nearest
+from .nearest import nearest, suggestion
 
 __all__ = ["SENTENCES", "Answers", "answers", "explain_absent", "missing_module", "sentence"]
 
@@ -94,7 +94,7 @@ def _why(name: str, known: Iterable[str]) -> str:
     near = nearest(last, known)
     if said and near and SequenceMatcher(None, near.lower(), last.lower()).ratio() < _ALIKE:
         near = None
-    return (f": {said}" if said else "") + (f"; did you mean {near!r}?" if near else "")
+    return (f": {said}" if said else "") + suggestion(near, before="; ")
 
 
 def _is_import(frame: FrameType) -> bool:

@@ -1,4 +1,4 @@
-"""Find the nearest of known names, for hints."""
+"""Find the nearest of known names, and word the hint that it may have been meant."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from itertools import islice
 
 from .scoped import setting
 
-__all__ = ["limited_lookups", "nearest"]
+__all__ = ["did_you_mean", "limited_lookups", "nearest", "suggestion"]
 
-# Names are compared letter by letter, and a file may have as many and as long ones as it likes: longer ones are not searched
-# ones than this, among more, or, where a file is read, again and again.
+# Names are compared letter by letter, and a file may have as many and as long ones as it likes: these bound the work.
 _LONGEST = 100
+"""Characters; longer names have no nearest one, and are none."""
 _AMONG = 10_000
+"""Known names that are compared."""
 _OFTEN = 100
+"""Lookups while a file is read."""
 
 
 class _Left:
@@ -47,3 +49,29 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
         left.count -= 1
     among = [each for each in islice(names, _AMONG) if len(each) <= _LONGEST]
     return next(iter(difflib.get_close_matches(name, among, n=1)), None)
+
+
+def suggestion(name: str | None, otherwise: str = "", *, before: str = "", after: str = "") -> str:
+    """Word the hint that a name may have been meant.
+
+    Args:
+        name: the name; ``None`` if nothing is near enough.
+        otherwise: the hint where there is none.
+        before: what joins the hint to the text before it.
+        after: what joins it to the text after it.
+
+    >>> suggestion("Relu", "ir-runtime ops lists them"), suggestion(None, "ir-runtime ops lists them")
+    ("did you mean 'Relu'?", 'ir-runtime ops lists them')
+    """
+    return otherwise if name is None else f"{before}did you mean {name!r}?{after}"
+
+
+def did_you_mean(
+    name: str, names: Iterable[str], otherwise: str = "", *, before: str = "", after: str = ""
+) -> str:
+    """Word the hint that the nearest of known names may have been meant, as `suggestion` does.
+
+    >>> f"unknown mode 'linaer'{did_you_mean('linaer', ['linear', 'cubic'], before='; ')}"
+    "unknown mode 'linaer'; did you mean 'linear'?"
+    """
+    return suggestion(nearest(name, names), otherwise, before=before, after=after)

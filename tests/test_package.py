@@ -31,6 +31,24 @@ def test_importing_loads_nothing_heavy() -> None:
     assert not loaded_by("import ir_runtime") & set(HEAVY)
 
 
+CLI = {f"ir_runtime.{name}" for name in ("_version", "cli", "cli._index", "cli.exits", "cli.helping")}
+
+
+@pytest.mark.parametrize(
+    ("program", "modules"),
+    [
+        ("import ir_runtime", {"ir_runtime._version"}),
+        *((f"from ir_runtime.cli import main; main(['{word}'], standalone_mode=False)", CLI) for word in ("--help", "--version")),
+    ],
+)
+def test_no_more_modules_are_imported_than_needed(program: str, modules: set[str]) -> None:
+    """Not one of a command, though ``--help`` lists them all."""
+    code = f"{program}; import sys; print([name for name in sys.modules if name.startswith('ir_runtime')])"
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, check=True, capture_output=True, text=True)
+    assert set(ast.literal_eval(done.stdout.splitlines()[-1])) == {"ir_runtime", *modules}
+
+
 @pytest.mark.parametrize("name", ["IRError", "Location", "Limits", "__version__"])
 def test_light_names_stay_light(name: str) -> None:
     assert not loaded_by(f"from ir_runtime import {name}") & set(HEAVY)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import nearest
+from ..nearest import did_you_mean
 from ..wrong_arguments import ArgumentTypeError
 
 __all__ = ["as_mapping", "check_config", "describe", "unknown_property", "wants_f16"]
@@ -58,8 +58,7 @@ def unknown_property(name: str) -> InputError:
     """An error that says which property may have been meant."""
     from ..properties import Property
 
-    near = nearest(name, sorted(Property.known))
-    hint = f"did you mean {near!r}?" if near else "SUPPORTED_PROPERTIES has their names"
+    hint = did_you_mean(name, sorted(Property.known), "SUPPORTED_PROPERTIES has their names")
     return InputError(f"unknown property {name!r}", code=Code.BAD_REQUEST, hint=hint)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import nearest
+from ..nearest import nearest, suggestion
 from ..wrong_arguments import ArgumentTypeError
 
 __all__ = ["CPU", "OVER_OTHERS", "Device"]
@@ -108,8 +108,7 @@ def _kind(name: str) -> str:
 def _unknown(name: str) -> str:
     known = (CPU, *OVER_OTHERS)
     near = name.upper() if name.upper() in known else nearest(name, known)
-    hint = f"did you mean {near!r}?" if near else _HINT
-    raise InputError(f"unknown device {name!r}", code=Code.BAD_REQUEST, hint=hint)
+    raise InputError(f"unknown device {name!r}", code=Code.BAD_REQUEST, hint=suggestion(near, _HINT))
 
 
 def _check_available(name: str) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
-from ..nearest import nearest
+from ..nearest import did_you_mean
 from ..wrong_arguments import OutOfRangeError
 from .ports import TypedPort
 
@@ -71,9 +71,8 @@ def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> l
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
     """An error that says which names there are, or which one may have been meant."""
     names = list(known)
-    near = nearest(name, names)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    hint = f"did you mean {near!r}?" if near else f"available are {shown}" if names else "there are none"
+    hint = did_you_mean(name, names, f"available are {shown}" if names else "there are none")
     return InputError(f"unknown {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import nearest
+from ..nearest import did_you_mean
 from ..ops import registry
 from .core.backend import Backend, choose
 from .core.default import TYPES, default_backend, eventual_backend
@@ -86,12 +86,10 @@ def load(
     """
     name = name or os.environ.get("IR_RUNTIME_BACKEND") or default_backend(large())
     if name not in _CHAINS:
-        near = nearest(name, _CHAINS)
-        hint = f"did you mean {near!r}? " if near else ""
         raise InputError(
             f"unknown backend {name!r}",
             code=Code.BAD_REQUEST,
-            hint=f"{hint}available are {', '.join(available())}",
+            hint=f"{did_you_mean(name, _CHAINS, after=' ')}available are {', '.join(available())}",
         )
     if (package := _missing(name)) is not None:
         raise InputError(

@@ -1,7 +1,7 @@
 """The command line. Results go to stdout; everything said about them goes to stderr.
 
-Only click is imported here and at the top of the commands: what a command needs, it imports when it
-runs, so that ``--help`` is quick.
+``--help`` imports no command: the index has their names and what they do. A command imports what it needs when it
+runs, and only click at the top of its module.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import click
 
 from .._version import __version__
-from ..command_line import for_command_line
+from ._index import COMMANDS
 from .exits import Exit, reported
-from .helping import Context, first_sentence, keep_args, with_two_dashes
+from .helping import Context, keep_args, with_two_dashes
 
 __all__ = ["Exit", "main"]
 
@@ -39,23 +39,17 @@ the backend to use where --backend does not.
 """
 
 
-# Each is in the module of its name.
-_COMMANDS = (
-    "run", "validate", "shapes", "inspect", "cost", "profile", "bisect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "report", "graph", "bench", "ops", "explain",
-    "guide", "kernels", "cache", "completion",
-)  # fmt: skip
-
-
 class _Program(click.Group):
     """A group that imports commands on demand, and ends every failure in one message and an exit code."""
 
     context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
+        """Import the module of a command, which has its name."""
+        if name not in COMMANDS:
             return None
         module = name.replace("-", "_")
         found: click.Command = getattr(import_module(f".{module}", __name__), module)
@@ -67,11 +61,8 @@ class _Program(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, first_sentence(command)) for name, command in found.items() if command]
-            )
+            formatter.write_dl(list(COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_args(ctx, args)
@@ -81,12 +72,11 @@ class _Program(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in _COMMANDS and not name.startswith("-"):
-            from ..nearest import nearest
+        if name not in COMMANDS and not name.startswith("-"):
+            from ..nearest import did_you_mean
 
-            near = nearest(name, _COMMANDS)
             ctx.fail(
-                f"No such command {name!r}. " + (f"Did you mean {near!r}?" if near else "--help lists them.")
+                f"No such command {name!r}{did_you_mean(name, COMMANDS, '. --help lists them.', before='; ')}"
             )
         found, command, rest = super().resolve_command(ctx, args)
         return found, command, rest if command is None else with_two_dashes(command, rest)
@@ -103,6 +93,8 @@ class _Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
+        from ..command_line import for_command_line
+
         with for_command_line(), reported():
             return super().invoke(ctx)
 

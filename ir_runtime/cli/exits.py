@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 from .helping import kept_args, misspelt_option
-from .terminal import show
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic
@@ -59,6 +57,8 @@ def reported() -> Iterator[None]:
         _end(Exit.INTERRUPTED, "interrupted")
     except Exception as problem:
         if os.environ.get("IR_RUNTIME_TRACEBACK"):
+            import traceback
+
             traceback.print_exc()
         from .render import failure
 
@@ -82,6 +82,8 @@ def _usage(problem: click.ClickException) -> str:
 
 def _end(code: int, said: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
     """Say what is wrong; where JSON is asked for, results are what is wrong as data."""
+    from .terminal import show
+
     if _wants_json():
         from .render import SCHEMA, dump
 

@@ -66,15 +66,14 @@ def _schema(command: str | None) -> str:
 
     from ..codes import Code
     from ..errors import InputError
-    from ..nearest import nearest
+    from ..nearest import did_you_mean
 
     folder = files(__package__) / "schemas"
     names = sorted(path.name.removesuffix(".json") for path in folder.iterdir())
     if command is None:
         return "\n".join(names)
     if command not in names:
-        near = nearest(command, names)
-        hint = f"did you mean {near}?" if near else "ir-runtime explain json lists them"
+        hint = did_you_mean(command, names, "ir-runtime explain json lists them")
         raise InputError(f"unknown command {command!r}", code=Code.NO_SUCH_NAME, hint=hint)
     return (folder / f"{command}.json").read_text(encoding="utf-8").rstrip()
 
@@ -82,13 +81,12 @@ def _schema(command: str | None) -> str:
 def _known(text: str) -> str:
     from ..codes import Code
     from ..errors import InputError
-    from ..nearest import nearest
+    from ..nearest import did_you_mean
 
     name = text.upper()
     if name in set(Code):
         return name
-    near = nearest(name, Code)
-    hint = f"did you mean {near}? " if near else ""
+    hint = did_you_mean(name, map(str, Code), after=" ")
     raise InputError(
         f"unknown code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=f"{hint}ir-runtime explain lists them"
     )

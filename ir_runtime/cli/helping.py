@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import shutil
 import textwrap
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-__all__ = ["Context", "first_sentence", "keep_args", "kept_args", "misspelt_option", "with_two_dashes"]
+__all__ = ["Context", "keep_args", "kept_args", "misspelt_option", "with_two_dashes"]
 
 # click writes for terminals of at least this many columns.
 _CLICKS_NARROWEST = 52
@@ -25,7 +24,7 @@ _ARGS = f"{__name__}.args"
 
 
 class Formatter(click.HelpFormatter):
-    """click's, also on narrow terminals; lines that are to stay as they are continue indented where they must."""
+    """Format help on narrow terminals, too; a line that click is to leave as it is continues with an indent."""
 
     def __init__(
         self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
@@ -66,14 +65,6 @@ def _continued(line: str, room: int) -> str:
     return textwrap.fill(line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def first_sentence(command: click.Command) -> str:
-    """Return the first sentence of a command's help, whole."""
-    if command.short_help:
-        return command.short_help
-    first = inspect.cleandoc(command.help or "").split("\n\n")[0]
-    return " ".join(first.split()).removesuffix(".")
-
-
 def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
     """Keep the arguments of the program, for `misspelt_option`."""
     ctx.meta[_ARGS] = list(args)
@@ -102,7 +93,7 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
     Those are options of several letters after one dash, such as ``-nitr``, which click takes for several options of
     one letter, and those that other commands call by another name.
     """
-    from ..nearest import nearest
+    from ..nearest import did_you_mean
 
     if problem.ctx is None:
         return ""
@@ -118,5 +109,4 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
     )
     if not wrong:
         return ""
-    near = nearest(wrong, known)
-    return f"No such option '{wrong}'." + (f" Did you mean '{near}'?" if near else "")
+    return f"No such option {wrong!r}{did_you_mean(wrong, known, '.', before='; ')}"

@@ -52,6 +52,7 @@ def _list(found: list[type[Op]]) -> str:
 
 
 def _named(name: str) -> list[type[Op]]:
+    from ..nearest import suggestion
     from ..ops import registry
 
     every = _every()
@@ -59,14 +60,13 @@ def _named(name: str) -> list[type[Op]]:
     wanted = type if type and number.isdecimal() else name
     versions = registry.versions(wanted)
     if not versions:
-        near = registry.near(wanted)
-        hint = f"did you mean {near}?" if near else "ir-runtime ops lists them"
+        hint = suggestion(registry.near(wanted), "ir-runtime ops lists them")
         raise click.BadParameter(f"unknown operation {wanted!r}; {hint}", param_hint="NAME")
     if wanted == name:
         return versions
     found = [cls for cls in every if cls in versions and cls.since == int(number)]
     if not found:
         known = ", ".join(cls.versioned_name() for cls in versions)
-        what = f"unknown version {number} of {versions[0].name}; did you mean {known}?"
+        what = f"unknown version {number} of {versions[0].name}; its versions are {known}"
         raise click.BadParameter(what, param_hint="NAME")
     return found

@@ -12,7 +12,7 @@ import numpy as np
 from ..api.model import Model
 from ..errors import InputError
 from ..ir.tensor import Array
-from ..nearest import nearest
+from ..nearest import did_you_mean
 from .lengths import row_range
 from .model_source import ModelLike, ModelSource, opened
 from .needed import needed
@@ -46,8 +46,7 @@ class Arrays(tuple[Any, ...]):
             return super().__getitem__(key)
         if key in self.names:
             return super().__getitem__(self.names.index(key))
-        near = nearest(key, self.names)
-        raise KeyError(f"unknown output {key!r}" + (f"; did you mean {near!r}?" if near else ""))
+        raise KeyError(f"unknown output {key!r}{did_you_mean(key, self.names, before='; ')}")
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return the arguments from which a copy is constructed."""

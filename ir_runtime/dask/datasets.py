@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir.tensor import Array
-from ..nearest import nearest
+from ..nearest import did_you_mean
 from .lengths import row_range
 from .needed import kept_open, needed
 
@@ -195,6 +195,5 @@ def _chosen(path: str, keys: list[str], name: str) -> str:
         return name
     if len(keys) == 1:
         return keys[0]
-    near = nearest(name, keys)
-    hint = f"did you mean {near!r}?" if near else f"available are {', '.join(keys[:10])}"
+    hint = did_you_mean(name, keys, f"available are {', '.join(keys[:10])}")
     raise InputError(f"{path} has {len(keys)} arrays, none named {name!r}", hint=hint)

@@ -17,7 +17,7 @@ from ..executor.compile import compile_plan
 from ..executor.step import Step
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
-from ..nearest import nearest
+from ..nearest import did_you_mean
 from .observation import NamedArrays, Observation, Side, SideLike
 from .other_model import OtherModel, OtherParts
 from .reference import Recorder, Reference
@@ -98,10 +98,9 @@ def _named(name: str) -> Side:
     if kind in available():
         return _OfBackend(kind, hint)
     known = ["openvino", "openvino:bf16", "onnxruntime", *available()]
-    near = nearest(name, known)
     expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, numba:bf16, or the path of an .npz or .xml"
     raise InputError(
-        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=f"did you mean {near!r}?" if near else expected
+        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known, expected)
     )
 
 
@@ -214,9 +213,8 @@ def _output(reference: Reference, index: int, arrays: NamedArrays) -> Array:
     for key in keys:
         if key in arrays:
             return np.asarray(arrays[key])
-    near = nearest(port.label, [str(key) for key in arrays])
     raise InputError(
         f"the side has no output {index} ({port.label!r})",
         code=Code.NO_SUCH_NAME,
-        hint=f"did you mean {near!r}?" if near else "give it by index, tensor name or layer name",
+        hint=did_you_mean(port.label, map(str, arrays), "give it by index, tensor name or layer name"),
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import nearest
+from ..nearest import did_you_mean
 
 __all__ = ["Guide", "guide", "guides"]
 
@@ -51,11 +51,10 @@ def guide(name: str) -> Guide:
     known = [page.name for page in guides()]
     if name in known:
         return _read(name)
-    near = nearest(name, known)
     raise InputError(
         f"unknown guide {name[:40]!r}",
         code=Code.NO_SUCH_NAME,
-        hint=(f"did you mean {near}? " if near else "") + f"the guides are {', '.join(known)}",
+        hint=f"{did_you_mean(name, known, after=' ')}the guides are {', '.join(known)}",
     )
 
 

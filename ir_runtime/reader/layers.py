@@ -14,6 +14,7 @@ from ..ir.graph import Body, Graph, Layer, PortSpec
 from ..ir.port_map import PORT_MAPS
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
+from ..nearest import did_you_mean
 from ..ops import Op, load_extensions
 from .bodies import read_body
 from .constants import ConstantReader, ConstantSizes, declared_by_port
@@ -21,7 +22,7 @@ from .document import Element, attributes, integer
 from .names import rt_info, tensor_names
 from .opsets import resolve
 from .ports import PortReader, check_size
-from .unknown import did_you_mean, unknown_operation
+from .unknown import unknown_operation
 from .weights import Weights
 
 __all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]

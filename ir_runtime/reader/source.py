@@ -12,6 +12,7 @@ from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
 from ..limits import DEFAULT, Limits
+from ..nearest import suggestion
 from ..wrong_arguments import ArgumentTypeError
 
 __all__ = ["LFS_POINTER", "LFS_PULL", "Source", "SourceLike", "open_source"]
@@ -148,7 +149,7 @@ def _sibling(path: Path | None) -> str:
         return ""
     candidates = [path.with_suffix(".xml"), path.with_name(path.name + ".xml")]
     found = next((c for c in candidates if c != path and c.is_file()), None)
-    return f"did you mean {found}?" if found else ""
+    return suggestion(str(found) if found else None)
 
 
 def _unreadable(name: str, message: str, hint: str = "") -> ParseError:

@@ -1,15 +1,14 @@
-"""Messages and hints for unknown operations and names."""
+"""Messages and hints for unknown operations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
-from ..nearest import nearest
+from ..nearest import did_you_mean, suggestion
 from ..ops import Op, registry
 from .opsets import EXACT, NEWEST, opset_of
 
-__all__ = ["did_you_mean", "unknown_operation"]
+__all__ = ["unknown_operation"]
 
 _OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
 
@@ -21,7 +20,7 @@ def unknown_operation(type: str, version: str) -> tuple[str, str]:
         return _no_such_type(type, version)
     name, opset = versions[0].name, opset_of(version)
     if EXACT.get(name, type) != type:
-        return f"unknown operation {type!r} ({version})", f"did you mean {EXACT[name]!r}?"
+        return f"unknown operation {type!r} ({version})", suggestion(EXACT[name])
     if opset is None:
         return f"unknown opset {version!r}, expected opset1 to opset{NEWEST}", _opset_for(versions, version)
     return f"{version} has no {name}; {_span(versions, opset)}", ""
@@ -31,7 +30,7 @@ def _opset_for(versions: list[type[Op]], version: str) -> str:
     """Return the nearest opset name, or the first opset that has the operation."""
     first = f"{versions[0].name} starts with opset{versions[0].since}"
     known = [f"opset{number}" for number in range(1, NEWEST + 1)]
-    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], known) or first
+    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], known, first)
 
 
 def _span(versions: list[type[Op]], opset: int) -> str:
@@ -42,14 +41,8 @@ def _span(versions: list[type[Op]], opset: int) -> str:
 
 def _no_such_type(type: str, version: str) -> tuple[str, str]:
     near = registry.near(type)
-    hint = f"did you mean {near}? Otherwise {_OF_YOUR_OWN}" if near else _OF_YOUR_OWN
+    hint = suggestion(near, _OF_YOUR_OWN, after=f" Otherwise {_OF_YOUR_OWN}")
     if version and not version.startswith("opset"):
         return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
     opset = f" ({version})" if version else ""
     return f"unknown operation {type!r}{opset}", hint
-
-
-def did_you_mean(name: str, names: Collection[str]) -> str:
-    """Return a hint with the nearest name, or an empty string."""
-    near = nearest(name, names)
-    return f"did you mean {near!r}?" if near else ""

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import nearest
+from ..nearest import did_you_mean
 
 __all__ = ["Pass", "named"]
 
@@ -41,9 +41,8 @@ def named(name: str, names: Iterable[str]) -> str:
     """
     if name in (known := list(names)):
         return name
-    near = nearest(name, known)
     raise InputError(
         f"unknown pass {name!r}",
         code=Code.BAD_REQUEST,
-        hint=(f"did you mean {near!r}? " if near else "") + f"the passes are {', '.join(known)}",
+        hint=f"{did_you_mean(name, known, after=' ')}the passes are {', '.join(known)}",
     )

@@ -10,7 +10,7 @@ from ..absent import Answers, explain_absent
 from ..api.nodes import Node, Output
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import nearest
+from ..nearest import nearest, suggestion
 from .types import as_node
 
 __all__ = ["NodeFactory"]
@@ -55,7 +55,7 @@ class NodeFactory(Answers):
         if key not in known:
             near = nearest(key, known)
             opset = self._opset.__name__.rpartition(".")[2]
-            hint = f"did you mean {known[near]!r}?" if near else f"the names are those in {opset}"
+            hint = suggestion(near and known[near], f"the names are those in {opset}")
             message = f"unknown operation {op_type_name!r} in {opset}"
             raise InputError(message, code=Code.NO_SUCH_NAME, hint=hint)
         inputs: list[Node | Output] = [as_node(each) for each in arguments or ()]

@@ -59,7 +59,7 @@ def test_help_and_version_are_found_by_their_short_names(invoke: Invoke) -> None
 def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
     found = invoke("valdate")
     assert found.exit_code == 2
-    assert "No such command 'valdate'. Did you mean 'validate'?" in found.stderr
+    assert "No such command 'valdate'; did you mean 'validate'?" in found.stderr
     assert found.stdout == ""
     assert "No such command 'xyz'. --help lists them." in invoke("xyz").stderr
 
@@ -67,7 +67,7 @@ def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("bench net.xml -nitr 3", "No such option '-nitr'. Did you mean '-niter'?"),
+        ("bench net.xml -nitr 3", "No such option '-nitr'; did you mean '-niter'?"),
         ("bench net.xml -zzzz", "No such option '-zzzz'."),
         ("trace-nan net.xml --precision f16", "No such option '--precision'. Did you mean '--as'?"),
         ("budget net.xml --as bf16", "No such option '--as'. Did you mean '--to'?"),

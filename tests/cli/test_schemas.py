@@ -17,7 +17,8 @@ from harness.wrong_sides import FAULTS, WrongLayer
 from ir_runtime.bench import profiling, report
 from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start
-from ir_runtime.cli import _COMMANDS, main
+from ir_runtime.cli import main
+from ir_runtime.cli._index import COMMANDS
 
 Invoke = Callable[[str], Result]
 
@@ -93,7 +94,7 @@ def schema_of(invoke: Invoke, name: str) -> Any:
 def with_json() -> list[str]:
     """The commands that print JSON."""
     context = main.make_context("ir-runtime", ["run"], resilient_parsing=True)
-    found = ((name, main.get_command(context, name)) for name in _COMMANDS)
+    found = ((name, main.get_command(context, name)) for name in COMMANDS)
     return [name for name, each in found if each and any("--json" in param.opts for param in each.params)]
 
 
@@ -142,7 +143,7 @@ def test_failures_are_data_and_messages(invoke: Invoke) -> None:
     assert (finding["code"], finding["line"], finding["layer"]) == ("IR201", 12, "plus")
     assert "error[IR201]: unknown operation 'Adds'" in found.stderr
     error = json.loads(invoke("bench chain.xml -nitr 1 --json").stdout)["error"]
-    assert error == {"exit": 2, "message": "No such option '-nitr'. Did you mean '-niter'?", "findings": []}
+    assert error == {"exit": 2, "message": "No such option '-nitr'; did you mean '-niter'?", "findings": []}
 
 
 def test_without_json_failures_are_messages_alone(invoke: Invoke) -> None:
@@ -150,5 +151,5 @@ def test_without_json_failures_are_messages_alone(invoke: Invoke) -> None:
 
 
 def test_schemas_are_found_by_name(invoke: Invoke) -> None:
-    assert "did you mean run?" in invoke("explain json runn").stderr
+    assert "did you mean 'run'?" in invoke("explain json runn").stderr
     assert invoke("explain IR301 run").exit_code == 2

@@ -15,7 +15,7 @@ from harness.tiny import total, write, write_chain
 
 from ir_runtime.bench import report
 from ir_runtime.bench.start import Start
-from ir_runtime.cli import _COMMANDS
+from ir_runtime.cli._index import COMMANDS
 from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
 from ir_runtime.cli.fitting import fitted
@@ -123,7 +123,7 @@ def test_results_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, name: str, co
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-@pytest.mark.parametrize("command", ["", *_COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, command: str, columns: int) -> None:
     assert too_wide(plain(on_terminal(monkeypatch, f"{command} --help", columns)), columns) == []
 

@@ -135,7 +135,7 @@ def test_json_is_a_list_of_files(folder: Path, invoke: Invoke) -> None:
     assert sound == {"file": "chain.xml", "ok": True, "findings": [], "more": []}
     assert (broken["file"], broken["ok"]) == ("net.xml", False)
     finding = broken["findings"][0]
-    assert finding["hint"].startswith("did you mean Add?")
+    assert finding["hint"].startswith("did you mean 'Add'?")
     assert {k: v for k, v in finding.items() if k != "hint"} == {
         "code": "IR201",
         "severity": "error",

@@ -54,7 +54,7 @@ def test_unknown_guides_are_refused() -> None:
     found = invoke("guide", "glosary")
     assert found.exit_code == 2
     assert "unknown guide 'glosary'" in found.stderr
-    assert "did you mean glossary?" in found.stderr
+    assert "did you mean 'glossary'?" in found.stderr
 
 
 REGISTERING = [page.name for page in guides() if re.search(r"^@", page.text, re.M)]

@@ -86,7 +86,7 @@ def test_other_xml(root: str) -> None:
 def test_the_file_beside_may_be_meant(tmp_path: Path) -> None:
     (tmp_path / "m.xml").write_bytes(Net().xml())
     (tmp_path / "m.bin").write_bytes(np.float32([1, 2]).tobytes())
-    meant = f"did you mean {tmp_path / 'm.xml'}?"
+    meant = f"did you mean {str(tmp_path / 'm.xml')!r}?"
     assert refused(tmp_path / "m.bin").hint == meant
     assert refused(tmp_path / "m").hint == meant
     assert refused(tmp_path / "m.onnx").hint == meant

@@ -16,7 +16,7 @@ from ...ir.graph import Layer, PortSpec
 from ...ir.operation import Operation
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, objects
-from ...nearest import nearest
+from ...nearest import did_you_mean, suggestion
 from ...ops import Op, load_extensions, registry
 from ...writer.attributes import attribute_text
 from ...wrong_arguments import ArgumentTypeError
@@ -154,7 +154,7 @@ def operation_class(type: str, opset: int | None) -> type[Op]:
     if found is None:
         near = registry.near(type)
         where = f"opset{opset} has" if opset else "there is"
-        hint = f"did you mean {near!r}?" if near and near != type else ""
+        hint = suggestion(near if near != type else None)
         raise UnsupportedError(f"{where} no operation {type!r}", hint=hint)
     return found
 
@@ -165,8 +165,7 @@ def _xml_name(cls: type[Op], name: str) -> str:
         return known[name]
     if name in known.values():
         return name
-    near = nearest(name, known)
-    hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known) or 'none'}"
+    hint = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
     raise ValidationError(
         f"{cls.versioned_name()} has no attribute {name!r}", code=Code.BAD_ATTRIBUTE, hint=hint
     )

@@ -9,6 +9,7 @@ from ...codes import Code
 from ...diagnostics import Location
 from ...errors import InputError
 from ...ir.graph import Layer, PortSpec
+from ...nearest import suggestion
 from ...ops import Op, load_extensions, registry
 from ..node_changes import UNKNOWN
 from ..nodes import Node, Output, as_outputs
@@ -112,6 +113,6 @@ def known_type(name: str) -> type[Op]:
         found = registry.resolve(type, int(number))
     if found is None:
         near = registry.near(type)
-        hint = f"did you mean '{opset}.{near}'?" if near else ""
+        hint = suggestion(near and f"{opset}.{near}")
         raise InputError(f"unknown operation {name!r}", code=Code.UNKNOWN_OPERATION, hint=hint)
     return found

@@ -14,7 +14,7 @@ from ...diagnostics import Diagnostic
 from ...errors import ValidationError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
-from ...nearest import nearest
+from ...nearest import did_you_mean
 
 __all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "raise_invalid", "read_schema"]
 
@@ -244,8 +244,7 @@ def _text(value: object) -> str:
 
 
 def _suggestion(text: str, choices: Iterable[str]) -> str:
-    near = nearest(text.lower(), choices)
-    return f"; did you mean {near!r}?" if near else ""
+    return did_you_mean(text.lower(), choices, before="; ")
 
 
 def _kind(kind: object) -> str:
