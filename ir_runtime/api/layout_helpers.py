@@ -20,6 +20,7 @@ from __future__ import annotations
 from ..absent import completion
 from ..codes import Code
 from ..errors import InputError
+from ..ir.graph import IO_TYPES
 from .const_ports import ConstOutput
 from .layout import Layout
 from .nodes import Output
@@ -106,7 +107,7 @@ def set_layout(port: Output, layout: Layout) -> None:
     if not isinstance(port, Output) or isinstance(port, ConstOutput):
         raise TypeError(f"expected an input or an output of a model, got {port!r}")
     node = port.node
-    if node.get_type_name() not in ("Parameter", "Result"):
+    if node.get_type_name() not in IO_TYPES:
         raise InputError(
             f"only Parameters and Results have a layout, not {node.friendly_name!r}",
             code=Code.BAD_REQUEST,

@@ -9,6 +9,7 @@ import click
 
 from ..diagnostics import one_line
 from ..ir.formula import Formula
+from ..quantities import prefixed
 from ..widths import visible
 from .limited import limited
 from .models import as_json, read, selects, weights
@@ -41,8 +42,6 @@ counted by what it reads.
 _SHOWN = 50
 
 _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a frame"}
-
-_PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 @click.command(epilog=_EPILOG)
@@ -206,7 +205,4 @@ def _formula(formula: Formula, width: int) -> str:
 
 def short(count: Count) -> str:
     """Return a number with three digits and a prefix, ``4.09 G``; a formula as it is, cut if it is long."""
-    if not isinstance(count, int):
-        return _formula(count, _SHOWN)
-    size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if count >= size), (1, ""))
-    return f"{count / size:.3g} {prefix}" if prefix else str(count)
+    return prefixed(count) if isinstance(count, int) else _formula(count, _SHOWN)

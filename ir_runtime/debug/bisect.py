@@ -12,6 +12,7 @@ from ..arrays import DType
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..markup import Shown
+from ..quantities import bytes_text
 from ..records import Json, Record
 from .caching import Entry, entry_for, remembered
 from .compare import judged
@@ -94,7 +95,7 @@ class Bisection(Shown):
         lines = [
             first,
             str(self.report),
-            f"{self.runs} comparisons of parts of {self.of} layers, {self.kept / 2**20:.1f} MiB kept between them",
+            f"{self.runs} comparisons of parts of {self.of} layers, {bytes_text(self.kept)} kept between them",
         ]
         return "\n".join(lines)
 

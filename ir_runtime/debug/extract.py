@@ -139,9 +139,8 @@ def _end(
     inputs: tuple[PortSpec, ...],
     outputs: tuple[PortSpec, ...],
 ) -> Layer:
-    cls = registry.resolve(type, 1)
-    assert cls is not None
-    return Layer.inserted(number, name, cls(**attributes), graph[port.layer].where, inputs, outputs)
+    op = registry.require(type)(**attributes)
+    return Layer.inserted(number, name, op, graph[port.layer].where, inputs, outputs)
 
 
 def _typed(layer: Layer, values: Inferred) -> Layer:

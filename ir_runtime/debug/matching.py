@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ..ir.graph import Graph, Layer
+from ..ir.graph import IO_TYPES, Graph, Layer
 
 __all__ = ["Matching", "attributes_of", "match"]
 
@@ -181,7 +181,7 @@ def _from_outputs(graph: Graph) -> dict[int, bytes]:
 
 
 def _description(layer: Layer) -> list[object]:
-    attributes = [] if layer.type in ("Parameter", "Result") else sorted(attributes_of(layer).items())
+    attributes = [] if layer.type in IO_TYPES else sorted(attributes_of(layer).items())
     return [layer.type, layer.version, attributes]
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..analysis.infer import Inferred
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Layer, Port
+from ..ir.graph import IO_TYPES, Graph, Layer, Port
 from ..ops.elementwise import Binary, Unary
 from ..transform.widen import WIDENED
 
@@ -29,7 +29,6 @@ FLOATS = WIDENED | {ElementType.f64}
 Names: TypeAlias = "str | Iterable[str | tuple[str, int] | Port]"
 """Tensors that a user asks for: tensor names, layer names, globs or (layer name, output)."""
 
-_SOURCES = ("Constant", "Parameter", "Result")
 
 
 def computed_layers(graph: Graph) -> list[Layer]:
@@ -37,7 +36,7 @@ def computed_layers(graph: Graph) -> list[Layer]:
     found: set[int] = {layer.id for layer in graph.of_type("Parameter")}
     layers = []
     for layer in graph:
-        if layer.type in _SOURCES:
+        if layer.type in (*IO_TYPES, "Constant"):
             continue
         stateful = layer.op is not None and not layer.op.pure
         if stateful or any(source.layer in found for source in graph.reads(layer)):

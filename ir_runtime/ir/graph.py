@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Never, TypeAlias
 
 from ..cached import cached_property
 from ..diagnostics import Location
+from .element import ElementType
 from .operation import Operation
 from .port_map import BackEdge, BodyInput, BodyOutput
 from .tensor import TensorType
@@ -17,8 +18,10 @@ from .tensor import TensorType
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Body", "Edge", "Graph", "Layer", "Port", "PortSpec", "RtInfo", "bodies_of"]
+__all__ = ["IO_TYPES", "Body", "Edge", "Graph", "Layer", "Port", "PortSpec", "RtInfo", "bodies_of"]
 
+IO_TYPES = ("Parameter", "Result")
+"""The types of the layers that are the inputs and outputs of a graph."""
 
 RtInfo: TypeAlias = Mapping[str, object]
 """Runtime information, by name: texts, or further mappings; programs may set other objects."""
@@ -51,6 +54,12 @@ class PortSpec:
     names: tuple[str, ...] = ()
     line: int | None = None
     rt_info: RtInfo = field(default_factory=_nothing, repr=False)
+
+    def converted(self, elements: Collection[ElementType], to: ElementType) -> PortSpec:
+        """Return the same port of another element type, if its type is one of some."""
+        if self.type is None or self.type.element not in elements:
+            return self
+        return replace(self, type=TensorType(to, self.type.shape))
 
 
 @dataclass(frozen=True, slots=True)

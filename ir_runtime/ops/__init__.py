@@ -43,6 +43,7 @@ __all__ = [
     "attr",
     "blob_field",
     "body_field",
+    "find_operation",
     "load_extensions",
     "op",
     "registry",
@@ -56,3 +57,12 @@ def load_extensions() -> None:
 
     for extension in entry_points(group="ir_runtime.ops"):
         extension.load()
+
+
+def find_operation(type: str, opset: int | None = None) -> type[Op] | None:
+    """Return the version of an operation that an opset has; installed packages are asked for unknown ones."""
+    found = registry.resolve(type, opset)
+    if found is None:
+        load_extensions()
+        found = registry.resolve(type, opset)
+    return found

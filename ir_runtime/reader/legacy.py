@@ -93,13 +93,11 @@ class _Converter:
 
     def _convert(self, beside: Layer, given: TensorType, made: PortSpec) -> Port:
         """Add a Convert layer that the file does not have; return its output."""
-        cls = registry.resolve("Convert", 1)
-        assert cls is not None
         assert made.type is not None
         label = made.type.element.label
         number = next(n for n in self.numbers if n not in self.layers)
         name = f"{beside.name}/{label}"
-        op = cls.parse({"destination_type": label})
+        op = registry.require("Convert").parse({"destination_type": label})
         self.layers[number] = Layer.inserted(number, name, op, beside.where, (PortSpec(0, given),), (made,))
         return Port(number, 0)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..markup import element
+from ..quantities import bytes_text, prefixed
 from ..widths import visible
 from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
@@ -16,7 +17,7 @@ from .scopes import Scope, Scopes
 from .source import Measures
 from .weights import BINS, histogram
 
-__all__ = ["figures", "size_text"]
+__all__ = ["figures"]
 
 _MOST = 20
 _DEEPEST = 8
@@ -26,13 +27,13 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     """Return the charts as HTML."""
     known = {overlay["key"]: overlay for overlay in overlays}
     parts: list[str] = []
-    for key, written in (("time", _time_text), ("flops", _count_text), ("weights", size_text)):
+    for key, written in (("time", _time_text), ("flops", _flop_text), ("weights", bytes_text)):
         if key in known:
             parts += _by_scope(tree, records, known[key], written)
     if (memory := memory_of(tree.found, measures.memory)) is not None:
         worst = tree.found.items[memory.layers[memory.used.index(max(memory.used))]].layer
         parts.append(
-            staircase("Memory of activations over the steps", memory.used, size_text, f"peak at {worst.name}")
+            staircase("Memory of activations over the steps", memory.used, bytes_text, f"peak at {worst.name}")
         )
     if found := pictures(measures.tensors):
         parts.append(element("h2", text="Inputs and outputs as pictures") + found)
@@ -152,16 +153,5 @@ def _time_text(value: float) -> str:
     return f"{value:.2f} ms" if value >= 1 else f"{1000 * value:.0f} µs"
 
 
-def _count_text(value: float) -> str:
-    size, unit = next(
-        ((s, u) for s, u in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= s), (1, "")
-    )
-    return f"{value / size:.3g} {unit}FLOP"
-
-
-def size_text(value: float) -> str:
-    """Write a number of bytes."""
-    size, unit = next(
-        ((1 << s, u) for s, u in ((30, "GB"), (20, "MB"), (10, "KB")) if value >= 1 << s), (1, "B")
-    )
-    return f"{value / size:.3g} {unit}"
+def _flop_text(value: float) -> str:
+    return prefixed(value, "FLOP")

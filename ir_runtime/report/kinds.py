@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ..ir.graph import IO_TYPES
 from .items import Item, Items
 
 __all__ = ["mark_constants", "mark_shapes"]
 
-_ENDS = ("Parameter", "Result")
 _MOST = 64
 """Elements of a tensor that counts as a shape."""
 
@@ -31,7 +31,7 @@ def mark_shapes(found: Items) -> None:
 
 def _is_plain(item: Item) -> bool:
     op = item.layer.op
-    return item.layer.type not in _ENDS and not item.bodies and (op is None or op.pure)
+    return item.layer.type not in IO_TYPES and not item.bodies and (op is None or op.pure)
 
 
 def _is_small(item: Item) -> bool:

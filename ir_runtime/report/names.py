@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..ir.graph import IO_TYPES
 from .items import Item, Items, Part, Path, parts_of
 
 __all__ = ["place", "scope_of"]
@@ -13,7 +14,6 @@ _GENERATED = re.compile(r"[A-Z]\w*_\d+$")
 # What the name of a layer in a body begins with: its owner and the body.
 _BODY = re.compile(r"^.*/(?:then_body|else_body|body)/")
 _PASSES = 20
-_ENDS = ("Parameter", "Result")
 
 
 def scope_of(name: str) -> tuple[str, ...] | None:
@@ -46,7 +46,7 @@ def _named(item: Item) -> tuple[str, ...] | None:
 def place(found: Items) -> None:
     """Give every layer its path; one whose name tells nothing goes where its neighbours are."""
     for item in found.items:
-        if item.layer.type in _ENDS:
+        if item.layer.type in IO_TYPES:
             item.path = item.base
         elif (scope := _named(item)) is not None:
             item.path = (*item.base, *map(Part, scope))

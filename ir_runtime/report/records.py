@@ -9,7 +9,7 @@ from ..analysis.cost.counted import Cost
 from ..analysis.shapes import Shapes
 from ..diagnostics import Diagnostics
 from ..ir.formula import Count
-from ..ir.graph import PortSpec
+from ..ir.graph import IO_TYPES, PortSpec
 from ..widths import visible
 from .constants import Constants
 from .items import Edge, Item, body_path
@@ -189,7 +189,7 @@ def _settings(item: Item) -> str:
 def _group(item: Item) -> str:
     """Return the group of operations in the specification, by the module that declares the operation."""
     layer = item.layer
-    if layer.type in ("Parameter", "Result"):
+    if layer.type in IO_TYPES:
         return "input or output"
     if layer.op is None:
         return "unknown"

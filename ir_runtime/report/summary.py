@@ -10,7 +10,7 @@ from ..analysis.shapes import PortShape, Shapes
 from ..diagnostics import Diagnostic, Diagnostics, Severity
 from ..ir.graph import Layer, Port
 from ..markup import element, table
-from .figures import size_text
+from ..quantities import bytes_text
 from .records import Records
 from .source import Source
 from .text import dims, tensor_name
@@ -28,7 +28,7 @@ def subtitle(source: Source, records: Records) -> str:
         Path(source.file).name,
         f"IR version {source.version}" if source.version else "",
         f"{layers:,} layers",
-        f"{size_text(weights)} of weights",
+        f"{bytes_text(weights)} of weights",
     ]
     return " · ".join(filter(None, parts))
 
@@ -122,7 +122,7 @@ def _weights(records: Records) -> list[tuple[str, ...]]:
             numbers[name] += value.count.min
             sizes[name] += size
     return [
-        (name, f"{tensors[name]:,}", f"{numbers[name]:,}", size_text(size))
+        (name, f"{tensors[name]:,}", f"{numbers[name]:,}", bytes_text(size))
         for name, size in sizes.most_common()
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.element import ElementType
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec, bodies_of
 from ..ir.operation import Operation
-from ..ir.tensor import TensorType, Value
+from ..ir.tensor import Value
 from ..ops import registry
 
 __all__ = ["narrow"]
@@ -81,7 +81,7 @@ class _Narrowing:
             return layer
         ports = layer.output_ports
         outputs = [
-            replace(_typed(spec, NARROW), names=() if port in self._converts else spec.names)
+            replace(spec.converted({WIDE}, NARROW), names=() if port in self._converts else spec.names)
             for port, spec in zip(ports, layer.outputs, strict=True)
         ]
         return replace(layer, op=_narrowed(layer.op), outputs=tuple(outputs))
@@ -97,17 +97,15 @@ class _Narrowing:
         return self._converts[port]
 
     def _convert(self, port: Port, element: ElementType) -> Port:
-        cls = registry.resolve("Convert", 1)
-        assert cls is not None
         beside = self.graph[port.layer]
-        spec = _typed(beside.outputs[port.number], element)
+        spec = beside.outputs[port.number].converted({WIDE, NARROW}, element)
         number = max(self.graph.layers) + 1 + len(self.added)
         name = f"{beside.name}/{element}" if port.number == 0 else f"{beside.name}/{element}.{port.number}"
         self.added.append(
             Layer.inserted(
                 number,
                 name,
-                cls(destination_type=element),
+                registry.require("Convert")(destination_type=element),
                 beside.where,
                 inputs=(PortSpec(0),),
                 outputs=(replace(spec, id=1, names=spec.names if element is WIDE else ()),),
@@ -115,12 +113,6 @@ class _Narrowing:
         )
         self.edges.append(Edge(port, Port(number, 0)))
         return Port(number, 0)
-
-
-def _typed(spec: PortSpec, element: ElementType) -> PortSpec:
-    if spec.type is None or spec.type.element not in (WIDE, NARROW):
-        return spec
-    return replace(spec, type=TensorType(element, spec.type.shape))
 
 
 def _narrowed(op: Operation | None) -> Operation | None:

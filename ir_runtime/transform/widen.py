@@ -55,7 +55,7 @@ class _Widening:
                 self.sources[port] = self._convert(layer)
                 self.types[port] = self.inferred[port]
             return layer
-        return replace(layer, op=self._operation(layer), outputs=tuple(map(_widened_spec, layer.outputs)))
+        return replace(layer, op=self._operation(layer), outputs=tuple(spec.converted(WIDENED, _WIDE) for spec in layer.outputs))
 
     def _operation(self, layer: Layer) -> Operation | None:
         """The operation with f64 where its attributes say less, and widened bodies."""
@@ -78,11 +78,9 @@ class _Widening:
 
     def _convert(self, constant: Layer) -> Port:
         """Add a Convert behind a constant; return its output."""
-        cls = registry.resolve("Convert", 1)
-        assert cls is not None
         number = max(self.graph.layers) + 1 + len(self.added)
         name, known = f"{constant.name}/f64", self.inferred[Port(constant.id, 0)]
-        type, op = TensorType(_WIDE, known.shape), cls(destination_type=_WIDE)
+        type, op = TensorType(_WIDE, known.shape), registry.require("Convert")(destination_type=_WIDE)
         self.added.append(
             Layer.inserted(number, name, op, constant.where, (PortSpec(0),), (PortSpec(1, type),))
         )
@@ -94,9 +92,3 @@ class _Widening:
 def _widened_value(value: Value) -> Value:
     """The type on f64, without contents: those were computed in f32."""
     return Value(TensorType(_WIDE, value.shape)) if value.element in WIDENED else value
-
-
-def _widened_spec(spec: PortSpec) -> PortSpec:
-    if spec.type is None or spec.type.element not in WIDENED:
-        return spec
-    return replace(spec, type=TensorType(_WIDE, spec.type.shape))

@@ -134,8 +134,7 @@ def _blocks(numbers: Array) -> Iterator[Array]:
 
 def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
     """Return the compressed constant, and the Convert that restores its type."""
-    made = registry.resolve("Convert", 1)
-    assert made is not None
+    made = registry.require("Convert")
     assert layer.op is not None
     op = vars(layer.op)
     element, narrow = op["element_type"], TensorType(ElementType.f16, op["shape"])

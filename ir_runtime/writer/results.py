@@ -21,10 +21,9 @@ def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
 
 
 def _result(graph: Graph, number: int, port: Port) -> Layer:
-    cls = registry.resolve("Result", 1)
-    assert cls is not None
     taken = {layer.name for layer in graph.layers.values()}
     name = f"Result_{number}"
     while name in taken:
         name += "_"
-    return Layer.inserted(number, name, cls(), graph[port.layer].where, (PortSpec(0),))
+    op = registry.require("Result")()
+    return Layer.inserted(number, name, op, graph[port.layer].where, (PortSpec(0),))

@@ -187,7 +187,7 @@ def test_the_peak_of_memory_counts_what_is_still_read() -> None:
     second = ops.exp(first)
     model = ov.Model([ops.add(ops.sqrt(second), first)], [x])
     html = model.report().html
-    assert "3 KB" in re.search(r"peak at [^:]*: ([^<]*)<", html)[1]  # type: ignore[index]
+    assert "3 KiB" in re.search(r"peak at [^:]*: ([^<]*)<", html)[1]  # type: ignore[index]
 
 
 def test_two_models_are_shown_beside_each_other_with_what_changed() -> None:

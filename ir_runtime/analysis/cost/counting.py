@@ -9,7 +9,7 @@ from functools import partial
 
 from ...ir.element import ElementType
 from ...ir.formula import Count, Formula, total
-from ...ir.graph import Graph, Layer, Port
+from ...ir.graph import IO_TYPES, Graph, Layer, Port
 from ...ir.operands import Operands, size
 from ...ir.symbol import Symbol
 from ...ir.tensor import TensorType, Value
@@ -22,7 +22,7 @@ from .counted import Cost, LayerCount, RunLength, WeightCount
 __all__ = ["count"]
 
 # Layers that neither compute nor move anything.
-_ENDS = ("Parameter", "Constant", "Result")
+_NO_WORK = (*IO_TYPES, "Constant")
 
 
 def count(
@@ -76,7 +76,7 @@ class _Walk:
             yield from self._counted(layer)
 
     def _running(self) -> Iterator[Layer]:
-        return (la for la in self.graph if la.id not in self.fixed and la.type not in _ENDS and la.op)
+        return (la for la in self.graph if la.id not in self.fixed and la.type not in _NO_WORK and la.op)
 
     def _counted(self, layer: Layer) -> Iterator[LayerCount]:
         passes = self._passes(layer)
@@ -223,7 +223,7 @@ def _fixed(graph: Graph, values: Mapping[Port, Value]) -> Iterator[int]:
     for layer in graph:
         ports, sources = layer.output_ports, graph.sources(layer)
         known = bool(ports) and all(port in values and values[port].known() is not None for port in ports)
-        pure = layer.op is not None and layer.op.pure and layer.type not in ("Parameter", "Result")
+        pure = layer.op is not None and layer.op.pure and layer.type not in IO_TYPES
         if known or (pure and all(source is not None and source.layer in found for source in sources)):
             found.add(layer.id)
             yield layer.id

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from ...codes import Code
 from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark, Severity
-from ...ir.graph import Graph, Layer, Port
+from ...ir.graph import IO_TYPES, Graph, Layer, Port
 from ...ir.tensor import Value
 from ..infer import Inferred, infer
 
@@ -93,7 +93,7 @@ def _unused_layers(graph: Graph, report: Diagnostics) -> None:
     for layer in check_periodically(graph.layers.values()):
         ends = (
             layer.name in wrong
-            or layer.type in ("Result", "Parameter")
+            or layer.type in IO_TYPES
             or layer.op is None
             or layer.op.has_side_effects
         )

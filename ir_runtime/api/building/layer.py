@@ -17,7 +17,7 @@ from ...ir.operation import Operation
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, objects
 from ...nearest import did_you_mean, suggestion
-from ...ops import Op, load_extensions, registry
+from ...ops import Op, find_operation, registry
 from ...writer.attributes import attribute_text
 from ...wrong_arguments import ArgumentTypeError
 
@@ -147,10 +147,7 @@ def operation_class(type: str, opset: int | None) -> type[Op]:
     Raises:
         UnsupportedError: if the opset has no such operation.
     """
-    found = registry.resolve(type, opset)
-    if found is None:
-        load_extensions()
-        found = registry.resolve(type, opset)
+    found = find_operation(type, opset)
     if found is None:
         near = registry.near(type)
         where = f"opset{opset} has" if opset else "there is"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["dot_of"]
+from ...ir.graph import IO_TYPES
+from ...widths import visible
 
-_ENDS = ("Parameter", "Result")
+__all__ = ["dot_of"]
 
 
 def dot_of(record: dict[str, Any]) -> str:
@@ -23,7 +24,7 @@ def _inside(record: dict[str, Any], prefix: str) -> Iterator[str]:
         id = f"{prefix}{node['id']}"
         shapes[node["id"]] = [output["shape"] for output in node["outputs"]]
         label = f"{node['operation']}\\n{_escaped(node['name'])}"
-        style = ", style=rounded" if node["type"] in _ENDS else ""
+        style = ", style=rounded" if node["type"] in IO_TYPES else ""
         yield f'{id} [label="{label}"{style}];'
         for number, body in enumerate(node["bodies"]):
             yield f"subgraph cluster_{id}_{number} {{"
@@ -37,7 +38,7 @@ def _inside(record: dict[str, Any], prefix: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text).replace("\\", "\\\\").replace('"', '\\"')
+    return visible(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _quoted(text: str) -> str:

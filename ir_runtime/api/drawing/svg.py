@@ -7,6 +7,8 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
+from ...widths import visible
+
 __all__ = ["svg_of"]
 
 WIDTH, HEIGHT, GAP, RISE = 190, 40, 20, 36
@@ -36,7 +38,7 @@ def svg_of(record: dict[str, Any]) -> str:
     parts += [text for id, node in nodes.items() for text in _box(node, places[id])]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}"><title>{escape(record["name"])}</title><style>{_STYLE}</style>'
+        f'viewBox="0 0 {width:g} {height:g}"><title>{_clean(record["name"])}</title><style>{_STYLE}</style>'
         f"{''.join(parts)}</svg>\n"
     )
 
@@ -134,4 +136,4 @@ def _cut(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return escape("".join(c if c.isprintable() else "?" for c in text))
+    return escape(visible(text))

@@ -10,7 +10,7 @@ from ...diagnostics import Location
 from ...errors import InputError
 from ...ir.graph import Layer, PortSpec
 from ...nearest import suggestion
-from ...ops import Op, load_extensions, registry
+from ...ops import Op, find_operation, registry
 from ..node_changes import UNKNOWN
 from ..nodes import Node, Output, as_outputs
 from .predicates import Condition, Predicate
@@ -107,10 +107,7 @@ def known_type(name: str) -> type[Op]:
     if not opset.startswith(_OPSET) or not number.isdecimal() or int(number) > _NEWEST or not type:
         hint = "expected an opset and a type, such as 'opset13.Relu'"
         raise InputError(f"unknown operation {name!r}", code=Code.UNKNOWN_OPERATION, hint=hint)
-    found = registry.resolve(type, int(number))
-    if found is None:
-        load_extensions()
-        found = registry.resolve(type, int(number))
+    found = find_operation(type, int(number))
     if found is None:
         near = registry.near(type)
         hint = suggestion(near and f"{opset}.{near}")

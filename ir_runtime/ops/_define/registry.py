@@ -99,6 +99,17 @@ class Registry(Generic[_VersionT]):
         newest = found[-1] if found else None
         return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
 
+    def require(self, type: str, opset: int = 1) -> _VersionT:
+        """Return the version of an operation that an opset has.
+
+        Raises:
+            LookupError: if it has none.
+        """
+        found = self.resolve(type, opset)
+        if found is None:
+            raise LookupError(f"opset{opset} has no operation {type!r}")
+        return found
+
     def is_own(self, cls: _VersionT) -> bool:
         """Return whether an operation is one of OpenVINO's opsets, and not declared by another package."""
         return cls.__module__.startswith(f"{self._package}.")

@@ -59,7 +59,7 @@ class ROIPoolingBase(Op):
                 check_entry(entry, count)
                 yield index, entry
 
-    def region_count(self, data: Value, rois: Value) -> Dimension:
+    def checked_region_count(self, data: Value, rois: Value) -> Dimension:
         """Return how many regions there are; those that are known must be of batch entries."""
         found, known = region_count(rois, 5), rois.known()
         if known is not None and data.shape.rank is not None and data.shape[0].max is not None:
@@ -101,7 +101,7 @@ class ROIPooling(ROIPoolingBase):
                 )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
-        return PartialShape([self.region_count(data, rois), channels(data), self.pooled_h, self.pooled_w])
+        return PartialShape([self.checked_region_count(data, rois), channels(data), self.pooled_h, self.pooled_w])
 
     def evaluate(self, data: Array, rois: Array) -> Array:
         return self.pool_all(data, rois, data.shape[1], self.pooled_h, self.pooled_w)
@@ -161,7 +161,7 @@ class PSROIPooling(ROIPoolingBase):
                 hint=f"in mode {self.mode!r}, that is output_dim * {which}",
             )
         return PartialShape(
-            [self.region_count(data, rois), self.output_dim, self.group_size, self.group_size]
+            [self.checked_region_count(data, rois), self.output_dim, self.group_size, self.group_size]
         )
 
     def evaluate(self, data: Array, rois: Array) -> Array:
@@ -229,7 +229,7 @@ class DeformablePSROIPooling(ROIPoolingBase):
     skips = True
 
     def infer(self, data: Value, rois: Value, offsets: Value | None = None) -> PartialShape:
-        depth, regions = channels(data), self.region_count(data, rois)
+        depth, regions = channels(data), self.checked_region_count(data, rois)
         least = self.output_dim * self.group_size**2
         if depth.max is not None and depth.max < least:
             raise InferenceError(

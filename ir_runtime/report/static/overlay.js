@@ -80,7 +80,7 @@ function ramp(f) {
 function number(v, unit) {
   if (v === null || v === undefined) return '';
   if (unit === 'ms') return v >= 1 ? v.toFixed(2) + ' ms' : (v * 1000).toFixed(v >= .01 ? 0 : 1) + ' µs';
-  const scales = unit === 'B' ? [[1 << 30, ' GB'], [1 << 20, ' MB'], [1 << 10, ' KB']] : [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']];
+  const scales = unit === 'B' ? [[1 << 30, ' GiB'], [1 << 20, ' MiB'], [1 << 10, ' KiB']] : [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']];
   if (unit === 'B' || unit === 'FLOP') for (const [size, name] of scales) if (v >= size) return (v / size).toFixed(v >= 100 * size ? 0 : 1) + name + (unit === 'B' ? '' : unit);
   const noun = v === 1 ? unit.replace(/s$/, '') : unit;
   return `${v && Math.abs(v) < 1e-3 ? v.toExponential(1) : Number(v.toPrecision(3))}${noun ? ' ' + noun : ''}`;

@@ -14,6 +14,7 @@ from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
 from ...common.layout import is_f32
+from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
@@ -31,8 +32,6 @@ __all__: list[str] = []
 MIN_PARALLEL_WORK = 1 << 17
 
 _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
-# Gates of an LSTM are stored as f, i, c, o; the kernel wants those with the same function first.
-_LSTM_GATE_ORDER = (0, 1, 3, 2)
 
 
 @backend.accelerates(RNNSequence, GRUSequence, LSTMSequence)
@@ -196,7 +195,4 @@ class Runner:
 
 def _reorder_gates(array: Array, kind: CellKind, hidden: int) -> Array:
     """Return ``[directions, gates * hidden, ...]`` with the gates in the order of the kernel."""
-    if kind is not CellKind.LSTM:
-        return array
-    gates = array.reshape(len(array), 4, hidden, *array.shape[2:])
-    return np.asarray(gates[:, list(_LSTM_GATE_ORDER)]).reshape(array.shape)
+    return sigmoid_gates_first(array, hidden, axis=1) if kind is CellKind.LSTM else array

@@ -17,6 +17,7 @@ from ....ir.tensor import Array, Value
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
 from ...common.layout import is_f32
+from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
 from ..math.gemm import gemm
 from ..math.panels import WIDTH, Panels
@@ -25,8 +26,6 @@ from ..threading.parallel import multithreaded_blas
 __all__: list[str] = []
 
 HALF = np.float32(0.5)
-# The gates of an LSTM are f, i, c, o; here o comes before c, so that those with a sigmoid are side by side.
-GATE_ORDER = (0, 1, 3, 2)
 # The size of recurrent weights from which the threads of BLAS itself share the product of each step: they synchronize
 # faster than the thread pool.
 MIN_MULTITHREADED_SIZE = 1 << 19
@@ -195,9 +194,9 @@ class LSTMDirection(Direction):
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:
-        gates = array.reshape(4, hidden, *array.shape[1:])[list(GATE_ORDER)]
-        gates[:3] *= HALF
-        return np.asarray(gates.reshape(array.shape))
+        gates = sigmoid_gates_first(array, hidden)
+        gates[: 3 * hidden] *= HALF
+        return gates
 
     def steps(self, gate_inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         hidden, cell = states
