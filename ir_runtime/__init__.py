@@ -12,12 +12,15 @@ array([ 6., 15.], dtype=float32)
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
+TYPE_CHECKING = (
+    False  # type checkers take it for that of typing, whose import would take longer than all else here
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import (
         debug,
         exceptions,
@@ -281,6 +284,8 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
             from .absent import answers
 
             answers(__name__)(name)
+        from importlib import import_module
+
         module = import_module(f".{_WHERE[name]}", __name__)
         found = (
             module if name == _WHERE[name].rpartition(".")[2] else getattr(module, _RENAMED.get(name, name))

@@ -38,7 +38,10 @@ CLI = {f"ir_runtime.{name}" for name in ("_version", "cli", "cli._index", "cli.e
     ("program", "modules"),
     [
         ("import ir_runtime", {"ir_runtime._version"}),
-        *((f"from ir_runtime.cli import main; main(['{word}'], standalone_mode=False)", CLI) for word in ("--help", "--version")),
+        *(
+            (f"from ir_runtime.cli import main; main(['{word}'], standalone_mode=False)", CLI)
+            for word in ("--help", "--version")
+        ),
     ],
 )
 def test_no_more_modules_are_imported_than_needed(program: str, modules: set[str]) -> None:

@@ -30,7 +30,6 @@ Names: TypeAlias = "str | Iterable[str | tuple[str, int] | Port]"
 """Tensors that a user asks for: tensor names, layer names, globs or (layer name, output)."""
 
 
-
 def computed_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute something from the inputs of the model, in topological order."""
     found: set[int] = {layer.id for layer in graph.of_type("Parameter")}

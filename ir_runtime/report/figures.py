@@ -33,7 +33,9 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     if (memory := memory_of(tree.found, measures.memory)) is not None:
         worst = tree.found.items[memory.layers[memory.used.index(max(memory.used))]].layer
         parts.append(
-            staircase("Memory of activations over the steps", memory.used, bytes_text, f"peak at {worst.name}")
+            staircase(
+                "Memory of activations over the steps", memory.used, bytes_text, f"peak at {worst.name}"
+            )
         )
     if found := pictures(measures.tensors):
         parts.append(element("h2", text="Inputs and outputs as pictures") + found)

@@ -55,7 +55,11 @@ class _Widening:
                 self.sources[port] = self._convert(layer)
                 self.types[port] = self.inferred[port]
             return layer
-        return replace(layer, op=self._operation(layer), outputs=tuple(spec.converted(WIDENED, _WIDE) for spec in layer.outputs))
+        return replace(
+            layer,
+            op=self._operation(layer),
+            outputs=tuple(spec.converted(WIDENED, _WIDE) for spec in layer.outputs),
+        )
 
     def _operation(self, layer: Layer) -> Operation | None:
         """The operation with f64 where its attributes say less, and widened bodies."""

@@ -15,9 +15,9 @@ from harness.tiny import total, write, write_chain
 
 from ir_runtime.bench import report
 from ir_runtime.bench.start import Start
-from ir_runtime.cli._index import COMMANDS
 from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
+from ir_runtime.cli._index import COMMANDS
 from ir_runtime.cli.fitting import fitted
 from ir_runtime.cli.markdown import fill
 from ir_runtime.cli.progress import Bar, bar, status

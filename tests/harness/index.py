@@ -85,7 +85,9 @@ def _commands() -> str:
         command = getattr(import_module(module.name), name, None)
         if isinstance(command, click.Command):
             found[name.replace("_", "-")] = _first_sentence(command)
-    return _COMMANDS.format(lines="\n".join(f'    "{name}": "{help}",' for name, help in sorted(found.items())))
+    return _COMMANDS.format(
+        lines="\n".join(f'    "{name}": "{help}",' for name, help in sorted(found.items()))
+    )
 
 
 def _first_sentence(command: click.Command) -> str:

@@ -91,12 +91,7 @@ def _unused_layers(graph: Graph, report: Diagnostics) -> None:
         return  # unconnected edges hide which layers are used
     wrong = report.wrong
     for layer in check_periodically(graph.layers.values()):
-        ends = (
-            layer.name in wrong
-            or layer.type in IO_TYPES
-            or layer.op is None
-            or layer.op.has_side_effects
-        )
+        ends = layer.name in wrong or layer.type in IO_TYPES or layer.op is None or layer.op.has_side_effects
         if ends or any(map(graph.readers, layer.output_ports)):
             continue
         report.warning(

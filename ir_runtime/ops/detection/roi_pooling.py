@@ -101,7 +101,9 @@ class ROIPooling(ROIPoolingBase):
                 )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
-        return PartialShape([self.checked_region_count(data, rois), channels(data), self.pooled_h, self.pooled_w])
+        return PartialShape(
+            [self.checked_region_count(data, rois), channels(data), self.pooled_h, self.pooled_w]
+        )
 
     def evaluate(self, data: Array, rois: Array) -> Array:
         return self.pool_all(data, rois, data.shape[1], self.pooled_h, self.pooled_w)
