@@ -1,7 +1,7 @@
-"""When a plan frees memory, which slots it uses, and how much it needs at once, as far as that is known.
+"""Memory planning without an arena: when a plan frees memory, which slots it uses, and how much it needs at once.
 
-No arena: each result is allocated and freed on its own. The allocator keeps freed memory, so that an arena
-would save nothing but would keep what is needed only once.
+Each result is allocated and freed on its own. The allocator keeps freed memory, so that an arena would save nothing,
+but would keep what is needed only once.
 """
 
 from __future__ import annotations
