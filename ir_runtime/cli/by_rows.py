@@ -70,7 +70,7 @@ def _planned(
     config: Mapping[str, Any],
 ) -> tuple[Job, Record]:
     from .._version import __version__
-    from ..dask.cluster import HERE
+    from ..dask.cluster import LOCAL_SCHEDULERS
     from ..dask.job import Job
     from ..dask.lengths import common_length, row_range
     from ..dask.model_source import ModelSource
@@ -105,7 +105,7 @@ def _planned(
     on_error = streaming.on_error or "stop"
     if on_error == "nan":
         _check_nan(whole)
-    is_remote = (streaming.scheduler or "local") not in HERE
+    is_remote = (streaming.scheduler or "local") not in LOCAL_SCHEDULERS
     job = Job(planner.runner, inputs, targets, rows, total, on_error, is_remote)
     head = {
         "model": runner.source.digest,

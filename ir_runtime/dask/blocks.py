@@ -70,15 +70,15 @@ def map_blocks(
 
     Args:
         model: a model, or the path of its ``.xml``.
-        inputs: by name, Dask arrays that are cut along their first axis, in chunks alike; NumPy arrays are given to
-            every run as they are. An array alone is the only input.
+        inputs: by name, Dask arrays that are chunked along their first axis, all in the same way; NumPy arrays are
+            passed to every run as they are. A single array is the only input.
         outputs: names of the outputs; by default all. Each must have a row for each row of the inputs.
         batch: rows to run at once, within a chunk; by default the whole chunk, or the model's own batch size.
         config: OpenVINO's properties. A run has one thread, unless ``INFERENCE_NUM_THREADS`` says more.
         sequence_axis: for models with states: the axis that has the steps; each row is a sequence that starts from
             the initial state.
-        send: send the contents of a model's file to the workers. By default they are sent if a worker of the current
-            client does not see the same file.
+        send: send the contents of a model's file to the workers; by default, if a worker of the current client does
+            not have the same file.
 
     Returns:
         the outputs as Dask arrays, by index or name, with the chunks of the inputs along their first axis.
@@ -106,7 +106,7 @@ def map_blocks(
     total = sum(size for _, size in chunks)
     planner = Planner.of(replace(runner, shared=shared), net, shapes, _advise, total)
     types = [planner.outputs(_shapes(cut, size), row_range(start, start + size)) for start, size in chunks]
-    final = replace(planner.runner, source=_visible(source, net, send))
+    final = replace(planner.runner, source=_readable_by_workers(source, net, send))
     return Arrays(final.outputs, _assembled(dask, array, final, cut, types))
 
 
@@ -114,7 +114,7 @@ def _chunks(arrays: Mapping[str, dask.array.Array]) -> list[tuple[int, int]]:
     """Return the first row and the number of rows of each chunk.
 
     Raises:
-        InputError: if arrays are cut along other axes, or not alike.
+        InputError: if arrays are chunked along other axes, or in different ways.
     """
     for name, x in arrays.items():
         if np.isnan(sum(map(sum, x.chunks))):
@@ -134,7 +134,7 @@ def _chunks(arrays: Mapping[str, dask.array.Array]) -> list[tuple[int, int]]:
     for (one, x), (two, y) in pairwise(arrays.items()):
         if x.chunks[0] != y.chunks[0]:
             raise InputError(
-                f"inputs must be cut alike along axis 0, got chunks {x.chunks[0]} of {one!r} and {y.chunks[0]} of {two!r}",
+                f"inputs must have the same chunks along axis 0, got {x.chunks[0]} of {one!r} and {y.chunks[0]} of {two!r}",
                 hint=f"rechunk {two!r} to {{0: {x.chunks[0]}}}" if len(x) == len(y) else "",
             )
     sizes = next(iter(arrays.values())).chunks[0]
@@ -150,19 +150,19 @@ def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tupl
     return {name: (rows, *map(int, x.shape[1:])) for name, x in arrays.items()}
 
 
-def _visible(source: ModelSource, net: Model, send: bool | None) -> ModelSource:
-    """Return a source that workers can read: by path if all see the same file, else with its contents."""
+def _readable_by_workers(source: ModelSource, net: Model, send: bool | None) -> ModelSource:
+    """Return a source that workers can read: the path if all of them have the same file, else the contents."""
     if send is None and source.blob is None:
-        from .cluster import sees_everywhere
+        from .cluster import visible_to_workers
 
-        send = not sees_everywhere(source)
+        send = not visible_to_workers(source)
     return source.sent(net) if send else source
 
 
 def _assembled(
     dask: Any, array: Any, runner: Runner, inputs: Mapping[str, Any], types: Sequence[Sequence[Any]]
 ) -> list[Any]:
-    """Return an array for each output. The runner is one value of the graph, sent to each worker once."""
+    """Return an array for each output. The runner is one value of the task graph, and is sent to each worker once."""
     name = f"runner-{dask.base.tokenize(runner.source.digest, runner)}"
     shared = dask.delayed(runner, name=name, traverse=False)
     call = dask.delayed(_call, pure=True, nout=len(runner.outputs))

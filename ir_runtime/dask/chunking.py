@@ -1,4 +1,4 @@
-"""Find a chunking that a model takes, where it refuses another one."""
+"""Find the number of rows per chunk that a model accepts, where it refuses another one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..analysis.constraints.phrasing import in_plural, residue_text
 
 __all__ = ["Chunking", "find_chunking"]
 
-# Numbers of rows to try until the model takes one.
+# Numbers of rows to try until the model accepts one.
 _GUESSES = (*range(1, 65), *range(72, 257, 8))
 
-# How far from the requested number of rows a better one may be.
+# How far from the requested number of rows the search goes.
 _NEAR = 1024
 
 
 @dataclass(frozen=True)
 class Chunking:
-    """The numbers of rows that a model takes at once, and chunks of these.
+    """The numbers of rows that a model accepts at once, and a chunk size made of them.
 
     Args:
         pattern: the numbers.
-        batch: one of them, such that the rest of all rows is another one; ``None`` if there is none.
+        batch: one of them that leaves a remainder, of all rows, which the model accepts, too; ``None`` if none does.
         chunk: a multiple of the batch, near the requested chunk.
         most: the largest of the numbers, if there is one.
     """
@@ -59,10 +59,10 @@ def find_chunking(
     chunk: int,
     total: int | None,
 ) -> Chunking | None:
-    """Return the chunking nearest to a requested one; ``None`` if the model takes no number of rows that was tried.
+    """Return the chunking nearest to a requested one; ``None`` if the model refuses every number of rows tried.
 
     Args:
-        accepts: whether the model takes a number of rows at once.
+        accepts: whether the model accepts a number of rows at once.
         bounds: the fewest and the most rows that it declares.
         rows: the number that it refused.
         chunk: the requested rows of a chunk.
@@ -81,14 +81,14 @@ def find_chunking(
     for batch in sorted({*near, start, found.nearest(rows)}, key=lambda n: abs(n - rows)):
         if (
             found.contains(batch)
-            and (total is None or _fills(accepts, found, batch, total))
+            and (total is None or _covers(accepts, found, batch, total))
             and accepts(batch)
         ):
             return Chunking(found, batch, max(batch, chunk // batch * batch), most)
     return Chunking(found, most=most)
 
 
-def _fills(accepts: Callable[[int], bool], found: Pattern, batch: int, total: int) -> bool:
-    """Whether all rows can be cut into batches, and a rest that the model takes."""
+def _covers(accepts: Callable[[int], bool], found: Pattern, batch: int, total: int) -> bool:
+    """Whether all rows can be split into batches, and a remainder that the model accepts."""
     rest = total % batch
     return batch <= total and (not rest or (found.contains(rest) and accepts(rest)))

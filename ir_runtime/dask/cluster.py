@@ -1,4 +1,4 @@
-"""Connect to a scheduler of Dask, or start one."""
+"""Connect to a Dask scheduler, or start one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..errors import InputError
 from .model_source import ModelSource
 from .needed import needed
 
-__all__ = ["HERE", "connected", "dashboard_of", "sees_everywhere"]
+__all__ = ["LOCAL_SCHEDULERS", "connected", "dashboard_of", "visible_to_workers"]
 
-HERE = ("local", "threads")
-"""The schedulers that are started on this machine."""
+LOCAL_SCHEDULERS = ("local", "threads")
+"""The names of the schedulers that are started on this machine."""
 
 _TRIM_THRESHOLD = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
-"""Dask has glibc return each freed array to the system at once: models then take up to twice as long, for page faults."""
+"""Dask lets glibc return each freed array to the system at once; page faults then double the time of some models."""
 
 
 @contextmanager
@@ -38,8 +38,10 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
         InputError: if the address is not one, or does not answer.
     """
     distributed = needed("distributed", "a scheduler of Dask")
-    if scheduler in HERE:
-        with _own(distributed, scheduler == "local", workers or len(os.sched_getaffinity(0))) as client:
+    if scheduler in LOCAL_SCHEDULERS:
+        with _local_cluster(
+            distributed, scheduler == "local", workers or len(os.sched_getaffinity(0))
+        ) as client:
             yield client
         return
     if "://" not in scheduler:
@@ -51,16 +53,15 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
         client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as reason:
         raise InputError(f"no scheduler answers at {scheduler}: {reason}") from None
-    with distributed.utils.silence_logging_cmgr(logging.CRITICAL), client:  # what is lost is raised
+    with distributed.utils.silence_logging_cmgr(logging.CRITICAL), client:  # losses are raised as errors
         yield client
 
 
 @contextmanager
-def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
-    """Start a scheduler with workers on this machine, which only this machine can reach."""
+def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
+    """Start a scheduler and workers that only this machine can reach; Dask restarts workers that are killed."""
     import dask
 
-    # A worker that is killed is started again; its tasks go to others.
     count = (
         {"n_workers": workers, "threads_per_worker": 1}
         if processes
@@ -69,14 +70,14 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
     settings = {
         "distributed.logging.distributed": "critical",
         "distributed.comm.retry.count": 2,
-        # Until then a worker tries to connect to one that was killed, whose results it needs.
+        # How long a worker tries to fetch results from one that was killed.
         "distributed.comm.timeouts.connect": "10s",
         _TRIM_THRESHOLD: None,
     }
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
-            processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _draws_dashboard()},
+            processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _has_bokeh()},
             host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -85,14 +86,14 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
 
 
 def dashboard_of(client: Any) -> str:
-    """Return the address of the dashboard of a scheduler; empty if it has none."""
+    """Return the URL of a scheduler's dashboard; empty if it has none."""
     link = str(client.dashboard_link)
     is_remote = client.cluster is None
-    return link if (_serves_page(link) if is_remote else _draws_dashboard()) else ""
+    return link if (_serves_page(link) if is_remote else _has_bokeh()) else ""
 
 
 def _serves_page(link: str) -> bool:
-    """Tell whether a page may be there: false only if its server says that it is not."""
+    """Return whether the page may exist: false only if its server answers that it does not."""
     try:
         urlopen(Request(link, method="HEAD"), timeout=1).close()  # noqa: S310 - the user's scheduler says the address
     except HTTPError as answer:
@@ -103,12 +104,12 @@ def _serves_page(link: str) -> bool:
     return True
 
 
-def _draws_dashboard() -> bool:
+def _has_bokeh() -> bool:
     return find_spec("bokeh") is not None
 
 
-def sees_everywhere(source: ModelSource) -> bool:
-    """Whether all workers of the current client see the file of a model; true without a client."""
+def visible_to_workers(source: ModelSource) -> bool:
+    """Whether all workers of the current client have the file of a model; true without a client."""
     if not find_spec("distributed"):
         return True
     from distributed import get_client
@@ -116,10 +117,10 @@ def sees_everywhere(source: ModelSource) -> bool:
     client = None
     with suppress(ValueError):
         client = get_client()
-    return client is None or all(client.run(_sees, source).values())
+    return client is None or all(client.run(_is_readable, source).values())
 
 
-def _sees(source: ModelSource) -> bool:
+def _is_readable(source: ModelSource) -> bool:
     with suppress(InputError, OSError):
         source.check()
         return True

@@ -40,8 +40,8 @@ def map_partitions(
     Args:
         model: a model, or the path of its ``.xml``.
         frame: the DataFrame.
-        columns: for each input, the columns that are joined into its second axis; or the name of one column, which
-            is given as an array of one axis.
+        columns: for each input, the columns that are stacked along its second axis; or the name of one column, which
+            is passed as an array of one axis.
         outputs: names of the outputs; by default all. Each has one or two axes.
         batch: rows to run at once; by default a whole partition, or the model's own batch size.
         config: OpenVINO's properties.
@@ -71,7 +71,7 @@ def map_partitions(
 
 
 def _advise(batch: int, chunk: int) -> str:
-    return f"use batch={batch}, and partitions whose numbers of rows are such, too"
+    return f"use batch={batch}, and partitions with numbers of rows that it accepts, too"
 
 
 def _listed(names: Sequence[str] | str) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Run a model on data sets, chunk by chunk, and write the results as they come."""
+"""Run a model on data sets chunk by chunk, and write each result when it is computed."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ __all__ = ["Job", "OnError", "Progress", "Summary", "run_job"]
 
 OnError = Literal["stop", "skip", "nan"]
 Progress = Callable[[int], None]
-Problems = Mapping[int, str | None]
-"""Chunks that ended, and why each failed, if it did."""
+Outcomes = Mapping[int, str | None]
+"""Chunks that were computed: ``None``, or why a chunk failed."""
 
-PER_THREAD = 3
-"""Tasks that a thread of a worker has at once: one runs, the others are ready."""
+TASKS_PER_THREAD = 3
+"""Tasks that a thread of a worker has at once: one runs, the others wait."""
 
 TASK_SECONDS = 0.5
-"""How long a task takes where chunks are small, which it has several of then: Dask takes ten milliseconds of CPU for a task."""
+"""How long a task should take; small chunks are grouped, as Dask needs ten milliseconds of CPU for a task."""
 
-LAST_PART = 8
-"""The last tasks take no less than this part of the others: shorter ones wait longer for Dask than workers that end early do."""
+SMALLEST_PART = 8
+"""The last tasks have at least 1/8 of the chunks of the others: smaller ones cost more than workers that finish early."""
 
-LOOK_SECONDS = 2.0
-"""After how long the number of workers is read again."""
+WORKER_COUNT_SECONDS = 2.0
+"""How old the number of workers may be that limits the tasks."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Job:
         rows: the rows of a chunk.
         total: the rows of all chunks.
         on_error: what to do with a chunk that the model fails on: stop, skip it, or write NaN.
-        is_remote: whether workers may be on other hosts. Then each waits until a chunk is on its disk; else this is
-            done for many chunks at once, where they are recorded.
+        is_remote: whether workers may be on other hosts. Then each worker syncs its chunks to disk; else many chunks
+            are synced at once, where they are recorded.
     """
 
     runner: Runner
@@ -67,11 +67,11 @@ class Job:
         return -(-self.total // self.rows)
 
     def bounds(self, chunk: int) -> tuple[int, int]:
-        """Return the first row of a chunk, and the row after its last."""
+        """Return the first row of a chunk, and the row after its last one."""
         return chunk * self.rows, min((chunk + 1) * self.rows, self.total)
 
     def compute(self, chunk: int) -> str | None:
-        """Read, run and write a chunk; return why it failed, if it did and that is allowed.
+        """Read, run and write a chunk; return why it failed, if failures are allowed.
 
         Raises:
             IRError: if the model fails, unless ``on_error`` allows it.
@@ -112,7 +112,7 @@ class Summary:
     """What a run did.
 
     Args:
-        rows: how many were computed now.
+        rows: how many were computed by this run.
         seconds: how long it took.
         failed: the chunks that failed, and why.
     """
@@ -123,19 +123,19 @@ class Summary:
 
 
 def run_job(client: Any, job: Job, manifest: Manifest, progress: Progress = lambda rows: None) -> Summary:
-    """Compute all chunks that are not done on the workers of a client.
+    """Compute the chunks that are not done yet, on the workers of a client.
 
-    A chunk whose worker is lost is computed on another one. Chunks are recorded in the manifest when they are written.
+    A chunk whose worker is lost is computed by another one. A chunk is recorded in the manifest when it is written.
 
     Args:
         client: of Dask's distributed scheduler.
         job: what to compute.
         manifest: the chunks that are done.
-        progress: called with the rows of each chunk that ends.
+        progress: called with the number of rows of each chunk that was computed.
 
     Raises:
         IRError: if a chunk fails and the job says to stop.
-        ExecutionError: if workers or the scheduler are lost for good.
+        ExecutionError: if workers or the scheduler are lost.
     """
     begun, summary = time.monotonic(), Summary()
     try:
@@ -161,41 +161,41 @@ def _record(job: Job, manifest: Manifest, summary: Summary, chunk: int, problem:
         summary.failed[chunk] = problem
 
 
-def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Problems]:
-    """Yield the chunks that end, and why those failed that did.
+def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Outcomes]:
+    """Yield the outcomes of chunks as they are computed.
 
-    Few are at the scheduler at a time, so that its memory is bounded.
+    Only a few tasks are submitted at a time, which bounds the memory of the scheduler.
     """
     distributed = needed("distributed", "a run by rows")
-    with _losses(distributed, client):
-        # A task, not scattered data: it is made again where the worker that has it is lost.
-        shared = client.submit(_same, job, pure=False)
-        places = _Places(client)
-        tasks = _Tasks(chunks, places)
+    with _translated_losses(distributed, client):
+        # A task, not scattered data: Dask computes it again if the worker that holds it is lost.
+        shared = client.submit(_identity, job, pure=False)
+        limit = _TaskLimit(client)
+        tasks = _TaskQueue(chunks, limit)
 
         def more(count: int) -> list[Any]:
             groups = list(islice(tasks, max(count, 0)))
             return client.map(_compute, groups, job=shared, pure=False) if groups else []
 
-        running = distributed.as_completed(more(places()), loop=client.loop)
+        running = distributed.as_completed(more(limit()), loop=client.loop)
         try:
             for batch in running.batches():
                 ended = client.gather([future for future in batch if future.status == "finished"])
                 for problems, seconds in ended:
                     tasks.adapt(seconds / len(problems))
-                running.update(more(places() - running.count()))
+                running.update(more(limit() - running.count()))
                 yield {chunk: problem for problems, _ in ended for chunk, problem in problems.items()}
                 for future in batch:
                     if future.status != "finished":
                         future.result()  # raises
         finally:
-            with suppress(Exception):  # what is lost cannot be cancelled either
+            with suppress(Exception):  # tasks that are lost cannot be cancelled
                 client.cancel(list(running.futures))
 
 
 @contextmanager
-def _losses(distributed: Any, client: Any) -> Iterator[None]:
-    """Say that workers or the scheduler are lost where Dask raises that in one of several ways."""
+def _translated_losses(distributed: Any, client: Any) -> Iterator[None]:
+    """Raise an `ExecutionError` for each error by which Dask reports that workers or the scheduler are lost."""
     address = client.scheduler.address
     lost = (distributed.comm.core.CommClosedError, distributed.client.FutureCancelledError, TimeoutError)
     try:
@@ -214,30 +214,30 @@ def _losses(distributed: Any, client: Any) -> Iterator[None]:
         ) from reason
 
 
-class _Places:
-    """How many tasks are at the scheduler at a time, by its workers, which may come and go."""
+class _TaskLimit:
+    """The number of tasks to have submitted at a time; it follows the number of workers, which may change."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._count, self._until = 0, 0.0
 
     def __call__(self) -> int:
-        """Return the number; the scheduler is asked for its workers every few seconds."""
+        """Return the limit; the workers are counted again every few seconds."""
         if time.monotonic() >= self._until:
-            self._count = PER_THREAD * max(sum(self._client.nthreads().values()), 1)
-            self._until = time.monotonic() + LOOK_SECONDS
+            self._count = TASKS_PER_THREAD * max(sum(self._client.nthreads().values()), 1)
+            self._until = time.monotonic() + WORKER_COUNT_SECONDS
         return self._count
 
 
-class _Tasks(Iterator[Sequence[int]]):
-    """The chunks of each task: several if they are small, fewer towards the end, so that workers end together."""
+class _TaskQueue(Iterator[Sequence[int]]):
+    """The chunks of each task: several if they are small, fewer towards the end, so that workers finish together."""
 
-    def __init__(self, chunks: Sequence[int], places: Callable[[], int]) -> None:
-        self._chunks, self._places = chunks, places
+    def __init__(self, chunks: Sequence[int], limit: Callable[[], int]) -> None:
+        self._chunks, self._limit = chunks, limit
         self._next, self._size = 0, 1
 
     def adapt(self, seconds: float) -> None:
-        """Choose how many chunks the next tasks have, by the seconds that one took."""
+        """Choose the number of chunks of the next tasks from the seconds that one took."""
         self._size = max(1, int(TASK_SECONDS / max(seconds, 1e-6)))
 
     def __next__(self) -> Sequence[int]:
@@ -245,14 +245,14 @@ class _Tasks(Iterator[Sequence[int]]):
         if not rest:
             raise StopIteration
         begin = self._next
-        self._next += min(self._size, rest, max(-(-rest // self._places()), self._size // LAST_PART))
+        self._next += min(self._size, rest, max(-(-rest // self._limit()), self._size // SMALLEST_PART))
         return self._chunks[begin : self._next]
 
 
-def _same(job: Job) -> Job:
+def _identity(job: Job) -> Job:
     return job
 
 
-def _compute(chunks: Sequence[int], job: Job) -> tuple[Problems, float]:
+def _compute(chunks: Sequence[int], job: Job) -> tuple[Outcomes, float]:
     begun = time.perf_counter()
     return {chunk: job.compute(chunk) for chunk in chunks}, time.perf_counter() - begun

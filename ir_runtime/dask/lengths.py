@@ -10,7 +10,7 @@ __all__ = ["common_length", "row_range"]
 
 
 def common_length(lengths: Mapping[str, int], what: str, least: int = 0) -> int:
-    """Return the length of all inputs; ``least`` if there are none.
+    """Return the length that all inputs have; ``least`` if there are none.
 
     Args:
         lengths: by the name of an input.

@@ -16,13 +16,13 @@ SCHEMA = 1
 
 
 class Manifest:
-    """Records which chunks are done. Opened by `create` or `resume`; to be closed.
+    """The record of which chunks are done. `create` or `resume` returns one, which must be closed.
 
     The first line says what is computed: model, configuration, version, inputs, chunks. Each other line is one chunk,
-    written after its results are in the file; a line that was cut off counts as absent.
+    and is written after its results; a truncated line is ignored.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         file: open for appending.
         done: the chunks that are done.
     """
@@ -32,25 +32,25 @@ class Manifest:
 
     @staticmethod
     def path_of(target: Path) -> Path:
-        """Return where the manifest of a result is."""
+        """Return the path of the manifest of a result."""
         return target.with_name(f"{target.name}.manifest.jsonl")
 
     @classmethod
-    def create(cls, target: Path, head: Mapping[str, Any]) -> Manifest:
-        """Begin one for a new result."""
+    def create(cls, target: Path, header: Mapping[str, Any]) -> Manifest:
+        """Create the manifest of a new result."""
         path = cls.path_of(target)
         file = open(path, "x", encoding="utf-8")  # noqa: SIM115 - closed by `close`
         manifest = cls(path, file, set())
-        manifest._append({"schema": SCHEMA, **head})
+        manifest._append({"schema": SCHEMA, **header})
         manifest.flush()
         return manifest
 
     @classmethod
-    def resume(cls, target: Path, head: Mapping[str, Any]) -> Manifest:
-        """Go on with one.
+    def resume(cls, target: Path, header: Mapping[str, Any]) -> Manifest:
+        """Open the manifest of a result that is to be completed.
 
         Raises:
-            InputError: if it is missing or damaged, or of another model, input or configuration.
+            InputError: if it is missing or damaged, or was written for another model, input or configuration.
         """
         path = cls.path_of(target)
         try:
@@ -64,17 +64,17 @@ class Manifest:
             raise InputError(
                 f"{path} is damaged", hint="remove it and the result, and run without --resume"
             ) from None
-        expected = {"schema": SCHEMA, **head}
+        expected = {"schema": SCHEMA, **header}
         if different := [key for key in expected if former.get(key) != json.loads(json.dumps(expected[key]))]:
             key = different[0]
             raise InputError(
-                f"{path} is of another {key}: {_short(former.get(key))}, expected {_short(expected[key])}",
-                hint="resume with what it was begun with, or remove it and the result",
+                f"{path} was written for another {key}: {_abbreviated(former.get(key))}, expected {_abbreviated(expected[key])}",
+                hint="resume with the same arguments, or remove it and the result",
             )
-        done = {line["done"] for line in _whole(lines[1:-1]) if "done" in line}
+        done = {line["done"] for line in _complete(lines[1:-1]) if "done" in line}
         file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by `close`
         if lines[-1]:
-            file.write("\n")  # ends the line that was cut off
+            file.write("\n")  # ends the truncated line
         return cls(path, file, done)
 
     def add_done(self, chunk: int) -> None:
@@ -101,16 +101,16 @@ class Manifest:
         self._file.close()
 
 
-def _whole(lines: list[str]) -> list[Mapping[str, Any]]:
+def _complete(lines: list[str]) -> list[Mapping[str, Any]]:
     found = []
     for line in lines:
         try:
             found.append(json.loads(line))
-        except ValueError:  # cut off when the process was killed
+        except ValueError:  # truncated when the process was killed
             continue
     return found
 
 
-def _short(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""A model that workers read: by its path where the files are the same there, else by its contents."""
+"""A model that workers read: by its path if they have the same files, else from its contents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ModelLike = Model | str | Path
 class ModelSource:
     """A model, identified by the SHA-256 of its contents.
 
-    Pickled, it has the path of an ``.xml``, which is mapped where it is read, or the contents of the model.
+    A pickle has the path of an ``.xml``, which is memory-mapped where it is read, or the contents of the model.
     """
 
     digest: str
@@ -30,7 +30,7 @@ class ModelSource:
     blob: bytes | None = field(default=None, repr=False, compare=False)
     limits: Limits = field(default=DEFAULT, compare=False)
     has_own_memory: bool = field(default=False, compare=False)
-    """Whether a limit on memory was given. By default, it is what the machine has that reads the model."""
+    """Whether a limit on memory was given. The default depends on the machine that reads the model."""
 
     @classmethod
     def of(cls, model: ModelLike) -> ModelSource:
@@ -42,11 +42,11 @@ class ModelSource:
         return cls(_digest(path, _stamp(path)), path)
 
     def sent(self, model: Model) -> ModelSource:
-        """Return the source with the contents of the model, so that workers need not see its file."""
+        """Return the source with the contents of the model, so that workers do not need its file."""
         return self if self.blob is not None else replace(self, blob=write_blob(model))
 
     def limited(self, limits: Limits) -> ModelSource:
-        """Return the source with limits, which workers read and run the model with."""
+        """Return the source with the limits that workers read and run the model with."""
         return replace(self, limits=limits, has_own_memory=limits.memory != DEFAULT.memory)
 
     def read(self) -> Model:
@@ -69,7 +69,7 @@ class ModelSource:
             InputError: if it is not.
         """
         assert self.path is not None
-        hint = "give workers the same file at the same path, or send it to them: send=True, --send-model"
+        hint = "copy the file to the same path there, or send it to the workers: send=True, --send-model"
         if not Path(self.path).is_file():
             raise InputError(f"the worker has no file {self.path!r}", hint=hint)
         if _digest(self.path, _stamp(self.path)) != self.digest:
@@ -97,7 +97,7 @@ def _stamp(path: str) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=16)
 def _digest(path: str, stamp: tuple[tuple[int, int], ...]) -> str:
-    """Return the SHA-256 of an ``.xml`` and its ``.bin``; computed again when either changes."""
+    """Return the SHA-256 of an ``.xml`` and its ``.bin``; it is computed again when the stamp changes."""
     total = hashlib.sha256()
     for file in _files(path):
         with open(file, "rb") as stream:

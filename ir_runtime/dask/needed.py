@@ -1,4 +1,4 @@
-"""Import what the extra ``dask`` installs, and keep files open between tasks."""
+"""Import optional packages, and keep files open between tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
 
     Args:
         module: its full name.
-        what: what needs it, to begin a sentence with.
+        what: what needs it, the subject of the message.
         extra: the command that installs it.
 
     Raises:
@@ -34,12 +34,12 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
         ) from None
 
 
-# What says that a folder is a zarr store, and how its arrays are cut.
+# The files that make a folder a zarr store, and describe the chunks of its arrays.
 _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 
 def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
-    """Keep what a function of a path and a key opens, until another file has its place."""
+    """Cache what a function of a path and a key opens, until the file is replaced."""
 
     @lru_cache(maxsize=16)
     def opened(path: str, key: str, stamp: tuple[int, ...]) -> Any:
@@ -53,7 +53,7 @@ def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
 
 
 def _stamp(path: str) -> tuple[int, ...]:
-    """Return what differs when a file, or a zarr store, is replaced."""
+    """Return numbers that change when a file, or a zarr store, is replaced."""
     names = [path, *(os.path.join(path, name) for name in _METADATA)]
     status = os.stat(next(name for name in reversed(names) if os.path.exists(name)))
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

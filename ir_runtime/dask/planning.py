@@ -1,4 +1,4 @@
-"""Infer what a model returns for chunks of its inputs, and refuse chunks that it cannot take; nothing runs."""
+"""Infer what a model returns for chunks of its inputs, without running it, and refuse chunks that do not fit it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Advise", "ArrayType", "Planner"]
 
 
 Advise = Callable[[int, int], str]
-"""Says how to run with a batch size, in chunks of another number of rows."""
+"""A function that words the advice to use a batch size, and chunks of a number of rows."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ArrayType:
 
 @dataclass
 class Planner:
-    """Says what a runner returns for chunks of given shapes."""
+    """Infers what a runner returns for chunks of given shapes."""
 
     runner: Runner
     model: Model
@@ -55,13 +55,13 @@ class Planner:
         advise: Advise,
         total: int | None = None,
     ) -> Planner:
-        """Return the planner of a model that is given some of its inputs in chunks.
+        """Return the planner of a model some of whose inputs are passed in chunks.
 
         Args:
-            runner: how it runs; without a batch size, it gets that of the model, where that is fixed.
+            runner: its runner; one without a batch size gets that of the model, if it is fixed.
             model: the model of the runner.
             batched: by the names of inputs, the shapes of the whole arrays.
-            advise: says how to choose other chunks.
+            advise: words the advice to use other chunks.
             total: the rows of all chunks, if that is known.
 
         Raises:
@@ -79,10 +79,10 @@ class Planner:
 
         Args:
             shapes: the shape of the chunk of each input.
-            chunk: what to call it, such as ``rows 0 to 31``.
+            chunk: its name in messages, such as ``rows 0 to 31``.
 
         Raises:
-            InputError: if the model refuses it; it says why, and which chunks would do.
+            InputError: if the model refuses it; the message says why, and which chunks it accepts.
         """
         key = tuple(sorted(shapes.items()))
         if key not in self._known:
@@ -102,17 +102,17 @@ class Planner:
             except InputError as reason:
                 hint = self._advice(shapes, size, reason.hint) or reason.hint
                 raise InputError(reason.message, hint=hint) from None
-            found = self._piece(piece, size, chunk)
+            found = self._infer_piece(piece, size, chunk)
             self._check_columns(found, chunk)
         return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in found)
 
     def _advice(self, shapes: Mapping[str, tuple[int, ...]], rows: int, other: str) -> str:
-        """Return which chunks the model takes, where it refuses a number of rows; empty if that is not the reason.
+        """Return which chunks the model accepts, after it refused a number of rows; empty if that is not the reason.
 
         Args:
-            shapes: of a chunk.
+            shapes: the shapes of a chunk.
             rows: the number of rows.
-            other: what else may be done.
+            other: the hint of the error itself.
         """
         declared = [self.model.input(name).partial_shape for name in shapes]
         if any(shape.rank.is_static and not len(shape) for shape in declared):
@@ -125,14 +125,14 @@ class Planner:
             piece = _of_rows(shapes, count)
             with suppress(InputError):
                 self._reshape(piece, "")
-                return bool(self._piece(piece, count, ""))
+                return bool(self._infer_piece(piece, count, ""))
             return False
 
         count = next(iter(shapes.values()))[0]
         found = find_chunking(accepts, (low, high), rows, count, self.total)
         if found is None:
             return ""
-        text = f"the model takes {found} rows at a time"
+        text = f"the model accepts {found} rows at a time"
         if found.batch is not None:
             return f"{text}: {self.advise(found.batch, found.chunk)}"
         assert self.total is not None
@@ -140,10 +140,10 @@ class Planner:
         rest = self.total % batch
         remove = f"leave out {rest}, or " if rest != self.total else ""
         rest_of_hint = f"; or {other}" if other else ""
-        return f"{text}, and {self.total} rows cannot be cut into these: {remove}add {batch - rest}{rest_of_hint}"
+        return f"{text}, and {self.total} rows cannot be split into these: {remove}add {batch - rest}{rest_of_hint}"
 
     def _check_columns(self, found: Sequence[ArrayType], chunk: str) -> None:
-        """Refuse outputs whose rows have other shapes where the number of rows is another one."""
+        """Refuse outputs whose rows have different shapes for different numbers of rows."""
         rows = tuple(type.shape[1:] for type in found)
         self._rows = self._rows or rows
         for name, shape, first in zip(self.runner.outputs, rows, self._rows, strict=True):
@@ -158,18 +158,20 @@ class Planner:
         """A copy of the model, which is reshaped to chunks."""
         return self.model.clone()
 
-    def _piece(self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str) -> tuple[ArrayType, ...]:
+    def _infer_piece(
+        self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str
+    ) -> tuple[ArrayType, ...]:
         """Return what one run returns on the shapes that the model was reshaped to.
 
         Raises:
-            InputError: if outputs are not by rows.
+            InputError: if an output does not have a row for each row of the inputs.
         """
         axis = self.runner.sequence_axis
         found = []
         for name in self.runner.outputs:
             port = self._scratch.output(name)
             known = port.partial_shape
-            # A state may leave the number of rows open; then it is checked when the model runs.
+            # A state may leave the number of rows open; it is checked when the model runs.
             if not known.rank.is_dynamic and len(known) and known[0].is_dynamic and known[0].compatible(rows):
                 known[0] = rows
             if known.is_dynamic:
@@ -185,7 +187,7 @@ class Planner:
         return tuple(found)
 
     def _reshape(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> None:
-        fed = {name: self._fed(name, shape) for name, shape in shapes.items()}
+        fed = {name: self._run_shape(name, shape) for name, shape in shapes.items()}
         for name, shape in fed.items():
             self._check(name, shape, chunk)
         shared = {name: np.shape(array) for name, array in self.runner.shared.items()}
@@ -196,8 +198,8 @@ class Planner:
                 f"{chunk}: the model refuses {_show(fed)}: {reason.message}", hint=reason.hint
             ) from None
 
-    def _fed(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape that the model is given at once."""
+    def _run_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of what is passed to the model in one run: all of it, or one step of a sequence."""
         axis = self.runner.sequence_axis
         if axis is None:
             return shape

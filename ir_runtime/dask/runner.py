@@ -1,4 +1,4 @@
-"""A model as a function that can be pickled and runs anywhere."""
+"""A model as a picklable function, which compiles it once in each process."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .model_source import ModelLike, ModelSource, opened
 __all__ = ["Runner"]
 
 KEPT_MODELS = 4
-"""Models that a process keeps compiled."""
+"""The number of compiled models that a process keeps."""
 
 
 @dataclass(frozen=True)
 class Runner:
     """Run a model on arrays of any number of rows. It can be pickled; each process compiles the model once.
 
-    A run uses one thread, as Dask runs as many at once as a worker has threads; ``INFERENCE_NUM_THREADS`` in the
-    configuration overrules it. Each run starts from the initial state: no state passes from one call to the next.
+    A run uses one thread, as each thread of a Dask worker runs a task of its own; ``INFERENCE_NUM_THREADS`` in the
+    configuration overrides that. Each run starts from the initial state: no state passes from one call to the next.
 
     Make one by `Runner.of`.
 
@@ -77,9 +77,9 @@ class Runner:
         Args:
             model: a model, or the path of its ``.xml``.
             outputs: names of the outputs to return; by default all.
-            batch: rows to run at once; by default all that a call is given, or the model's own batch size.
+            batch: rows to run at once; by default all rows of a call, or the model's own batch size.
             config: OpenVINO's properties.
-            send: send the contents of a file to the workers, which need not see it then.
+            send: send the contents of a file to the workers, which do not need it then.
             sequence_axis: for models with states: the axis of the inputs that has the steps of a sequence.
 
         Raises:
@@ -107,19 +107,19 @@ class Runner:
         config: Mapping[str, Any] | None = None,
         sequence_axis: int | None = None,
     ) -> Runner:
-        """Return the runner of ``net``, read from ``source`` already; other arguments, and errors, are those of `of`."""
+        """Return the runner of ``net``, which was read from ``source``; other arguments, and errors, are those of `of`."""
         from ..backends import awaited
 
         names = tuple(port.label for port in net.outputs)
         for name in outputs or ():
-            net.output(name)  # refuses names that are unknown
+            net.output(name)  # raises for unknown names
         properties = {"INFERENCE_NUM_THREADS": 1, **(config or {})}
         backend = awaited(properties.pop("BACKEND", None), net._is_large)
         limited = source.limited(net.limits)
         return cls(limited, backend, tuple(outputs or names), batch, sequence_axis, properties)
 
     def __call__(self, *arrays: Array, **named: Array) -> tuple[Array, ...]:
-        """Run on arrays whose first axis has the rows; inputs are given in order, or by name.
+        """Run on arrays whose first axis has the rows; inputs are passed in order, or by name.
 
         Raises:
             IRError: if the model refuses them, or fails.
@@ -155,10 +155,10 @@ class Runner:
         return tuple(results[name] for name in self.outputs)
 
     def check_rows(self, outputs: tuple[Array, ...], rows: int) -> tuple[Array, ...]:
-        """Return the outputs, each of which must have this many rows.
+        """Return the outputs, and check that each has this many rows.
 
         Raises:
-            ExecutionError: if one has not.
+            ExecutionError: if one does not.
         """
         for name, array in zip(self.outputs, outputs, strict=True):
             if array.shape[:1] != (rows,):
@@ -168,7 +168,7 @@ class Runner:
         return outputs
 
     def compiled(self) -> CompiledModel:
-        """Return the model, compiled once in a process."""
+        """Return the compiled model, which this process keeps."""
         config = tuple(sorted((k, str(v)) for k, v in self.config.items()))
         key = (self.source.digest, self.source.limits, self.backend, config)
         return _MODELS.get(key, self)
@@ -192,8 +192,8 @@ def _own_batch(model: Model) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
-class _Models:
-    """The models that this process has compiled, the last used last."""
+class _ModelCache:
+    """A cache of the models that this process has compiled, the least recently used first."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[object, CompiledModel] = OrderedDict()
@@ -201,7 +201,7 @@ class _Models:
         register(self)
 
     def get(self, key: object, runner: Runner) -> CompiledModel:
-        with self._lock:  # held while compiling: tasks that start together compile once
+        with self._lock:  # held while compiling, so that tasks that start together compile once
             found = self._found.pop(key, None) or runner.compile()
             self._found[key] = found
             while len(self._found) > KEPT_MODELS:
@@ -212,4 +212,4 @@ class _Models:
         self._lock = threading.Lock()
 
 
-_MODELS = _Models()
+_MODELS = _ModelCache()

@@ -21,15 +21,15 @@ def run_sequence(
     outputs: Sequence[str],
     axis: int,
 ) -> tuple[Array, ...]:
-    """Run each step of sequences in order, from the initial state; return the outputs of all steps, joined.
+    """Run the steps of sequences in order, from the initial state; return the outputs of all steps, concatenated.
 
     Args:
         compiled: a model with states.
         feeds: inputs with all their steps along ``axis``. The model takes one step, with this axis of length 1, or
             without it.
         shared: inputs that are the same in every step.
-        outputs: their names.
-        axis: counted from 0.
+        outputs: the names of the outputs to return.
+        axis: the axis of the steps, counted from 0.
     """
     ports = {name: compiled.input(name) for name in feeds}
     lengths = {name: array.shape[axis] if axis < array.ndim else 0 for name, array in feeds.items()}
@@ -43,7 +43,7 @@ def run_sequence(
 
 
 def _keeps_axis(rank: int, port: Output) -> bool:
-    """Whether a step has the axis of the steps, of length 1."""
+    """Whether the input keeps the axis of the steps, with length 1."""
     shape = port.partial_shape
     return shape.rank.is_dynamic or len(shape) == rank
 

@@ -1,4 +1,4 @@
-"""Write outputs where they belong, rows at a time, from several processes."""
+"""Write outputs to arrays on disk, some rows at a time, from several processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Target", "create_targets", "open_targets", "remove_partial", "sync",
 
 
 _PART = ".part"
-"""Ends the names of files that are being written."""
+"""The end of the names of files that are being written."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Target:
 
     @abstractmethod
     def create(self) -> None:
-        """Make the array, with all numbers 0."""
+        """Create the array, filled with zeros."""
 
     @abstractmethod
     def write(self, start: int, array: Array) -> None:
@@ -57,10 +57,10 @@ class _Npy(Target):
     def write(self, start: int, array: Array) -> None:
         row = math.prod(self.shape[1:]) * self.dtype.itemsize
         with open(self.path, "r+b", buffering=0) as file:
-            head = os.fstat(file.fileno()).st_size - self.shape[0] * row
-            file.seek(head + start * row)
+            header = os.fstat(file.fileno()).st_size - self.shape[0] * row
+            file.seek(header + start * row)
             rest = np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8).data
-            while rest:  # a disk that gets full takes a part
+            while rest:  # a full disk accepts a part
                 rest = rest[file.write(rest) :]
 
     def file(self, start: int) -> str:
@@ -71,7 +71,7 @@ class _Npy(Target):
 class _Zarr(Target):
     """An array of a zarr store. Each chunk is a file, which is replaced as a whole.
 
-    Files are written here and not by zarr, which takes milliseconds for each.
+    Files are written here, as zarr needs milliseconds for each.
     """
 
     key: str
@@ -103,7 +103,7 @@ class _Zarr(Target):
 
 
 def sync(files: Iterable[str]) -> None:
-    """Wait until files, and their entries in folders, are on the disk; many at once cost little more than one."""
+    """Sync files, and their entries in folders, to the disk; many at once cost little more than one."""
     files = set(files)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(_sync, files))
@@ -122,7 +122,7 @@ def target_path(output: str) -> Path:
     """Check the path that outputs are written to.
 
     Raises:
-        InputError: if it is none of a kind that rows can be written to, or its folder does not exist.
+        InputError: if rows cannot be written to such a file, or its folder does not exist.
     """
     path = Path(output)
     if path.suffix.lower() not in (".zarr", ".npy"):
@@ -136,18 +136,18 @@ def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple
     """Return the targets of outputs: a zarr array, a zarr group of several, or an ``.npy``.
 
     Args:
-        path: where they are.
+        path: the file or store.
         types: by name, the type of each output as a whole.
-        rows: how many are written at once.
+        rows: the number of rows that are written at once.
 
     Raises:
-        InputError: if an ``.npy`` should have several outputs, or has a type that NumPy lacks.
+        InputError: if several outputs are to be in one ``.npy``, or if one has a type that NumPy lacks.
     """
     if path.suffix.lower() == ".npy":
         if len(types) > 1:
             raise InputError(
-                f"{str(path)!r} has room for one output, and there are {len(types)}",
-                hint="-o takes a .zarr for several",
+                f"{str(path)!r} can hold one output, got {len(types)}",
+                hint="-o OUT.zarr holds several",
             )
         return tuple(_Npy(str(path), found.shape, _plain(found.dtype), rows) for found in types.values())
     needed("zarr", f"writing {path}")
@@ -159,7 +159,7 @@ def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple
 
 
 def create_targets(targets: tuple[Target, ...]) -> None:
-    """Make the arrays on disk."""
+    """Create the arrays on disk."""
     for target in targets:
         target.create()
     path = targets[0].path

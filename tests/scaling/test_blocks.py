@@ -137,7 +137,7 @@ def test_a_process_compiles_a_model_once(monkeypatch: pytest.MonkeyPatch) -> Non
     compiled = []
     compile = Runner.compile
     monkeypatch.setattr(Runner, "compile", lambda self: compiled.append(1) or compile(self))
-    monkeypatch.setattr(runner_module, "_MODELS", runner_module._Models())
+    monkeypatch.setattr(runner_module, "_MODELS", runner_module._ModelCache())
     map_blocks(dense(), da.from_array(X, chunks=(1, -1)))[0].compute(scheduler="threads")
     assert compiled == [1]
 

@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(folder: Path) -
     cases = {
         "dense.xml -i narrow.npy -o out.zarr": "must have the shape",
         "dense.xml -i x.npy -o out.txt": "cannot be written by rows",
-        "dense.xml -i x.npy -o out.npy": "has room for one output",
+        "dense.xml -i x.npy -o out.npy": "can hold one output",
         "dense.xml -i x.npy": "need a place",
         "dense.xml -i x.npy -o none/out.zarr": "does not exist",
         "dense.xml -i y=x.npy -o out.zarr": "unknown input 'y'",

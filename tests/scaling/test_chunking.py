@@ -72,7 +72,7 @@ def test_the_options_that_are_suggested_work(folder: Path, case: str) -> None:
     ("net", "total", "hint"),
     [
         (model(4), 10, "leave out 2, or add 2; or reshape the model: model.reshape({'x': [-1, 6]})"),
-        (model(group=4), 3, "multiples of 4 rows at a time, and 3 rows cannot be cut into these: add 1"),
+        (model(group=4), 3, "multiples of 4 rows at a time, and 3 rows cannot be split into these: add 1"),
     ],
 )
 def test_rows_that_no_chunking_fits_are_named(net: ov.Model, total: int, hint: str) -> None:
@@ -101,7 +101,7 @@ def test_partitions_whose_numbers_of_rows_are_unknown() -> None:
     frame = dask.dataframe.from_pandas(pandas.DataFrame(rows(16), columns=columns), npartitions=2)
     with pytest.raises(ov.InputError) as refused:
         map_partitions(model(group=4), frame, {"x": columns})
-    hint = "the model takes multiples of 4 rows at a time: use batch=4, and partitions whose numbers of rows are such, too"
+    hint = "the model accepts multiples of 4 rows at a time: use batch=4, and partitions with numbers of rows that it accepts, too"
     assert refused.value.hint == hint
     found = map_partitions(model(group=4), frame, {"x": columns}, batch=4).compute(scheduler="sync")
     assert np.array_equal(found.to_numpy(), np.maximum(rows(16), 0))
