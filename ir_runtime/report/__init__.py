@@ -1,4 +1,4 @@
-"""A report of a model: one HTML file to look at."""
+"""Reports: one HTML file with the graph of a model, and what is known and was measured of its layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed from one model to another, marked at the layers of both."""
+"""Mark the differences between two models at the layers of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["mark_changes"]
 
 
 def mark_changes(new: Record, records: Records, old: Record, older: Records, beside: OldModel) -> None:
-    """Give the layers of both models their partners and what changed of them, and an overlay of that."""
+    """Record for the layers of both models their counterparts and differences, and add an overlay of these."""
     ours, theirs = _numbers(records), _numbers(older)
     for a, b in beside.pairs.items():
         if a in theirs and b in ours:

@@ -18,7 +18,7 @@ _CHARACTER = 6.6
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar: a label, a number, how it is written, and what it leads to (``node`` or ``scope``, and a number)."""
+    """A bar: a label, a number, its text, and its link (``node`` or ``scope``, and a number)."""
 
     label: str
     value: float
@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a flame chart: the part of its parent that it takes, and the blocks inside."""
+    """A block of a flame chart: a label, a number, and the blocks inside."""
 
     label: str
     value: float
@@ -71,7 +71,7 @@ def _link(to: tuple[str, int] | None) -> dict[str, Any]:
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Return horizontal bars, the longest as wide as there is room."""
+    """Return horizontal bars, the longest as wide as the chart."""
     longest = max((row.value for row in rows), default=0) or 1
     left, right, step = 300, 130, 22
     drawn = []

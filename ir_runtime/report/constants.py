@@ -17,7 +17,7 @@ _SHOWN = 4
 
 
 class Constants:
-    """Constants with their statistics, and what only they feed."""
+    """Constants, and layers computed from constants alone, with their statistics."""
 
     def __init__(self, found: Items) -> None:
         self._found = found
@@ -51,7 +51,7 @@ class Constants:
         return [self._size(item) for item in self.items]
 
     def note(self, index: int) -> str:
-        """Return the largest constant of a layer in a few characters: its numbers, or its shape."""
+        """Return a short text for the largest constant of a layer: its numbers, or its shape."""
         direct = [self._found.items[i] for i in self._found.above[index] if i in self._numbers]
         values = [(item, value) for item in direct if (value := item.value(0)) is not None]
         if not values:

@@ -41,7 +41,7 @@ def pictures(tensors: Sequence[tuple[str, Array]]) -> str:
 
 
 def as_picture(array: Array) -> Array | None:
-    """Return the first image of a tensor as bytes of height, width and 1 or 3 colours; ``None`` if it is none."""
+    """Return the first image of a tensor as u8 ``[height, width, 1 or 3]``; ``None`` if it does not look like one."""
     if array.dtype.kind not in "fuib" or array.ndim not in (3, 4) or not array.size:
         return None
     image = array[0] if array.ndim == 4 else array
@@ -54,7 +54,7 @@ def as_picture(array: Array) -> Array | None:
 
 
 def _bytes(image: Array) -> Array:
-    """Return an image from 0 to 255, its smallest finite number black, its largest white."""
+    """Scale an image to 0 to 255: the smallest finite number is black, the largest white."""
     if image.dtype == np.uint8:
         return image
     wide = np.nan_to_num(image.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
@@ -64,7 +64,7 @@ def _bytes(image: Array) -> Array:
 
 
 def png(image: Array) -> bytes:
-    """Return bytes of height, width and 1 or 3 colours as a PNG."""
+    """Return u8 ``[height, width, 1 or 3]`` as a PNG."""
     height, width, colours = image.shape
     rows = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(image))
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if colours == 3 else 0, 0, 0, 0)

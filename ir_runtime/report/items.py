@@ -47,7 +47,7 @@ class Item:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it has its own box at first."""
+        """Whether the initial picture has a box for it."""
         return not (self.is_constant or self.is_shape)
 
     def value(self, port: int) -> Value | None:
@@ -139,7 +139,7 @@ class _Walk:
 
 
 def parts_of(item: Item, body: Body | None = None) -> Path:
-    """Return the scope that a layer with bodies is, and in it that of a body, where there are several."""
+    """Return the scope of a layer with bodies, and inside it the scope of one body, if there are several."""
     layer = item.layer
     own = Part(f"{layer.type} {layer.name.rpartition('/')[2]}", item.index)
     if body is None or len(item.bodies) == 1:
@@ -158,6 +158,6 @@ def body_path(found: Items, item: Item) -> str:
 
 
 def visible_edges(found: Items) -> Iterator[Edge]:
-    """Yield the edges between layers that have boxes at first, but for loop-carried values."""
+    """Yield the edges between layers that have boxes in the initial picture, but for loop-carried values."""
     items = found.items
     return (e for e in found.edges if not e.back and items[e.source].is_drawn and items[e.target].is_drawn)

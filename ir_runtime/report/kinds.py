@@ -1,4 +1,4 @@
-"""Which layers have no boxes at first: constants with what only they feed, and arithmetic on shapes."""
+"""Mark the layers without boxes in the initial picture: constants, what follows from them, and arithmetic on shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lengths at which formulas of open lengths become the numbers that colour a report."""
+"""The lengths at which a report evaluates formulas of open lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Lengths", "lengths_of"]
 
 
 class Lengths(NamedTuple):
-    """A length for each open one, by its name, and where they come from."""
+    """A number for each open length, by name, and where the numbers come from."""
 
     values: Mapping[str, int]
     origin: str
@@ -32,7 +32,7 @@ class Lengths(NamedTuple):
 
 
 def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> Lengths:
-    """Return the lengths of the inputs that ran; else such as fit the constraints; else the smallest."""
+    """Return the lengths of the inputs that ran; else lengths that satisfy the constraints; else the smallest ones."""
     names = {(each.input, each.axis): each.name for each in shapes.inputs}
     ran = dict(reversed(measures.tensors))  # the inputs come first, and may have the name of an output
     accepted = source.constraints.accepted[:1] if source.constraints else ()

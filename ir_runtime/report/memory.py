@@ -1,4 +1,4 @@
-"""The memory that the tensors of a run take, step by step."""
+"""The memory that the tensors of a run need, step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scopes that names of layers tell, and those of layers whose names tell nothing."""
+"""Find the scope of each layer: from its name, else from its neighbours."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .items import Item, Items, Part, Path, parts_of
 
 __all__ = ["place", "scope_of"]
 
-# Names that a conversion makes up, such as SliceAssign_135817.
+# Names that converters generate, such as SliceAssign_135817.
 _GENERATED = re.compile(r"[A-Z]\w*_\d+$")
-# What the name of a layer in a body begins with: its owner and the body.
+# The prefix of the name of a layer in a body: its owner and the body.
 _BODY = re.compile(r"^.*/(?:then_body|else_body|body)/")
 _PASSES = 20
 
 
 def scope_of(name: str) -> tuple[str, ...] | None:
-    """Return the scopes that a name holds, or ``None`` where it tells nothing.
+    """Return the scopes that a name contains, or ``None`` if it contains none.
 
     >>> scope_of("__module.layer1.0.bn1/aten::batch_norm/Add"), scope_of("block1/conv/Conv2D")
     (('layer1', '0', 'bn1'), ('block1', 'conv'))
@@ -31,12 +31,12 @@ def scope_of(name: str) -> tuple[str, ...] | None:
 
 
 def _inside(name: str) -> str:
-    """Return what the name of a layer in a body says about its place in the body."""
+    """Return the name of a layer without the prefix of the body that it is in."""
     return _BODY.sub("", name)
 
 
 def _named(item: Item) -> tuple[str, ...] | None:
-    """Return the scopes that a name tells: that of the layer, or of one that was fused into it."""
+    """Return the scopes in the name of a layer, or of one that was fused into it."""
     if (own := scope_of(item.layer.name)) is not None:
         return own
     fused = next((str(text) for key, text in item.layer.rt_info.items() if "fused_names" in str(key)), "")
@@ -44,7 +44,7 @@ def _named(item: Item) -> tuple[str, ...] | None:
 
 
 def place(found: Items) -> None:
-    """Give every layer its path; one whose name tells nothing goes where its neighbours are."""
+    """Set the path of every layer; one whose name has no scope gets that of its neighbours."""
     for item in found.items:
         if item.layer.type in IO_TYPES:
             item.path = item.base
@@ -69,7 +69,7 @@ def _follow(found: Items) -> None:
 
 
 def _near(found: Items, item: Item) -> Path | None:
-    """Return where the neighbours of a layer meet."""
+    """Return the scope that the neighbours of a layer have in common."""
     items, depth = found.items, len(item.base)
     readers = [items[i] for i in found.below[item.index]]
     if len(readers) == 1 and _has_weights(found, item) and _tells(readers[0], depth):
@@ -108,7 +108,7 @@ def _has_weights(found: Items, item: Item) -> bool:
 
 
 def _move(found: Items) -> None:
-    """Put what is in a body below the scope that its owner has by its name."""
+    """Move the layers of a body below the scope of the layer that the body belongs to."""
     for item in found.items:
         if item.base and item.path is not None:
             owner = found.items[item.base[0].owner]

@@ -1,4 +1,4 @@
-"""What colours the graph and sorts the table: a number for each layer."""
+"""Overlays: a number for each layer, which colours the graph and sorts the table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["notes", "overlays"]
 Number: TypeAlias = "float | int | None"
 
 _EXPLAINED = 8
-"""R up to which rounding explains the error of a layer."""
+"""The largest R at which rounding explains the error of a layer."""
 _ERROR = f"the error over the largest that rounding causes; up to {_EXPLAINED}, rounding explains it"
 _REACHED = "the largest magnitude over the largest number of the type; 1 is where Inf or NaN begins"
 
 
 def overlays(records: Records, measures: Measures, lengths: Lengths) -> list[Record]:
-    """Return the overlays for which there are numbers; formulas are evaluated at some lengths."""
+    """Return the overlays that have numbers; formulas are evaluated at given lengths."""
     return [
         overlay
         for overlay in _all(records, measures, lengths)

@@ -1,4 +1,4 @@
-"""One HTML file with a model in it: no network, no server."""
+"""Write a report as one HTML file, which needs no network and no server."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _VENDOR = ("dagrejs-dagre", *(f"d3-{name}" for name in ("dispatch", "color", "ea
 _OWN = ("model", "overlay", "graph", "details", "layers", "main")
 
 
-# What colours the graph at first, if it was measured.
+# The overlays that colour the graph initially, the first one that was measured.
 _FIRST = ("nan", "error", "time")
 
 
 @dataclass(frozen=True)
 class Page:
-    """A report: HTML that needs nothing else. Notebooks show it; `save` writes it.
+    """A report as self-contained HTML. Notebooks show it; `save` writes it.
 
     >>> Page("<!doctype html><title>a page</title>").html[:15]
     '<!doctype html>'
@@ -67,7 +67,7 @@ class Page:
 
 
 class _Content:
-    """A model with everything that a page shows of it."""
+    """The records of a model that a page shows."""
 
     def __init__(self, source: Source, measures: Measures) -> None:
         self.source, self.measures = source, measures
@@ -137,7 +137,7 @@ def _filled(content: _Content, data: Record) -> str:
     script, style = _scripts(), _asset("static/page.css")
     errors = source.report.count(Severity.ERROR) + source.report.count(Severity.WARNING)
     title = visible(source.name or Path(source.file).stem or "model")
-    if source.file and title.startswith("Model"):  # what a conversion calls every model
+    if source.file and title.startswith("Model"):  # the name that converters give every model
         title = visible(Path(source.file).stem)
     parts = {
         "POLICY": _policy(script, style),
@@ -165,7 +165,7 @@ def _scripts() -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Return a Content-Security-Policy that lets these two run, and nothing out."""
+    """Return a Content-Security-Policy that allows these two, and no requests."""
     hashes = (f"script-src {_digest(script)}", f"style-src {_digest(style)}")
     return "; ".join(
         ("default-src 'none'", *hashes, "img-src data:", "base-uri 'none'", "form-action 'none'")
@@ -177,6 +177,6 @@ def _digest(text: str) -> str:
 
 
 def _packed(data: Mapping[str, Any]) -> str:
-    """Return JSON, compressed, in an alphabet that ends no element."""
+    """Return compressed JSON in base64, which cannot contain a tag."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -132,7 +132,7 @@ class Records:
         return node | {key: value for key, value in optional.items() if value}
 
     def _input(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
-        """Return the name, the producer and its output, or the constant, and what is declared."""
+        """Return the name, the producer and its output, or the constant, and the declared type."""
         port = item.layer.op.port_of(number) if item.layer.op is not None else None
         name = visible(port.name if port is not None and port.name else f"{spec.id}")
         declared = None if spec.type is None else f"{spec.type.element} {dims(spec.type.shape)}"
@@ -144,7 +144,7 @@ class Records:
         return [name, f"c{self.constants.number(edge.source)}", edge.port, declared]
 
     def _output(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
-        """Return the inferred type and shape, the declared ones if others, the names, and 1 if both cannot hold."""
+        """Return the inferred type and shape, the declared ones if they differ, the names, and 1 if they contradict."""
         value = item.value(number)
         declared = None if spec.type is None else [str(spec.type.element), dims(spec.type.shape)]
         names = [visible(name) for name in spec.names]
@@ -159,7 +159,7 @@ class Records:
         return [str(value.element), shape, declared, names, *([] if fits else [1])]
 
     def _note(self, item: Item) -> str:
-        """Return what tells a layer from others of its operation: the name of an end, or its constants."""
+        """Return a short text that distinguishes a layer: the name of an input or output, or its constants."""
         if item.layer.type == "Parameter":
             return visible(item.layer.name)
         if item.layer.type == "Result":
@@ -171,7 +171,7 @@ class Records:
 
 
 def _settings(item: Item) -> str:
-    """Return the attributes that matter most in the picture: a kernel, strides, groups, an axis."""
+    """Return the attributes that the picture shows: a kernel, strides, groups, an axis."""
     given = item.layer.attributes
     found = []
     if kernel := given.get("kernel"):

@@ -1,4 +1,4 @@
-"""The scopes of a report: which layers are drawn together, and which scopes are open at first."""
+"""The scopes of a report: which layers are drawn together, and which scopes are open initially."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .split import split
 __all__ = ["WIDEST", "Scope", "Scopes", "fold"]
 
 WIDEST = 150
-"""Boxes in a scope; more are cut into parts, which also bounds what the layout takes."""
+"""The most boxes in a scope; more are split into parts, which also bounds the time of the layout."""
 OPEN = 32
-"""Boxes of the first picture."""
+"""The most boxes of the initial picture."""
 _OPEN_MOST = 46
-"""The same where a scope with half of the model would stay closed."""
+"""The same if otherwise a scope with half of the model would stay closed."""
 _PART = 40
 
 
 @dataclass
 class Scope:
-    """A box that holds others."""
+    """A box with layers and other scopes inside."""
 
     label: str
     parent: int
@@ -41,7 +41,7 @@ class Scope:
 
     @property
     def width(self) -> int:
-        """How many boxes it holds."""
+        """The number of boxes inside."""
         return len(self.scopes) + len(self.layers)
 
 
@@ -56,7 +56,7 @@ class Scopes:
 
 
 def fold(graph: Graph, values: Inferred) -> Scopes:
-    """Say how the layers of a graph are drawn."""
+    """Group the layers of a graph into scopes."""
     found = items_of(graph, values)
     mark_constants(found)
     mark_shapes(found)
@@ -73,7 +73,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
 
 
 def _simplify(found: Items) -> None:
-    """Drop scopes of one layer, and join a scope with the only scope that it holds."""
+    """Remove scopes of one layer, and merge a scope with the only scope inside it."""
     drawn = [item for item in found.items if item.is_drawn]
     while True:
         count = _count(drawn)
@@ -108,7 +108,7 @@ def _joined(path: Path, count: Counter[Path]) -> Path:
 
 
 def _cut(found: Items) -> None:
-    """Cut scopes with many boxes into parts, each of which comes before the next in topological order."""
+    """Split scopes with many boxes into parts, each of which precedes the next one in topological order."""
     depth = 0
     while True:
         members: dict[Path, list[Item]] = defaultdict(list)
@@ -170,7 +170,7 @@ def _order(found: Items, ends: dict[int, Part | int]) -> list[Part | int]:
 
 
 def _place_shapes(found: Items) -> None:
-    """Put arithmetic on shapes into the scopes of the layers that read it."""
+    """Move arithmetic on shapes into the scopes of the layers that read it."""
     for item in reversed(found.items):
         if item.is_shape:
             reader = next((found.items[i] for i in found.below[item.index]), None)

@@ -1,4 +1,4 @@
-"""What a report is about, and what was measured of it."""
+"""The model that a report shows, and the measurements of it."""
 
 from __future__ import annotations
 

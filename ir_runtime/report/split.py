@@ -1,4 +1,4 @@
-"""Split scopes that a path leaves and enters again, so that folding them draws no cycle."""
+"""Split scopes that a path leaves and enters again, so that closed scopes are not on a cycle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["split"]
 def split(found: Items) -> None:
     """Give the parts of scopes separate paths, until no scope is on a cycle.
 
-    Only layers with boxes are looked at: edges that carry shapes would split what belongs together.
+    Only layers with boxes count: edges that carry shapes would split scopes that belong together.
     """
     items = [item for item in found.items if item.is_drawn]
     above: dict[int, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a model takes, gives and demands, as HTML."""
+"""The inputs, outputs, constraints, operations and weights of a model, as HTML."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _end(
 
 
 def _demands(source: Source) -> Iterator[str]:
-    """What the inputs must fulfil."""
+    """Yield the constraints on the inputs."""
     found = source.constraints
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""How names, shapes and numbers of a model are written in a report."""
+"""Write names, shapes and numbers of a model for a report."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _number(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return what a file says about a layer as data that JSON has."""
+    """Return attributes or runtime information as data for JSON."""
     if isinstance(value, Mapping):
         return {visible(str(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray):

@@ -15,7 +15,7 @@ __all__ = ["BINS", "Statistics", "histogram", "sampled", "statistics"]
 
 BINS = 32
 _MOST = 1 << 22
-"""Elements that are looked at; of larger arrays, as many at equal distances."""
+"""The most elements that are counted; larger arrays are sampled at equal distances."""
 _SMALL = 64
 
 
@@ -29,7 +29,7 @@ class Statistics:
 
 
 def sampled(value: Array | Packed) -> Array:
-    """Return the elements that are looked at, unpacked, in one dimension."""
+    """Return the elements that are counted, unpacked, in one dimension."""
     if isinstance(value, Packed):
         value = value.unpack()
     flat = value.reshape(-1)

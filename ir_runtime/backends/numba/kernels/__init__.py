@@ -1,1 +1,1 @@
-"""Kernels in machine code."""
+"""Kernels that numba and llvmlite compile to machine code."""

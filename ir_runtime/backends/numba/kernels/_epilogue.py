@@ -1,7 +1,6 @@
-"""Epilogues: the layers that a kernel computes on its result before that leaves the cache.
+"""Epilogues: the layers that a kernel computes on its result while that is in the cache.
 
-An `Epilogue` only describes them; a `FusedKernel` grows with each layer that it fuses, and is prepared once, when no more
-come. Leading multiplications and additions of one number per column are folded into the weights and the bias. Of the
+An `Epilogue` describes them; a `FusedKernel` fuses one layer after the other, and is prepared once, after the last one. Leading multiplications and additions of one number per column are folded into the weights and the bias. Of the
 post-ops, a residual and bounds, in this order, are applied to the accumulators in registers; all others to a block of
 rows and columns as soon as it is stored.
 """

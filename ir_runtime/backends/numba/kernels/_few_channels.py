@@ -1,7 +1,7 @@
 """Convolutions with few output channels: several neighbouring results fill a vector.
 
 A filter is repeated, moved by one element each time, so that one window gives the results of several; windows are as much
-further apart. Results are in memory as they would be otherwise. A moved filter multiplies data outside its window by
+further apart. The layout of the result does not change. A moved filter multiplies data outside its window by
 zeros, which is wrong for infinities and NaN: with those, each filter is computed by itself.
 """
 
@@ -24,7 +24,7 @@ from ._epilogue import Epilogue, PostOpKind, TilePostOp
 
 __all__ = ["neighbours", "widened"]
 
-# Results that one window gives, at most, and how much of the work has to be saved.
+# The most results that one window gives, and the share of the work that must be saved.
 MAX_NEIGHBOURS = 16
 MIN_SAVED = 0.25
 

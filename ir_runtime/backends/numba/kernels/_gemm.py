@@ -182,7 +182,7 @@ class Gemm:
         return job, shared, (windows, rows.tap_offsets)
 
     def _skips_zeros(self, rows: Rows) -> bool:
-        """Return whether to skip taps in padding: not where few are, as looking for them takes time, too."""
+        """Return whether to skip taps in padding; where there are few, looking for them takes longer."""
         if rows.layout is not Layout.PADDED or rows.windows is None:
             return False
         return rows.windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite

@@ -1,7 +1,7 @@
-"""Recognition of quantized parts of a graph: FakeQuantize, products of its levels by integer weights, FakeQuantize.
+"""Find quantized subgraphs: FakeQuantize, products of its levels and integer weights, FakeQuantize.
 
-A part ends with a FakeQuantize. What it reads from the rest of the graph, it quantizes itself; so does it with levels that
-layers outside the part read, too, since those layers want them as f32.
+A quantized subgraph ("part") ends with a FakeQuantize. It quantizes its own inputs, and also values inside that other
+layers read, as these need them in f32.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["find_part"]
 MAX_LEVEL = 255
 # How far the level that stands for zero may be from an integer.
 ZERO_TOLERANCE = 1e-3
-# Levels that follow from one another, before those in between are taken from outside: the search is recursive.
+# The recursion limit of the search; levels beyond it are taken from outside.
 MAX_DEPTH = 64
 
 
@@ -53,7 +53,7 @@ def find_part(context: MatchContext, layer: Layer) -> Part | None:
 
 
 def _in_order(node: Node, seen: set[int]) -> Iterator[Node]:
-    """Return what a node follows from, each once, behind what it reads; then the node."""
+    """Return a node and all nodes that it depends on, once each, in topological order."""
     seen.add(id(node))
     reads = () if isinstance(node, Source) else (node.data, node.other if isinstance(node, Product) else None)
     for read in reads:
@@ -63,7 +63,7 @@ def _in_order(node: Node, seen: set[int]) -> Iterator[Node]:
 
 
 def _read_elsewhere(context: MatchContext, layers: Sequence[Layer], last: Layer) -> set[Port]:
-    """Return the ports of layers but the last that other layers read."""
+    """Return the ports of all layers but the last that layers outside read."""
     inside = {layer.id for layer in layers}
     ports = (port for layer in layers if layer.id != last.id for port in layer.output_ports)
     readers = context.graph.readers
@@ -72,7 +72,7 @@ def _read_elsewhere(context: MatchContext, layers: Sequence[Layer], last: Layer)
 
 @dataclass
 class _Affine:
-    """What follows a product: ``factor * x + shift`` for each channel, then bounds."""
+    """The affine epilogue of a product: ``factor * x + shift`` for each channel, then bounds."""
 
     factor: Array
     shift: Array
@@ -143,7 +143,7 @@ class _Search:
         if not unread or len(op.kernel) != 2 or any(n != 1 for n in op.spread()):
             return None
         data = self.levels(self.context.sources(layer)[0])
-        # A border is of the level of zero, which must not be the largest of a window.
+        # The border has the level of zero, which must not be the largest of a window.
         if data is None or (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel)))):
             return None
         return Pooled(op, data, shape, [layer])
@@ -155,7 +155,7 @@ class _Search:
         return layer if single and layer.op is not None and self.context.value(port).known() is None else None
 
     def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
-        """Walk back over ReLU and Clamp; return where they begin, their bounds, and the layers."""
+        """Walk back over ReLU and Clamp; return the port that the first one reads, their bounds, and the layers."""
         low, high, layers = -np.inf, np.inf, []
         while (layer := self._alone(port)) is not None and isinstance(layer.op, Clamp | ReLU):
             first, last = (layer.op.min, layer.op.max) if isinstance(layer.op, Clamp) else (0.0, np.inf)

@@ -1,4 +1,4 @@
-"""The tasks that compute the nodes of a quantized part: their jobs, with packed weights."""
+"""The tasks that compute the nodes of a quantized subgraph: their jobs, with packed weights."""
 
 from __future__ import annotations
 

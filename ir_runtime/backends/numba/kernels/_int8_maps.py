@@ -63,7 +63,7 @@ class LevelMap:
     border: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def widen(self, border: tuple[int, int, int, int]) -> None:
-        """Make the border at least that wide."""
+        """Widen the border to at least that width."""
         top, bottom, left, right = (max(pair) for pair in zip(self.border, border, strict=True))
         self.border = top, bottom, left, right
 
@@ -83,7 +83,7 @@ class LevelMap:
         return (self.border[0] + self.height + self.border[1]) * self.line
 
     def offset(self, above: int = 0, left: int = 0) -> int:
-        """Return the byte offset of the pixel so far above and to the left of the first one."""
+        """Return the byte offset of the pixel that many rows above and columns to the left of the first one."""
         return (self.border[0] - above) * self.line + (self.border[2] - left) * self.pixel
 
     def empty(self) -> Array:
@@ -103,6 +103,6 @@ class LevelMap:
         return levels
 
     def inside(self, levels: Array) -> Array:
-        """Return the part of an array inside the border, with the channels that mean something."""
+        """Return a view of an array inside the border, without the channels of the padding."""
         top, _, left, _ = self.border
         return levels[:, top : top + self.height, left : left + self.width, : self.channels]

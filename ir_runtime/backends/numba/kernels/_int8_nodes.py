@@ -1,4 +1,4 @@
-"""Quantized parts of a graph: what their nodes compute, and how levels of each are to be read."""
+"""The nodes of a quantized subgraph: what they compute, and the quantizer of the levels of each."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Quantizer:
 
     @property
     def low(self) -> float:
-        """Where levels begin."""
+        """The value of the lowest level."""
         return float(self.parameters[QuantizeParameter.LOW])
 
     @property
     def step(self) -> float:
-        """What is between two levels of the data."""
+        """The difference between two neighbouring levels of the data."""
         return float(self.parameters[QuantizeParameter.WIDTH]) / self.steps
 
     def levels(self, x: Array) -> Array:
-        """Return the levels of f32, as integers that are f32."""
+        """Return the levels of f32 numbers, as integers in f32."""
         bottom, top, low, width, steps, *_ = self.parameters
         found = x.clip(bottom, top)
         found -= low
@@ -59,7 +59,7 @@ class Quantizer:
         return found
 
     def values(self) -> Array:
-        """Return what each level becomes, as the operation computes it."""
+        """Return the value of each level, as the operation computes it."""
         _, _, _, _, steps, span, first, *_ = self.parameters
         values: Array = np.arange(self.steps + 1, dtype=np.float32) / steps * span + first
         return values
@@ -115,7 +115,7 @@ class Product:
 
     @property
     def quantizer(self) -> Quantizer:
-        """How levels of the result are to be read."""
+        """The quantizer of the levels of the result."""
         return self.last or self.first
 
 
@@ -130,7 +130,7 @@ class Pooled:
 
     @property
     def quantizer(self) -> Quantizer:
-        """How levels of the result are to be read."""
+        """The quantizer of the levels of the result."""
         return self.data.quantizer
 
 

@@ -1,4 +1,4 @@
-"""GEMM micro-kernels of levels by integer weights: sums in i32, and an epilogue that makes levels of them.
+"""GEMM micro-kernels of levels by integer weights: sums in i32, and an epilogue that requantizes them.
 
 Rows of the data, of the result and of the residual are given by tables of addresses, so windows of a convolution are rows,
 and maps may have borders. All columns of a panel are stored: channels are padded to whole vectors.
@@ -23,7 +23,7 @@ _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
 
 class LevelBounds(Descriptor):
-    """What makes levels of sums: bounds of the first level; factors of both levels and the shift of their sum; its bounds."""
+    """How sums are requantized: bounds of the first level; factors of both levels and the shift of their sum; its bounds."""
 
     low: f32
     high: f32
@@ -36,7 +36,7 @@ class LevelBounds(Descriptor):
 
 
 def requantized(emit: Emit, x: Value, scale: Value, bias: Value, bounds: Sequence[Value]) -> Value:
-    """Return the levels of sums, which are given as f32."""
+    """Return the levels of sums, which are f32."""
     return to_levels(emit, emit.fma(x, scale, bias), bounds[0], bounds[1])
 
 

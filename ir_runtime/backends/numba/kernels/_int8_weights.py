@@ -1,4 +1,4 @@
-"""Integer weights with a scale for each output channel, found in the layers that make f32 of them."""
+"""Integer weights with a scale for each output channel, found in the layers that dequantize them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class IntegerWeights:
 
 
 def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -> IntegerWeights | None:
-    """Return the integers of constant weights, ``None`` if they are none of i8 with a scale for each output channel."""
+    """Return the integers of constant weights; ``None`` if they are not i8 with a scale for each output channel."""
     if context.value(port).known() is None or not is_f32(context.value(port)):
         return None
     layer = context.graph[port.layer]

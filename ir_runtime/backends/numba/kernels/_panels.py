@@ -38,7 +38,7 @@ _ALIGNMENT = 64
 
 # Elements from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
-# Units per thread, so that others can take over from a thread that is interrupted.
+# Units per thread, so that others can do the work of a thread that is interrupted.
 UNITS_PER_THREAD = 4
 
 

@@ -1,8 +1,8 @@
 """The steps of RNN, GRU and LSTM cells along sequences, in one call: threads share the columns of the hidden state.
 
 A unit is some columns of the hidden state, with all their gates, for a chunk of the batch. In every step, each thread
-begins with the same units, whose weights so stay in its cache, and then takes units that are left; a barrier ends the
-step.
+begins with the same units, so that their weights stay in its cache, and then takes units that are left; a barrier ends
+the step.
 
 The hidden states that a step reads are rows of the result. The product with the inputs is computed before; the gates of
 an LSTM are in the order f, i, o, c.
@@ -79,9 +79,9 @@ class CellKind(IntEnum):
 
 
 @device
-def _activate(address: int, count: int, curve: int) -> None:
-    """Apply an activation; that with bounds is ReLU here."""
-    apply_activation(address, count, curve, np.float32(0), _INFINITY)
+def _activate(address: int, count: int, kind: int) -> None:
+    """Apply an activation; a clamp is ReLU here."""
+    apply_activation(address, count, kind, np.float32(0), _INFINITY)
 
 
 @device
@@ -97,12 +97,12 @@ def _lstm(job: int, gates: int, span: int, given: int, size: int, count: int, y:
         add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
     for gate in range(3):
         _activate(gates + gate * span, count, load_i64(job, StepsJob.activation_f))
-    forget, take_in, show, new = gates, gates + span, gates + 2 * span, gates + 3 * span
-    _activate(new, count, load_i64(job, StepsJob.activation_g))
-    update_cell_state(cell, forget, cell, take_in, new, count, low, high)
-    copy_rows(new, cell, count, low, high)
-    _activate(new, count, load_i64(job, StepsJob.activation_h))
-    multiply_rows(y, show, new, count, low, high)
+    forget, input_gate, output_gate, candidate = gates, gates + span, gates + 2 * span, gates + 3 * span
+    _activate(candidate, count, load_i64(job, StepsJob.activation_g))
+    update_cell_state(cell, forget, cell, input_gate, candidate, count, low, high)
+    copy_rows(candidate, cell, count, low, high)
+    _activate(candidate, count, load_i64(job, StepsJob.activation_h))
+    multiply_rows(y, output_gate, candidate, count, low, high)
 
 
 @device

@@ -30,7 +30,7 @@ from ._winograd import Winograd, is_profitable
 
 __all__: list[str] = []
 
-# Channels of a picture that are taken apart; with more, vectors of channels do better.
+# Images with up to this many channels stay planar; with more, vectors of channels are faster.
 MAX_PLANAR_CHANNELS = 4
 
 
@@ -131,7 +131,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
     zeros[...] = 0
     all_outputs, words = groups * outputs, products.words(channels)
     rows, pixel = products.rows_of(groups * channels), 4 * groups * words
-    # Elements side by side are one tap if nothing is between them.
+    # Neighbouring elements without a gap are one tap.
     merged = groups == 1 and op.dilations[-1] == 1
     taps = math.prod(kernel)
     panels = products.pack(filters, epilogue.scale, epilogue.shift, 8 * taps)

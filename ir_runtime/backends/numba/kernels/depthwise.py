@@ -77,7 +77,7 @@ class DepthwiseJob(SlidingWindows):
 
 
 class RowWindow(Descriptor):
-    """For a row of the result: the first row of data, its row of the kernel, and the number of rows."""
+    """The window of a row of the result: the first row of data, its row of the kernel, and the number of rows."""
 
     data_row: i64
     kernel_row: i64

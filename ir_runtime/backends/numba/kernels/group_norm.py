@@ -27,7 +27,7 @@ from .normalization import MIN_PARALLEL_WORK, Mode, reciprocal_deviation
 
 __all__: list[str] = []
 
-# Rows of the map, and channels at least, of a block: it stays in the L1 cache.
+# Rows, and fewest channels, of a block of the map, which stays in the L1 cache.
 ROWS = 64
 MIN_CHANNELS = 4 * LANES
 

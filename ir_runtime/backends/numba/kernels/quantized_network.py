@@ -1,8 +1,8 @@
 """Quantized networks in integers: products of 8-bit levels and weights, and all layers between them.
 
-A part of the network that `find_part` recognises is one kernel. It quantizes what it reads, hands levels from layer to
-layer, and dequantizes its result. Data with NaN, which has no level, is computed by the operations. Sums are exact, and levels are those that the model describes, so they differ from those of
-the reference only where a number is as near to one level as to the next, up to rounding.
+A quantized subgraph that `find_part` finds is one kernel. It quantizes its inputs, passes levels from layer to layer, and
+dequantizes its result. Data with NaN, which has no level, is computed by the operations themselves. Sums are exact; levels
+differ from those of the reference only where a number lies halfway between two levels, up to rounding.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ._int8_nodes import Node, Part, Pooled, Product, Source
 
 __all__: list[str] = []
 
-# Channels of a picture up to which they are not padded to whole vectors.
+# Images with up to this many channels are not padded to whole vectors.
 MAX_PICTURE_CHANNELS = 4
 
 
@@ -53,7 +53,7 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal |
 
 
 class _Definition:
-    """Computes a part layer by layer, as its operations say: for numbers that have no level."""
+    """A quantized subgraph that is computed layer by layer by its operations, for NaN, which has no level."""
 
     def __init__(self, context: MatchContext, part: Part, reads: Sequence[Port]) -> None:
         self._reads = reads
@@ -71,7 +71,7 @@ class _Definition:
 
 @dataclass(frozen=True)
 class QuantizedNetwork(KernelObject):
-    """The kernel of a part, and its definition; ``places`` says which input each of its sources is."""
+    """The kernel of a quantized subgraph, and its definition; ``places`` are the indices of its sources among the inputs."""
 
     part: Part
     definition: Callable[..., Array]
@@ -100,7 +100,7 @@ class _Step(NamedTuple):
 
 
 class _Network:
-    """Runs the nodes of a part one after the other; every map is released after its last reader."""
+    """Runs the nodes of a quantized subgraph in order; every map is released after its last reader."""
 
     def __init__(self, part: Part, definition: Callable[..., Array], places: Sequence[int]) -> None:
         self._definition = definition

@@ -28,7 +28,7 @@ from ._recurrent_steps import RUN_STEPS, CellKind, StepsJob
 
 __all__: list[str] = []
 
-# Multiplications of a step from which on several threads are faster, which wait for each other after each step.
+# Multiplications of a step from which on several threads are faster, in spite of a barrier after each step.
 MIN_PARALLEL_WORK = 1 << 17
 
 _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
@@ -55,7 +55,7 @@ def sequence(
 def step(
     op: RNNCell | GRUCell | LSTMCell4 | LSTMCell1, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """A sequence of one step: f32 with constant weights and biases in the usual format."""
+    """A cell, as a sequence of one step: f32 with constant weights and biases in the order of gates of OpenVINO."""
     states = 2 if isinstance(op, LSTM) else 1
     if len(inputs) != 4 + states or not is_f32(*inputs[: 1 + states]):
         return None

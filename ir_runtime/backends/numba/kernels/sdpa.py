@@ -103,7 +103,7 @@ _last: tuple[weakref.ref[Array], Array] | None = None
 
 
 def _additive_mask(mask: Array) -> Array:
-    """Return a mask as a summand of scores; the last boolean mask is cached, as the next layer often has the same."""
+    """Return a mask to add to scores; the last boolean mask is cached, as the next layer often has the same."""
     global _last
     if mask.dtype != np.bool_:
         return _contiguous_rows(mask)
