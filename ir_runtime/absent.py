@@ -1,4 +1,4 @@
-"""Names of OpenVINO that this package has not: what each one is, and what to do instead.
+"""Errors for names of OpenVINO that this package lacks: what each one is, and what to use instead.
 
 Modules and classes ask here where they have no name. The answer for a name is the first sentence in `SENTENCES`
 whose pattern it matches; a name that OpenVINO does not have, either, is compared with those that exist.

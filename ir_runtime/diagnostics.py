@@ -1,4 +1,4 @@
-"""Findings about a model, and the number of those that are not kept."""
+"""Findings about a model, and counts of those that exceed the limit."""
 
 from __future__ import annotations
 

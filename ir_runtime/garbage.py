@@ -1,4 +1,4 @@
-"""The garbage collector of Python."""
+"""Pause Python's garbage collector."""
 
 from __future__ import annotations
 

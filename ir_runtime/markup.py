@@ -1,4 +1,4 @@
-"""HTML and SVG as text, in which names of a model are only ever text."""
+"""Write HTML and SVG, with the names of a model escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restore what was set or borrowed for some work, also after an interrupt."""
+"""Scopes: restore what was set or borrowed, also after an interrupt."""
 
 from __future__ import annotations
 

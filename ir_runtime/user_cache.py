@@ -1,4 +1,4 @@
-"""The folder of the user in which this package keeps what it can compute again."""
+"""The user's cache folder for files that can be computed again."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Analyses of a graph between reading and running it: inference, validation, constraints and costs."""
+"""Analyses of a graph before it runs: inference, validation, constraints and costs."""

@@ -1,4 +1,4 @@
-"""What was inferred about a graph before it was changed, for the layers that it still holds for."""
+"""Reuse what was inferred about a graph before a change, for the layers that the change does not affect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random inputs that any model can take."""
+"""Random inputs for any model."""
 
 from __future__ import annotations
 

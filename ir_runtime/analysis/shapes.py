@@ -1,4 +1,4 @@
-"""The shape of every port of a model, with names for what is open."""
+"""The shape of every port of a model, with names for open lengths."""
 
 from __future__ import annotations
 

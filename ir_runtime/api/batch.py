@@ -1,4 +1,4 @@
-"""The batch of a model: the dimension that the layouts of its inputs call N."""
+"""The batch size of a model: the dimension that the layouts of its inputs call N."""
 
 from __future__ import annotations
 

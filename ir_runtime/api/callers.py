@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line."""
+"""Issue warnings at the line of the caller."""
 
 from __future__ import annotations
 

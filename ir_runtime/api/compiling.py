@@ -1,4 +1,4 @@
-"""Look into compiling: the program after each pass, and what was fused."""
+"""Inspect a compilation: the program after each pass, and the fusions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of other frameworks are not converted: what to do instead is said when conversion is asked for."""
+"""Refuse to convert models of other frameworks, and say what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about models whose declarations contradict inference."""
+"""Warn about models whose declared types contradict inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes a node: its names, its attributes, and what it reads."""
+"""Methods that change a node: its names, its attributes, and its inputs."""
 
 from __future__ import annotations
 

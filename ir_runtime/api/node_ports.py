@@ -1,4 +1,4 @@
-"""Outputs and inputs of nodes: what they are called and have, and which tensors they read."""
+"""Outputs and inputs of nodes: their names and types, and the tensors that inputs read."""
 
 from __future__ import annotations
 

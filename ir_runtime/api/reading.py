@@ -1,4 +1,4 @@
-"""Models from files, and from pages of the specification."""
+"""Read models from files, and from pages of the specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of a model: the page to look at, and what notebooks show."""
+"""Reports of a model: the HTML page, and how notebooks show a model."""
 
 from __future__ import annotations
 

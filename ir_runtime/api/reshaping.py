@@ -1,4 +1,4 @@
-"""Give the inputs and variables of models other shapes."""
+"""Change the shapes of the inputs and variables of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tensor holds: its contents, their type and shape, to be read."""
+"""The content of a tensor: its data, type and shape."""
 
 from __future__ import annotations
 

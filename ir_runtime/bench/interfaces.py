@@ -1,4 +1,4 @@
-"""What ``ir_runtime`` and ``openvino`` have in common, as far as it is measured here."""
+"""The interface that ``ir_runtime`` and ``openvino`` share, as far as it is measured here."""
 
 from __future__ import annotations
 

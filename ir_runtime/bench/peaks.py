@@ -1,4 +1,4 @@
-"""What this machine can do at most: a product of matrices, and a copy of memory."""
+"""Measure the peak performance of this machine: a product of matrices, and a copy of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of how long each layer of a model takes."""
+"""The report of the time of each layer of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile adds to the report of a model."""
+"""Add a profile to the report of a model."""
 
 from __future__ import annotations
 

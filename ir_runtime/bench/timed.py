@@ -1,4 +1,4 @@
-"""What was measured of the steps and runs of a model."""
+"""The measured times of the steps and runs of a model."""
 
 from __future__ import annotations
 

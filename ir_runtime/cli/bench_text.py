@@ -1,4 +1,4 @@
-"""What ``ir-runtime bench`` shows."""
+"""The text of ``ir-runtime bench``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ir-runtime bisect``: the first layer in which another execution goes wrong."""
+"""``ir-runtime bisect``: find the first layer in which another execution differs by more than rounding."""
 
 from __future__ import annotations
 

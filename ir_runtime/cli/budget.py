@@ -1,4 +1,4 @@
-"""``ir-runtime budget``: which layers a lower precision costs accuracy in."""
+"""``ir-runtime budget``: find the layers that lose accuracy in a lower precision."""
 
 from __future__ import annotations
 

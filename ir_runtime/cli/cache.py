@@ -1,4 +1,4 @@
-"""``ir-runtime cache``: what is kept in the user's cache folder."""
+"""``ir-runtime cache``: show, remove or move the cache folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The type of the functions that decorators turn into commands."""
+"""The type of click's decorators."""
 
 from __future__ import annotations
 

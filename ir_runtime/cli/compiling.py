@@ -1,4 +1,4 @@
-"""What ``ir-runtime inspect`` shows of compiling: the text of the graph after a pass, and what was fused."""
+"""The text of ``ir-runtime inspect`` about a compilation: the graph after a pass, and the fusions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What completes the words of a command line: files, layers, inputs, operations, codes."""
+"""Complete the words of a command line: files, layers, inputs, operations, codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ir-runtime completion``: what a shell needs to complete commands, options, files, layers and inputs."""
+"""``ir-runtime completion``: print the script that completes commands in a shell."""
 
 from __future__ import annotations
 

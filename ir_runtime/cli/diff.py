@@ -1,4 +1,4 @@
-"""``ir-runtime diff``: what changed from one model to another."""
+"""``ir-runtime diff``: list the differences between two models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say what a model is fed with."""
+"""Options for the inputs of a run."""
 
 from __future__ import annotations
 

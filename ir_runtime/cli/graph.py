@@ -1,4 +1,4 @@
-"""``ir-runtime graph``: the graph of a model for other programs, and as a picture."""
+"""``ir-runtime graph``: write the graph of a model for other programs, or as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say how images become inputs. They are kept in the context of the command, where inputs are read."""
+"""Options for images as inputs. They are kept in the context of the command, where inputs are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of commands that read untrusted files: limits on memory and time."""
+"""Options that limit the memory and the time of commands that read untrusted files."""
 
 from __future__ import annotations
 

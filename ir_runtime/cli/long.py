@@ -1,4 +1,4 @@
-"""Commands that take long: progress with an estimate, a cache to go on from, and partial reports after Ctrl-C."""
+"""Options of long commands: progress with an estimate, a cache to resume from, and partial reports after Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read images, and lay them out as an input of a model wants them."""
+"""Read images, and convert them to the layout of an input of a model."""
 
 from __future__ import annotations
 

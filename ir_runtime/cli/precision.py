@@ -1,4 +1,4 @@
-"""The type to compute in, as ``--precision`` of ``run`` and ``-infer_precision`` of ``bench`` have it."""
+"""The precision to compute in: ``--precision`` of ``run``, ``-infer_precision`` of ``bench``."""
 
 from __future__ import annotations
 

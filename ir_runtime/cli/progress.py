@@ -1,4 +1,4 @@
-"""A bar on stderr for what takes long, on terminals only."""
+"""Progress bars on stderr, on terminals only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ir-runtime reduce``: the smallest part of a model that still shows a difference."""
+"""``ir-runtime reduce``: find the smallest part of a model that still shows a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ir-runtime report``: a page to look at, with the graph of a model and everything about its layers."""
+"""``ir-runtime report``: write an HTML page with the graph of a model and all about its layers."""
 
 from __future__ import annotations
 

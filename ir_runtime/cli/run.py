@@ -1,4 +1,4 @@
-"""``ir-runtime run``: a model on arrays, or on random numbers."""
+"""``ir-runtime run``: run a model on arrays, or on random numbers."""
 
 from __future__ import annotations
 

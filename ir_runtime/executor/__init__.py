@@ -1,1 +1,1 @@
-"""From a graph to arrays: compiling a plan, running it, watching it run."""
+"""Execution: compile a graph to a plan, run it, and observe runs."""

@@ -1,4 +1,4 @@
-"""What belongs to one run, for kernels that need more than their inputs: observers and variables."""
+"""The context of a run, for kernels that need more than their inputs: observers and variables."""
 
 from __future__ import annotations
 

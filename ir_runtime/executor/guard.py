@@ -1,4 +1,4 @@
-"""Looking at sizes before a step runs, where they are not known when compiling.
+"""Check sizes before a step runs, where they are not known when compiling.
 
 A step whose result has a size that is known needs no guard: such sizes are added up once, when compiling.
 Others get one around their kernel. It must cost next to nothing where the same shapes come again and again:

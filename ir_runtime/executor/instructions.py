@@ -1,4 +1,4 @@
-"""What a step does to the slots, as a function of nothing else.
+"""Instructions: a step as a function of the slots.
 
 Most layers have few inputs, and one output. For those there are functions that build no list of
 arguments: a layer that does next to nothing then costs some 0.1 µs besides its kernel. Steps that do the

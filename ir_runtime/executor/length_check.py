@@ -1,4 +1,4 @@
-"""Checking lengths before a fast kernel runs, where they were open when it was chosen.
+"""Check lengths before a fast kernel runs, where they were open when it was chosen.
 
 A kernel of a backend may follow addresses, so a wrong length must be refused before it starts. Three facts
 make that certain, whatever a kernel does:

@@ -1,4 +1,4 @@
-"""Which layers a plan is about."""
+"""Find the layers that the outputs of a plan need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was inferred about a result, against what it is: a file may say one thing and do another."""
+"""Output contracts: check results against what was inferred about them."""
 
 from __future__ import annotations
 

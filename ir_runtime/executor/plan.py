@@ -1,4 +1,4 @@
-"""A compiled model: a straight line of steps over numbered slots."""
+"""Execution plans: a sequence of steps over numbered slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel selection: which kernel computes a layer by itself; what no backend has one for, its reference computes."""
+"""Kernel selection: the first backend that has a kernel for a layer; else the reference."""
 
 from __future__ import annotations
 

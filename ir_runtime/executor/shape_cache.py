@@ -1,4 +1,4 @@
-"""Arithmetic on shapes: what follows from nothing but the shapes of tensors is computed once for each.
+"""A cache of shape arithmetic: what follows from shapes alone is computed once for each of them.
 
 A model with open lengths measures its tensors, picks lengths, multiplies and joins them, and even makes masks
 and first values of caches of them. Run after run, the shapes are mostly the same.

@@ -1,4 +1,4 @@
-"""The graphs inside layers, while a plan runs."""
+"""Run the bodies of layers."""
 
 from __future__ import annotations
 

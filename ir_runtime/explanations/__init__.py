@@ -1,4 +1,4 @@
-"""What each code means, an example that shows it, and how to fix it: a page for each, beside this file."""
+"""Explanations of the codes of findings: meaning, example and fix. Each code has a page beside this file."""
 
 from __future__ import annotations
 

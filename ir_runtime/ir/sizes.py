@@ -1,4 +1,4 @@
-"""How large a tensor is at least, as far as its shape is known."""
+"""Lower bounds of the sizes of tensors, as far as their shapes are known."""
 
 from __future__ import annotations
 

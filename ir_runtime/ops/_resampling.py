@@ -1,4 +1,4 @@
-"""The arithmetic of interpolating between elements."""
+"""The arithmetic costs of interpolation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that choose, branch, find and sort into intervals."""
+"""Selection, NonZero, Bucketize and If: operations that depend on conditions or on order."""
 
 from __future__ import annotations
 

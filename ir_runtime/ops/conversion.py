@@ -1,4 +1,4 @@
-"""Numbers of one element type as numbers of another."""
+"""Conversions between element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logic on truth values."""
+"""Logical operations on booleans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that rescale a tensor by its own statistics, or by given ones."""
+"""Normalization: tensors rescaled by their own statistics, or by given ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantization in floating-point numbers: to evenly spaced levels, or to what an 8-bit float can hold."""
+"""FakeQuantize and FakeConvert: quantization computed in floating-point numbers."""
 
 from __future__ import annotations
 

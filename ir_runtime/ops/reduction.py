@@ -1,4 +1,4 @@
-"""Reductions: many elements become one along chosen axes.
+"""Reductions along axes: sums, means, minima, norms.
 
 Floating-point sums are accumulated wide and rounded once. OpenVINO's reference computes f16 and
 bf16 in f32 and compensates its sums, which comes to the same.

@@ -1,4 +1,4 @@
-"""Conversions of element types, and of texts to bytes and back."""
+"""Type conversions: element types, and strings to bytes and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create the operations that steps consist of."""
+"""Create the nodes that steps consist of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``print(ppp)`` shows of tensors and steps."""
+"""The text of ``print(ppp)``: tensors and steps."""
 
 from __future__ import annotations
 

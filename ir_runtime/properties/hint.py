@@ -1,4 +1,4 @@
-"""What OpenVINO's scripts wish for.
+"""Performance hints.
 
 Here THROUGHPUT gives each run fewer threads, so that several go on at once, as many as ``num_requests`` says;
 the other hints are accepted, and change nothing.

@@ -1,4 +1,4 @@
-"""How much OpenVINO says while it works; here nothing is logged."""
+"""Log levels; nothing is logged here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many runs are expected at once: each has its share of the threads."""
+"""The number of streams: concurrent runs, which share the threads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Changes to a graph that leave its results alone, made before it is planned."""
+"""Transformations of a graph before it is planned, which do not change its results."""

@@ -1,4 +1,4 @@
-"""Group layers that one kernel computes together."""
+"""Fusion: group the layers that one kernel computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers were fused into which, and which were not, with the reason."""
+"""The fusions of a compilation, and why other layers were not fused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KV caches that grow in place: what a variable holds is concatenated with what is new, and assigned again.
+"""KV caches that grow in place: a variable is concatenated with new keys or values, and assigned again.
 
 A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining again
 would copy the whole cache each time. Here the result is in a buffer with room behind it, and the next

@@ -1,4 +1,4 @@
-"""The text of a program: one line for each layer that runs, as a pass leaves it.
+"""The text of a program after a pass: one line for each layer that runs.
 
 ::
 

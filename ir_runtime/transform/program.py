@@ -1,4 +1,4 @@
-"""What the passes of a compilation work on: layers, the values of their ports, and the kernels chosen so far."""
+"""The program that passes transform: layers, the values of their ports, and the kernels chosen so far."""
 
 from __future__ import annotations
 

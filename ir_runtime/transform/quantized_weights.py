@@ -1,4 +1,4 @@
-"""Find weights that are stored compressed, and the layers that would make them f32.
+"""Find quantized weights, and the layers that dequantize them.
 
 Tools write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``, of which any but the first may
 be missing. What they compute is one matrix, of which backends may prefer the packed form.

@@ -1,4 +1,4 @@
-"""Compute in f64 what a model has in f32, f16 or bf16: the mirror of `narrow`, for results to judge others by."""
+"""Compute in f64 what a model has in f32, f16 or bf16: the inverse of `narrow`, for reference results."""
 
 from __future__ import annotations
 

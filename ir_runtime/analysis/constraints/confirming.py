@@ -1,4 +1,4 @@
-"""Run a model at lengths it should accept, and at lengths it should not, to see whether running agrees."""
+"""Confirm constraints by running the model at lengths that they accept and at lengths that they refuse."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What running a model costs: arithmetic, parameters, memory."""
+"""The cost of running a model: arithmetic, parameters, memory."""

@@ -1,4 +1,4 @@
-"""What was counted of the layers of a model."""
+"""The costs of the layers of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count the arithmetic of a graph, by what each operation declares."""
+"""Count the arithmetic of a graph from the costs that each operation declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the ports of a node are tied to the Parameters and Results of its body. As OpenVINO's descriptions."""
+"""Descriptions of port maps: the Parameters and Results of a body that ports of a node are connected to."""
 
 from __future__ import annotations
 

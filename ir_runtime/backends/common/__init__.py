@@ -1,1 +1,1 @@
-"""What backends share: memory layouts, epilogues and activations, interpolation, NMS, rounding, BLAS."""
+"""Code that backends share: memory layouts, epilogues and activations, interpolation, NMS, rounding, BLAS."""

@@ -1,4 +1,4 @@
-"""Which scattered sums kernels compute."""
+"""Decide which scattered sums have kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels of scaled dot-product attention (SDPA) share: supported types, mask, scale and broadcast heads."""
+"""Code that kernels of scaled dot-product attention (SDPA) share: supported types, mask, scale and broadcast heads."""
 
 from __future__ import annotations
 

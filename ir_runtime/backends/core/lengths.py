@@ -1,4 +1,4 @@
-"""What a kernel says of the lengths that suit it.
+"""The lengths for which a kernel is valid.
 
 A plan checks lengths that were open when a kernel was chosen before it calls the kernel (`runtime.length_check`),
 by asking inference about each new shape. That takes some 100 µs: too long for lengths that grow with every run, as

@@ -1,4 +1,4 @@
-"""Patterns: layers that one kernel computes together, found by looking back from the last of them.
+"""Patterns: layers that one kernel computes, matched backwards from the last of them.
 
 A pattern says why it refuses what looked like a match, so that ``ir-runtime inspect --fusion`` can tell.
 """

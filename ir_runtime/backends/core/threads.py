@@ -1,4 +1,4 @@
-"""How many threads a run may use: one setting, which every backend keeps to."""
+"""The number of threads that a run may use: one setting for all backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that look at one input only."""
+"""Kernels that read one input only."""
 
 from __future__ import annotations
 

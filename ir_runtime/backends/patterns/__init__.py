@@ -1,1 +1,1 @@
-"""Layers that mean one thing together, recognised once for every backend."""
+"""Patterns that all backends share."""

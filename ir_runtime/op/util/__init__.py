@@ -1,4 +1,4 @@
-"""What nodes are described with: variables, and how bodies are tied to ports. As ``openvino.op.util``.
+"""Variables, and descriptions of port maps. As ``openvino.op.util``.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import op, opset13 as ops

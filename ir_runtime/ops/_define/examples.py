@@ -1,4 +1,4 @@
-"""What the tests recorded of each operation: an example that ran, and what its samples were compared with.
+"""Records of the tests for each operation: an example that ran, and what its samples were compared with.
 
 ``make index`` writes `_examples.json` from the samples of the tests; a test compares it with them.
 """

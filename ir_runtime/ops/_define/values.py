@@ -1,4 +1,4 @@
-"""The results of `evaluate` as values of inference, and what it takes."""
+"""Convert between the results of `evaluate` and the values of inference."""
 
 from __future__ import annotations
 

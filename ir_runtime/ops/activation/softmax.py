@@ -1,4 +1,4 @@
-"""Activations that weigh the elements along an axis against each other.
+"""Softmax and related activations, which normalize along an axis.
 
 A scalar passes for a vector of one element, as in OpenVINO.
 """

@@ -1,4 +1,4 @@
-"""Sums along an axis, and maxima over segments of one."""
+"""Cumulative sums along an axis, and maxima over segments of one."""
 
 from __future__ import annotations
 

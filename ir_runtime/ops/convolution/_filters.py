@@ -1,4 +1,4 @@
-"""Filters and the channels they are made for: what all convolutions have in common."""
+"""Attributes and checks that all convolutions share: filters and their channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions: from feature maps back to data, as the gradient of a convolution does."""
+"""Transposed convolutions (deconvolutions): the gradient of a convolution with respect to its data."""
 
 from __future__ import annotations
 

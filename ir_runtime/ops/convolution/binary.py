@@ -1,4 +1,4 @@
-"""Convolutions of bits."""
+"""Binary convolutions."""
 
 from __future__ import annotations
 

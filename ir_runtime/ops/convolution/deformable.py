@@ -1,4 +1,4 @@
-"""Deformable convolutions: an input gives the offsets of the elements that a filter reads."""
+"""Deformable convolutions, whose taps are moved by offsets from an input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions from data to feature maps: plain and grouped."""
+"""Convolutions, plain and grouped."""
 
 from __future__ import annotations
 

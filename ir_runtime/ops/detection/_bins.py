@@ -1,4 +1,4 @@
-"""Regions divided into bins: which elements each covers, and points between elements."""
+"""The bins of ROI pooling: the elements that each covers, and sampling points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of networks that Detectron trains: anchors, features of regions, and detections."""
+"""Operations of Detectron: prior grids, ROI features, and detection output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Region proposals of Detectron, from given anchors."""
+"""Region proposals of Detectron, from anchors that are inputs."""
 
 from __future__ import annotations
 

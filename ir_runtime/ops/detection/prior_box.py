@@ -1,4 +1,4 @@
-"""Boxes to start from, at every place of a grid."""
+"""Prior boxes (anchors) at every point of a grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Region proposals of Faster R-CNN, from generated anchors."""
+"""Region proposals of Faster R-CNN, from anchors that the operation generates."""
 
 from __future__ import annotations
 

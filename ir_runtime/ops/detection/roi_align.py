@@ -1,4 +1,4 @@
-"""Features of regions, from points between the elements of feature maps."""
+"""ROI align: features of regions by bilinear sampling of feature maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of regions, from elements of feature maps or from different channels for each bin."""
+"""ROI pooling: features of regions by pooling feature maps, also position-sensitive (PSROI)."""
 
 from __future__ import annotations
 

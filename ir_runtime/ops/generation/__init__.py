@@ -1,1 +1,1 @@
-"""Tensors made from a few numbers: ranges, identity matrices, random numbers."""
+"""Generation: ranges, identity matrices, random numbers."""

@@ -1,4 +1,4 @@
-"""Matrices with ones on one diagonal."""
+"""Identity matrices: ones on one diagonal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random classes, drawn by their probabilities."""
+"""Multinomial sampling: random classes with given probabilities."""
 
 from __future__ import annotations
 

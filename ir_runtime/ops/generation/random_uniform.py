@@ -1,4 +1,4 @@
-"""Random numbers, evenly distributed."""
+"""Uniformly distributed random numbers."""
 
 from __future__ import annotations
 

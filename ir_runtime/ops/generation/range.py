@@ -1,4 +1,4 @@
-"""Numbers at equal distances."""
+"""Ranges: evenly spaced numbers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Operations on images: resizing, sampling, and conversions of colours."""
+"""Operations on images: resizing, sampling, and colour conversion."""

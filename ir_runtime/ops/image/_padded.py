@@ -1,4 +1,4 @@
-"""What the versions of Interpolate share: padding, and costs."""
+"""The base of all versions of Interpolate: padding, and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours: between RGB and brightness with two colour differences at half the resolution (Y, U, V).
+"""Colour conversion between RGB and YUV formats: NV12 and I420.
 
 NV12 has U and V in turns in one plane, I420 has a plane for each. All of them are as long as an image
 of one channel and three halves of the height, if they come in one tensor.

@@ -1,4 +1,4 @@
-"""Images sampled at given points."""
+"""Grid sampling: images sampled at given points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors resized along some of their axes."""
+"""Interpolate: resize tensors along some of their axes."""
 
 from __future__ import annotations
 

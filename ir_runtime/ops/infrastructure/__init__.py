@@ -1,1 +1,1 @@
-"""What a model is held together by: its ends, loops, and variables that outlive a run."""
+"""The infrastructure of a model: parameters, constants, results, loops and variables."""

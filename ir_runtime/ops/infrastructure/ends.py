@@ -1,4 +1,4 @@
-"""Where tensors enter a model, where they leave it, and what it carries with it."""
+"""Parameters, constants and results."""
 
 from __future__ import annotations
 

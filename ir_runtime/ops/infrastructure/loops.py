@@ -1,4 +1,4 @@
-"""Loops: a body that runs again and again."""
+"""Loops, which repeat a body: Loop and TensorIterator."""
 
 from __future__ import annotations
 

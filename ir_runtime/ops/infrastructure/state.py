@@ -1,4 +1,4 @@
-"""Variables: tensors that outlive a run."""
+"""Variables, which keep tensors between runs: ReadValue and Assign."""
 
 from __future__ import annotations
 

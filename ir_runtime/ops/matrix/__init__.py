@@ -1,1 +1,1 @@
-"""Matrices: products, sums over named axes, inverses."""
+"""Matrix operations: products, Einsum, inverses."""

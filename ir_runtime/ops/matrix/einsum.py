@@ -1,4 +1,4 @@
-"""Sums of products over named axes."""
+"""Einsum: sums of products over named axes (the Einstein summation convention)."""
 
 from __future__ import annotations
 

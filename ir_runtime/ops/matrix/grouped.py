@@ -1,4 +1,4 @@
-"""Products of groups of rows, each with its own matrix."""
+"""Grouped matrix products: groups of rows, each with its own matrix (mixture of experts)."""
 
 from __future__ import annotations
 

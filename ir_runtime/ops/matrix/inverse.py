@@ -1,4 +1,4 @@
-"""Inverses of square matrices."""
+"""Matrix inverses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices, and of batches of them."""
+"""Matrix products (MatMul), also of batches."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Movement: elements rearranged, selected and repeated, none of them changed."""
+"""Data movement: elements are rearranged, selected and repeated, but not changed."""

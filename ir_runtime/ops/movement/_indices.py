@@ -1,4 +1,4 @@
-"""Positions given as tensors: negative ones counted from the end, wrong ones refused."""
+"""Indices in tensors: negative ones count from the end, and those out of range are refused."""
 
 from __future__ import annotations
 

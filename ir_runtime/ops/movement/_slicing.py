@@ -1,4 +1,4 @@
-"""How far a slice reaches: ``start``, ``stop`` and ``step`` along one axis."""
+"""The range of a slice: ``start``, ``stop`` and ``step`` along one axis."""
 
 from __future__ import annotations
 

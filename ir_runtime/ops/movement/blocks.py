@@ -1,4 +1,4 @@
-"""Blocks of spatial elements moved into the batch or the channels, and back."""
+"""Space to batch, space to depth, and back: blocks of spatial elements moved into the batch or the channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors repeated until they have a given shape."""
+"""Broadcast and tile: tensors repeated until they have a given shape."""
 
 from __future__ import annotations
 

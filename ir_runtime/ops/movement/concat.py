@@ -1,4 +1,4 @@
-"""Tensors side by side along an axis."""
+"""Concatenation along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of a tensor, picked by their indices along an axis."""
+"""Gather: slices of a tensor at indices along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering by a tensor of places: one for each element, or tuples that name slices."""
+"""GatherElements, GatherND and GatherTree: gathering by tensors of indices."""
 
 from __future__ import annotations
 

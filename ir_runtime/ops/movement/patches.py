@@ -1,4 +1,4 @@
-"""Patches of an image laid out as channels, and columns put together to an image."""
+"""Image patches (im2col) and their inverse (col2im)."""
 
 from __future__ import annotations
 

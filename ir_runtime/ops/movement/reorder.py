@@ -1,4 +1,4 @@
-"""Elements in another order along an axis: rolled, reversed, shuffled."""
+"""Permutations along an axis: roll, reverse, shuffle channels."""
 
 from __future__ import annotations
 

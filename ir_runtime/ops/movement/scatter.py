@@ -1,4 +1,4 @@
-"""Scattering: a copy of a tensor with some elements replaced, or combined with others."""
+"""Scatter: a copy of a tensor with some elements replaced, or reduced with others."""
 
 from __future__ import annotations
 

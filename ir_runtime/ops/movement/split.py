@@ -1,4 +1,4 @@
-"""A tensor cut into parts along an axis."""
+"""Split: a tensor divided into parts along an axis."""
 
 from __future__ import annotations
 

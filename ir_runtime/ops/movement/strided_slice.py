@@ -1,4 +1,4 @@
-"""Slices steered by masks."""
+"""Strided slices with masks."""
 
 from __future__ import annotations
 

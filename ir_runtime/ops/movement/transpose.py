@@ -1,4 +1,4 @@
-"""Axes in another order."""
+"""Transpose: permutations of axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The different elements of a tensor."""
+"""Unique elements of a tensor."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Poolings: many elements under a window become one."""
+"""Pooling: reductions over windows."""

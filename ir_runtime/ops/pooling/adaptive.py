@@ -1,4 +1,4 @@
-"""Poolings into a given number of windows."""
+"""Adaptive pooling into a given number of windows."""
 
 from __future__ import annotations
 

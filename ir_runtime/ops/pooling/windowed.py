@@ -1,4 +1,4 @@
-"""Poolings of the elements under a sliding window: their largest, or their mean."""
+"""Max and average pooling over sliding windows."""
 
 from __future__ import annotations
 

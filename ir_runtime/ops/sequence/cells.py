@@ -1,4 +1,4 @@
-"""Recurrent cells: one step."""
+"""Recurrent cells (RNN, GRU, LSTM), which compute one step."""
 
 from __future__ import annotations
 

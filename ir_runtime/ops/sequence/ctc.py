@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels from scores in time, and how well the scores fit labels."""
+"""Connectionist temporal classification (CTC): decoding, and the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes as vectors with one element set."""
+"""One-hot encoding of classes."""
 
 from __future__ import annotations
 

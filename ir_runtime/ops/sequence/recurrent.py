@@ -1,4 +1,4 @@
-"""Recurrent cells along sequences."""
+"""Recurrent sequences (RNN, GRU, LSTM), which run a cell over time."""
 
 from __future__ import annotations
 

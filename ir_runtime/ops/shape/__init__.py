@@ -1,1 +1,1 @@
-"""Shapes: what they are, and other shapes for the same elements."""
+"""Operations on shapes: ShapeOf, Reshape, Squeeze."""

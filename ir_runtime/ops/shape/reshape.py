@@ -1,4 +1,4 @@
-"""Another shape for the same elements."""
+"""Reshape: the same elements in another shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of length 1, removed and inserted."""
+"""Squeeze and Unsqueeze: remove and insert axes of length 1."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Signals and their spectra: Fourier transforms of whole axes, and of frames along one."""
+"""Signal processing: Fourier transforms of whole axes, and short-time Fourier transforms (STFT)."""

@@ -1,4 +1,4 @@
-"""Complex numbers, which tensors hold as pairs along a last axis."""
+"""Complex numbers as pairs along the last axis of a tensor."""
 
 from __future__ import annotations
 

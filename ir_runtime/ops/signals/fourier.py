@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms along chosen axes."""
+"""Discrete Fourier transforms (DFT, IDFT, RDFT, IRDFT) along given axes."""
 
 from __future__ import annotations
 

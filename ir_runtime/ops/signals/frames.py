@@ -1,4 +1,4 @@
-"""Fourier transforms of frames of a signal, which may overlap."""
+"""Short-time Fourier transforms (STFT and ISTFT) of frames of a signal, which may overlap."""
 
 from __future__ import annotations
 

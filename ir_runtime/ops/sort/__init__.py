@@ -1,1 +1,1 @@
-"""Sorting: the largest elements, search in sorted sequences, and non-maximum suppression."""
+"""Sorting: TopK, search in sorted sequences, and non-maximum suppression (NMS)."""

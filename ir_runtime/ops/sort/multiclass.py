@@ -1,4 +1,4 @@
-"""Boxes that are left of each class, and then of each image."""
+"""Multiclass and matrix non-maximum suppression (NMS)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotated boxes that are left when the best suppress those they overlap."""
+"""Non-maximum suppression (NMS) of rotated boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in sorted sequences."""
+"""SearchSorted: insertion points in sorted sequences."""
 
 from __future__ import annotations
 

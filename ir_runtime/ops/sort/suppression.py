@@ -1,4 +1,4 @@
-"""Boxes that are left when the best suppress those they overlap."""
+"""Non-maximum suppression (NMS) of boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest or smallest elements along an axis."""
+"""TopK: the largest or smallest elements along an axis."""
 
 from __future__ import annotations
 

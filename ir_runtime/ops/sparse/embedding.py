@@ -1,4 +1,4 @@
-"""Sums over rows that indices pick from an embedding table."""
+"""Embedding bags: sums over rows of an embedding table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse matrices given by the places and the values of their elements."""
+"""Sparse matrices in COO format: fill empty rows."""
 
 from __future__ import annotations
 

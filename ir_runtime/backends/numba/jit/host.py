@@ -1,4 +1,4 @@
-"""What machine code of kernels is compiled for: this processor, and a few C functions of this process."""
+"""The host that kernels are compiled for: its processor, and a few C functions of this process."""
 
 from __future__ import annotations
 

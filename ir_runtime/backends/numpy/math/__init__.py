@@ -1,1 +1,1 @@
-"""What kernels share: GEMM with packed matrices, windows, quantized matrices."""
+"""Linear algebra that kernels share: GEMM with packed matrices, windows, quantized matrices."""

@@ -1,4 +1,4 @@
-"""How much memory a model's dequantized weights may take.
+"""A limit on the memory of a model's dequantized weights.
 
 NumPy takes 1 to 2 ns to dequantize a number, and a GEMM that reads it from memory a fifth of that. So weights are
 dequantized when a model is compiled, until they take `MAX_BYTES`; those of larger models stay quantized, which is what

@@ -1,4 +1,4 @@
-"""Strided views of what im2col copies."""
+"""Sliding windows as strided views, which im2col copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to cut a feature map into tiles of rows that go through a chain of layers while they are in the L2 cache."""
+"""Plan tiles: split a feature map into tiles of rows that stay in the L2 cache throughout a chain of layers."""
 
 from __future__ import annotations
 
