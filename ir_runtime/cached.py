@@ -1,7 +1,7 @@
 """Cached properties and functions without a lock.
 
-`functools.cached_property` of Python 3.11 holds a lock of the class while it computes, so that other objects wait for this one, and a
-process that is forked meanwhile waits for ever. Later ones hold none: two threads may both compute the same.
+`functools.cached_property` of Python 3.11 holds a lock of the class while it computes: other objects wait for this one, and
+a process that is forked meanwhile waits forever. Without a lock, as in later versions, two threads may compute the same.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _CHECK_INTERVAL = 1024
 
 _NEVER = math.inf, math.inf
 _DEADLINE: ContextVar[tuple[float, float]] = ContextVar("deadline", default=_NEVER)
-"""When the time is up, on the clock of `time.monotonic`, and the seconds that it was."""
+"""The deadline on the clock of `time.monotonic`, and the seconds that it was set for."""
 
 
 def deadline(seconds: float) -> AbstractContextManager[None]:
@@ -46,7 +46,7 @@ def _earlier(seconds: float) -> tuple[float, float]:
 def check(where: Location | None = None) -> None:
     """Raise if the deadline has passed; for loops whose iterations take at least a microsecond.
 
-    Here a thread may halt while another one forks, so that it is called where none is inside a library.
+    This is also a safepoint, where a thread halts while another one forks; call it where none is inside a library.
 
     Raises:
         LimitError: naming the place, if it is given.

@@ -1,12 +1,12 @@
-"""`os.fork` in the presence of other threads: when it happens, and what the child process renews.
+"""Fork safely in the presence of other threads: forks wait at a safepoint, and the child renews locks and threads.
 
-A child has the memory of all threads of its parent, but runs only the one that forked. What the others held, it
-would wait for without end. Three kinds of things are held:
+A child has the memory of all threads of its parent, but runs only the one that forked. It would wait forever for locks
+that the others held. There are three kinds:
 
-* Locks inside the libraries that compute, such as those of BLAS around its buffers, which cannot be made new.
-  So before a fork, other threads come to a halt at a safepoint, between two layers, where they hold none of them.
-* Locks of modules that are being imported, which is also when they are needed first. A fork waits for that.
-* Locks, threads and settings of this package. Their owners register here, and make them new in the child.
+* Locks inside libraries, such as those of BLAS around its buffers, which cannot be renewed. Before a fork, other threads
+  halt at a safepoint between two layers, where they hold none of them.
+* Locks of modules that are being imported. A fork waits for imports.
+* Locks, threads and settings of this package. Their owners register here, and renew them in the child.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = [
     "register",
 ]
 
-# Seconds that a fork waits for other threads. One of them may itself wait for the thread that forks.
-PATIENCE = 10.0
-# Seconds after which who waits looks by itself: an interrupt may keep others from telling.
-LOOK = 0.05
+# Seconds that a fork waits for other threads, one of which may itself wait for the thread that forks.
+FORK_TIMEOUT = 10.0
+# Seconds between polls while waiting: an interrupt may keep other threads from notifying.
+POLL_INTERVAL = 0.05
 
 
 class Forked(Protocol):
@@ -65,7 +65,7 @@ class _Safepoint:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Notify waiting threads."""
         with self._lock:
             self._changed.notify_all()
@@ -78,32 +78,32 @@ class _Safepoint:
                 self._halt()
 
     def _halt(self) -> None:
-        """Let one fork pass; another that follows at once waits for this thread again."""
+        """Wait for one fork; another that follows at once waits for this thread again."""
         me, number = get_ident(), self._forks
         try:
             self.halted.add(me)
             self._changed.notify_all()
             while self.forking is not None and self._forks == number:
-                self._changed.wait(LOOK)
+                self._changed.wait(POLL_INTERVAL)
         finally:
             self.halted.discard(me)
 
     def before(self) -> None:
         """Wait for other threads that fork, then until all that compute have halted."""
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + FORK_TIMEOUT
         with self._lock:
             while self.forking is not None:
                 self._halt()
             self._forks += 1
             self.forking = get_ident()
             while self._busy() and time.monotonic() < ends:
-                self._changed.wait(LOOK)
+                self._changed.wait(POLL_INTERVAL)
 
     def _busy(self) -> bool:
         return bool((set(self.computing.values()) - self.halted | _importing()) - {self.forking})
 
     def after_in_child(self) -> None:
-        """No other threads exist."""
+        """Forget other threads, which do not exist in the child."""
         me = get_ident()
         for work, thread in list(self.computing.items()):
             if thread != me:
@@ -112,12 +112,12 @@ class _Safepoint:
         self._renew()
 
 
-# This package and what it imports when it is needed.
+# This package, and packages that it imports lazily.
 _PACKAGES = frozenset({"ir_runtime", "llvmlite", "lxml", "ml_dtypes", "networkx", "numba", "numpy"})
 
 
 def _importing() -> set[int]:
-    """The threads that are importing modules."""
+    """Return the threads that are importing modules."""
     locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
     found = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in _PACKAGES]
     return {owner for lock in found if isinstance(owner := getattr(lock, "owner", None), int)}
@@ -144,7 +144,7 @@ def _end_computing(work: object, interrupted: bool) -> None:
     if work in SAFEPOINT.computing:
         del SAFEPOINT.computing[work]  # without a call, after which an interrupt may come
     if SAFEPOINT.forking is not None:
-        SAFEPOINT.tell()
+        SAFEPOINT.notify()
 
 
 computing = Scope(_begin_computing, _end_computing)
@@ -161,7 +161,7 @@ def worker_computing() -> Iterator[None]:
     finally:
         SAFEPOINT.computing.pop(work, None)
         if SAFEPOINT.forking is not None:
-            SAFEPOINT.tell()
+            SAFEPOINT.notify()
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def in_user_code() -> Iterator[None]:
     try:
         SAFEPOINT.halted.add(me)
         if SAFEPOINT.forking is not None:
-            SAFEPOINT.tell()
+            SAFEPOINT.notify()
         yield
     finally:
         SAFEPOINT.halted.discard(me)
@@ -215,4 +215,4 @@ if hasattr(os, "register_at_fork"):
     # No function in Python: an interrupt at its beginning would leave all threads waiting.
     gone = partial(setattr, SAFEPOINT, "forking", None)
     os.register_at_fork(before=_go_before, after_in_parent=gone, after_in_child=gone)
-    os.register_at_fork(after_in_parent=SAFEPOINT.tell, after_in_child=_start_again)
+    os.register_at_fork(after_in_parent=SAFEPOINT.notify, after_in_child=_start_again)

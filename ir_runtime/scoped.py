@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What some work needs around it, as two functions: `inside` calls them, which costs little; else a context manager.
+    """A context manager as two functions, which `inside` calls without the overhead of a ``with`` statement.
 
     Args:
         begin: takes a key of the work. An interrupt may come anywhere in it.
-        end: takes the key, and whether the work was interrupted; undoes what `begin` did. It does nothing where that is
-            done already, so that it can be called again if an interrupt came during the first call.
+        end: takes the key, and whether the work was interrupted; undoes what `begin` did. It must be idempotent, as it is
+            called again if an interrupt came during the first call.
     """
 
     begin: Callable[[object], None]
@@ -54,7 +54,7 @@ NOTHING = Scope(_nothing, _nothing)
 
 
 def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Call a function with scopes around it: for hot code, where context managers in Python cost more than the work."""
+    """Call a function with scopes around it: for hot code, where context managers would cost more than the work."""
     work, interrupted = object(), True
     try:
         for scope in scopes:
@@ -79,9 +79,9 @@ def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **n
 def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
     """Set a context variable within a ``with`` statement.
 
-    An interrupt may come after any call, also between setting the variable and keeping the token that restores
-    it. So one call does both. Where an interrupt keeps the statement from ending, the variable is restored when the
-    exception is dropped.
+    An interrupt may come after any call, also between setting the variable and storing the token that restores it.
+    So one call does both. If an interrupt prevents the statement from ending, the variable is restored when the
+    exception is released.
     """
     tokens: list[Token[T]] = []
     try:
@@ -89,17 +89,17 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
         yield
     finally:
         if tokens:
-            try:  # noqa: SIM105  `suppress` is written in Python, too, where another interrupt may come
+            try:  # noqa: SIM105  another interrupt may come inside `suppress`
                 variable.reset(tokens[0])
             except ValueError:
-                pass  # it was set in a context that has ended meanwhile
+                pass  # it was set in a context that has ended
 
 
 @contextmanager
 def nested(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Iterator[None]:
     """Enter several context managers, each inside the one before.
 
-    As `contextlib.ExitStack`, which after an interrupt keeps what it has entered alive by a cycle of references.
+    `contextlib.ExitStack` would do the same, but after an interrupt it keeps what it entered alive by a reference cycle.
     """
     if not enter:
         yield

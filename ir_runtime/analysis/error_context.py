@@ -11,7 +11,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from .expected import Expected, RefusedInputError
 
-__all__ = ["Failing", "blame", "is_placed"]
+__all__ = ["Failing", "with_context", "is_placed"]
 
 
 class Failing(Protocol):
@@ -35,7 +35,7 @@ def is_placed(reason: Exception) -> bool:
     return isinstance(reason, ExecutionError | LimitError) and reason.where is not None
 
 
-def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
+def with_context(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
     """Return an error that names the layer, or the fused layers, that failed.
 
     If NumPy raised it, the message of inference about the same inputs is preferred, as it is clearer.

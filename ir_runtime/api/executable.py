@@ -180,7 +180,7 @@ class Executable(Answers):
                 del self._running[run]
         if state.assigned:
             state.commit(feeds)
-        return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
+        return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.base_buffers))
 
     def _shown(self, found: OVDict, decode_strings: bool = True) -> OVDict:
         """Return the results of a run as callers see them."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..executor.base_buffers import root_of
+from ..executor.base_buffers import base_buffer_of
 from ..ir.tensor import Array
 from .names import find_index
 from .nodes import Output
@@ -75,7 +75,9 @@ class OVDict(Mapping[Output, Array]):
         return repr(self.to_dict())
 
 
-def unshared(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection[int] = ()) -> list[Array]:
+def unshared(
+    arrays: Sequence[Array], shared: Sequence[Array], base_buffers: Collection[int] = ()
+) -> list[Array]:
     """The same arrays, contiguous, writable, and sharing memory with nothing else.
 
     A plan may return an input, a constant or a view of one; a caller who writes into a result must
@@ -84,16 +86,16 @@ def unshared(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection
     Args:
         arrays: what a plan returned.
         shared: arrays that are not to be reached.
-        roots: memory that is not to be reached, as `root_of` has it.
+        base_buffers: memory that results must not share, as `base_buffer_of` identifies it.
     """
-    taken = {id(array) if array.base is None else root_of(array) for array in shared}
+    taken = {id(array) if array.base is None else base_buffer_of(array) for array in shared}
     result = []
     for array in arrays:
         own = array if array.__class__ is np.ndarray else np.asarray(array)
-        root, flags = id(own) if own.base is None else root_of(own), own.flags
-        if not flags.c_contiguous or not flags.writeable or root in taken or root in roots:
+        buffer, flags = id(own) if own.base is None else base_buffer_of(own), own.flags
+        if not flags.c_contiguous or not flags.writeable or buffer in taken or buffer in base_buffers:
             own = own.copy()
-            root = id(own)
-        taken.add(root)
+            buffer = id(own)
+        taken.add(buffer)
         result.append(own)
     return result

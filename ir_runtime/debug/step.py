@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..analysis.error_context import blame, is_placed
+from ..analysis.error_context import is_placed, with_context
 from ..api.compiled import CompiledModel
 from ..api.feeding import bind
 from ..api.patching import checked
@@ -137,12 +137,12 @@ class Stepping(Iterator[Stop]):
             except Exception as reason:
                 if is_placed(reason):
                     raise
-                raise blame(each, inputs, reason) from reason
+                raise with_context(each, inputs, reason) from reason
 
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)
         shared = [*self._feeds, *self._state.values.values()]
-        found = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.roots))
+        found = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.base_buffers))
         self._results = self._compiled._shown(found)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..ir.tensor import Array
 
-__all__ = ["root_of"]
+__all__ = ["base_buffer_of"]
 
 
-def root_of(array: Array) -> int:
+def base_buffer_of(array: Array) -> int:
     """The identity of what owns the memory of an array: the same for all views of one array."""
     found: object = array
     base: object = array.base

@@ -23,15 +23,15 @@ Advance: TypeAlias = Callable[[object, int], int]
 
 
 def _from_the_start(operation: object, count: int) -> int:
-    """Let every sequence start again."""
+    """Return position 0: every sequence starts anew."""
     return 0
 
 
 @dataclass(slots=True)
 class State:
-    """The variables of a request, in one run. What it assigns takes effect when it has succeeded.
+    """The variables of a request during one run. Assigned values take effect when the run has succeeded.
 
-    Sequences of random numbers belong to the compiled model: whichever run draws goes on where the last one was.
+    Sequences of random numbers belong to the compiled model: each run continues where the previous one stopped.
     """
 
     values: dict[str, Array] = field(default_factory=dict)
@@ -39,38 +39,38 @@ class State:
     advance: Advance = _from_the_start
 
     def commit(self, feeds: Sequence[Array]) -> None:
-        """Let what was assigned be what the next run reads; the caller may change its inputs meanwhile."""
+        """Make the assigned values those that the next run reads; values that share memory with inputs are copied."""
         if not self.assigned:
             return
         fresh = {
             name: array.copy() if any(np.may_share_memory(array, feed) for feed in feeds) else array
             for name, array in self.assigned.items()
         }
-        self.values.update(fresh)  # in one call, whenever an interrupt comes
+        self.values.update(fresh)  # in one call, so that an interrupt leaves all or nothing
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One run, with the runs of bodies inside it."""
+    """The state of one run, and of the bodies that run inside it."""
 
     observers: Sequence[Observer]
     state: State
     limits: Limits = DEFAULT
     ends: float = math.inf
-    """When its time is up."""
+    """Its deadline, on the clock of `time.monotonic`."""
     left: float = 0
-    """Bytes that may still be made before those that are alive have to be counted again."""
+    """Bytes that may be allocated before live memory must be counted again."""
     envs: list[tuple[Sequence[Any], Sequence[Array | None]]] = field(default_factory=list)
-    """The slots of the model, and of bodies that are running, each with the constants among them."""
+    """The slots of the model and of running bodies, each with its constants."""
     patch: Patch | None = None
-    """Changes results of steps."""
+    """A function that changes results of steps."""
 
 
 RUN: ContextVar[Run] = ContextVar("run")
 
 
 class _Variables(MutableMapping[str, "Array"]):
-    """The variables of the run that is going on: reads what was before it, assigns for after it."""
+    """The variables of the current run: reading gives values from before the run, assigning those for after it."""
 
     def __getitem__(self, name: str) -> Array:
         return RUN.get().state.values[name]
@@ -92,5 +92,5 @@ VARIABLES = _Variables()
 
 
 def advance(operation: object, count: int) -> int:
-    """Let a sequence of random numbers go on, in the run that is going on."""
+    """Advance a sequence of random numbers of the current run; return its former position."""
     return RUN.get().state.advance(operation, count)

@@ -1,15 +1,14 @@
 """Check sizes before a step runs, where they are not known when compiling.
 
-A step whose result has a size that is known needs no guard: such sizes are added up once, when compiling.
-Others get one around their kernel. It must cost next to nothing where the same shapes come again and again:
+A step whose results have known sizes needs no guard: these sizes are summed once, when compiling. Other kernels are
+wrapped in a guard, which must be cheap for shapes that recur:
 
-* a view takes no memory;
-* a result whose unknown lengths are all those of one input is in proportion to it;
-* what an operation that is `bounded` can make is no more than the product of what it is given, and mostly
-  that is little;
-* what inference says is remembered, by the shapes of the inputs, and by what few numbers the small ones hold.
+* a view needs no memory;
+* a result whose unknown lengths are all those of one input is proportional to it;
+* the result of a `bounded` operation has at most as many elements as the product of its inputs, which is mostly small;
+* inferred sizes are cached by the shapes of the inputs, and by the contents of small ones.
 
-Only where the bytes that were made so far reach the limit are those counted that are still alive.
+Only when the bytes allocated so far reach the limit are the live ones counted.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from ..analysis.expected import Expected
 from ..backends import Kernel, Unary
 from ..ir.sizes import bytes_of, elements_of
 from ..ir.tensor import Array, TensorType
-from .base_buffers import root_of
+from .base_buffers import base_buffer_of
 from .context import RUN, Run
 
 __all__ = ["Guard", "alive", "guarded"]
 
-# Shapes that a guard remembers; lengths that grow with every run need no more of the past.
+# The most shapes that a guard caches; lengths that grow with every run do not recur.
 REMEMBERED = 64
-# Inputs of at most this many elements say how large a result is; of larger ones only the shape does.
+# Contents of inputs with at most this many elements are a part of the key.
 SMALL = 64
-# Results that certainly take no more than this need no guard.
+# Results with at most this many bytes need no guard.
 NEGLIGIBLE = 1 << 16
 
 
@@ -46,11 +45,11 @@ def guarded(
     outputs: Sequence[TensorType],
     bounded: bool,
 ) -> Kernel:
-    """A kernel that refuses to make more than a run may, or the kernel itself where it never can.
+    """Wrap a kernel in a guard that enforces the limits of the run; return it as it is if it cannot exceed them.
 
     Args:
-        kernel: what computes the step.
-        expected: what inference says about it.
+        kernel: the kernel of the step.
+        expected: the inference of the step.
         inputs: the `Value` of each input.
         outputs: the `Value` of each output.
         bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
@@ -62,13 +61,13 @@ def guarded(
         return kernel
     for index, type in enumerate(inputs):
         if (ratio := _ratio(type, outputs)) is not None:
-            return _in_proportion(kernel, Guard(expected, 0), index, ratio)
+            return _proportional(kernel, Guard(expected, 0), index, ratio)
     width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
-    return _of_several(kernel, Guard(expected, width if bounded else 0))
+    return _of_many_inputs(kernel, Guard(expected, width if bounded else 0))
 
 
 def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
-    """Bytes of the results for each element of an input that has all of their unknown lengths."""
+    """Return the bytes of the results per element of an input that has all of their unknown lengths, or ``None``."""
     if given.shape.rank is None:
         return None
     total = 0.0
@@ -81,7 +80,7 @@ def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
 
 
 def _unknown(type: TensorType) -> Counter[object]:
-    """The lengths that are not known; those without a symbol are like no other."""
+    """Return the unknown lengths; each one without a symbol is distinct."""
     return Counter(dim.symbol or object() for dim in type.shape if dim.is_dynamic)
 
 
@@ -89,8 +88,8 @@ def _fixed(type: TensorType) -> int:
     return math.prod([dim.min for dim in type.shape if dim.is_static])
 
 
-def _in_proportion(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Kernel:
-    """The size of the results follows from that of one input."""
+def _proportional(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Kernel:
+    """Return a guarded kernel whose results are proportional to one input."""
     current = RUN.get
 
     def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
@@ -105,8 +104,8 @@ def _in_proportion(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Ke
     return _marked(guarding, guard)
 
 
-def _of_several(kernel: Kernel, guard: Guard) -> Kernel:
-    """The product may be far more than the result, of which the true size is counted."""
+def _of_many_inputs(kernel: Kernel, guard: Guard) -> Kernel:
+    """Return a guarded kernel that counts the size of its results; the product of its inputs only bounds that."""
     current, width = RUN.get, guard.width
 
     def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
@@ -147,11 +146,11 @@ class Guard:
     known: dict[Hashable, int] = field(default_factory=dict)
 
     def check(self, run: Run, arrays: Sequence[Array]) -> None:
-        """Count what the step makes of these inputs, before it does.
+        """Count the bytes that the step needs for these inputs, before it runs.
 
         Raises:
-            LimitError: if it is more than the run may have.
-            RefusedInputError: if the layers cannot have such inputs.
+            LimitError: if that exceeds the limits of the run.
+            RefusedInputError: if inference refuses the inputs.
         """
         need = self._need(run, arrays)
         if need > run.left:
@@ -192,6 +191,6 @@ def alive(run: Run) -> int:
     for env, slots in run.envs:
         for array, constant in zip(env, slots, strict=True):
             if isinstance(array, np.ndarray) and array is not constant:
-                root = root_of(array)
+                root = base_buffer_of(array)
                 sizes[root] = max(sizes.get(root, 0), array.nbytes)
     return sum(sizes.values())

@@ -12,10 +12,10 @@ __all__ = ["needed", "sinks"]
 
 
 def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
-    """The layers that ``outputs`` follow from, in order; inputs and what runs for its effects are among them.
+    """Return the layers that ``outputs`` depend on, in order, with all Parameters and layers with side effects.
 
     Raises:
-        UnsupportedError: if one of them is not known.
+        UnsupportedError: if an operation is unknown.
     """
     found = graph.ancestors([port.layer for port in outputs] + [layer.id for layer in sinks(graph)])
     layers = [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
@@ -24,7 +24,7 @@ def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
 
 
 def sinks(graph: Graph) -> list[Layer]:
-    """The layers that run though nothing reads them."""
+    """Return the layers that run for their side effects."""
     return [layer for layer in graph if layer.op is not None and layer.op.has_side_effects]
 
 

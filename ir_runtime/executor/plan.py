@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from .. import deadline
-from ..analysis.error_context import blame, is_placed
+from ..analysis.error_context import is_placed, with_context
 from ..backends.core.threads import set_most
 from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.tensor import Array
 from ..limits import DEFAULT, Limits, set_limits
 from ..scoped import Scope, inside
-from .base_buffers import root_of
+from .base_buffers import base_buffer_of
 from .context import RUN, Run, State
-from .instructions import Move, Slots, moves_of
+from .instructions import Instruction, Slots, instructions_of
 from .output_contract import OutputContract
 from .step import Observer, Patch, Step
 
@@ -40,11 +40,11 @@ def _settings(function: Callable[[], object]) -> tuple[tuple[ContextVar[Any], An
 
 
 _IGNORING = _settings(partial(np.seterr, all="ignore"))
-"""What lets NumPy compute NaN and infinity without warnings. A run sets it in its own context, where
-`numpy.errstate`, which also restores it, would take a microsecond."""
+"""NumPy's settings for computing NaN and infinity without warnings. A run sets them in its own context;
+`numpy.errstate`, which also restores them, would take a microsecond."""
 
-# This many steps run between two looks at the clock.
 CLOCKED = 8
+"""Steps between two checks of the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,22 @@ class ExecutionPlan:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     slots: tuple[Array | None, ...]
-    """Constants in place, the rest empty."""
+    """The slots before a run: constants, and ``None`` for the rest."""
     around: tuple[Scope, ...] = (computing,)
-    """What a run needs around it: that a fork waits for it, and what the backends want."""
+    """Scopes around a run: forks wait for it, and backends set up their threads."""
     contracts: tuple[OutputContract, ...] = ()
-    """What was inferred about the outputs."""
+    """The contracts of the outputs: what was inferred about them."""
     peak: int = 0
-    """Bytes that a run needs at once, as far as they are known when compiling."""
-    moves: tuple[Move, ...] = field(init=False, repr=False)
-    """What the steps do to the slots."""
-    roots: frozenset[int] = field(init=False, repr=False)
-    """The memory of the constants, as `root_of` has it."""
+    """Peak memory of a run in bytes, as far as sizes are known when compiling."""
+    instructions: tuple[Instruction, ...] = field(init=False, repr=False)
+    """The instruction of each step."""
+    base_buffers: frozenset[int] = field(init=False, repr=False)
+    """The base buffers of the constants."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "moves", moves_of(self.steps))
+        object.__setattr__(self, "instructions", instructions_of(self.steps))
         constants = (array for array in self.slots if array is not None)
-        object.__setattr__(self, "roots", frozenset(map(root_of, constants)))
+        object.__setattr__(self, "base_buffers", frozenset(map(base_buffer_of, constants)))
 
     def run(
         self,
@@ -88,17 +88,17 @@ class ExecutionPlan:
 
         Args:
             feeds: an array for each input.
-            observers: told of every step.
-            state: the variables. What is assigned waits in it to be committed.
+            observers: called before and after every step.
+            state: the variables. Assigned values stay in it until they are committed.
             limits: bounds on memory, time and iterations.
             patch: changes results of steps.
-            threads: how many threads it may use; by default as many as its backends like.
+            threads: the most threads that it may use; by default as many as its backends choose.
 
         Raises:
             ExecutionError: if a layer fails on its data; it names the layer.
-            LimitError: if it asks for more than ``limits`` allow; it names the layer.
+            LimitError: if it exceeds ``limits``; it names the layer.
         """
-        # In a new context, no variable of the caller's is changed, wherever an interrupt comes.
+        # A new context leaves the caller's variables unchanged, even after an interrupt.
         return copy_context().run(self._run, feeds, observers, state or State(), limits, patch, threads)
 
     def _run(
@@ -128,7 +128,7 @@ class ExecutionPlan:
         limits: Limits,
         patch: Patch | None = None,
     ) -> Run:
-        """Begin a run in the current context, on which its limits are imposed."""
+        """Start a run, and impose its limits on the current context."""
         ends = set_limits(limits)
         left = limits.memory - self.peak
         for feed in feeds:
@@ -138,21 +138,21 @@ class ExecutionPlan:
         return run
 
     def filled(self, feeds: Sequence[Array]) -> Slots:
-        """Return the slots with which a run begins: constants and inputs are in place."""
+        """Return the slots at the start of a run, with constants and inputs."""
         env: Slots = [*self.slots]
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
         return env
 
     def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
-        """The steps themselves, of a model or of a body inside a run."""
+        """Execute the steps of a model, or of a body inside a run."""
         env = self.filled(feeds)
         run.envs.append((env, self.slots))
         try:
             if run.observers or run.patch:
-                self._watch(env, run)
+                self._execute_observed(env, run)
             else:
-                self._advance(env, run.ends)
+                self._execute(env, run.ends)
         finally:
             run.envs.pop()
         outputs = [env[slot] for slot in self.outputs]
@@ -161,54 +161,54 @@ class ExecutionPlan:
                 contract.check(array)
         return outputs
 
-    def _advance(self, env: Slots, ends: float) -> None:
-        """The run loop. It calls functions of the slots only; steps are looked at where one fails."""
-        clock, moves = time.monotonic, self.moves
-        going = iter(moves)
+    def _execute(self, env: Slots, ends: float) -> None:
+        """Run the loop over instructions; the step is looked up only if one fails."""
+        clock, instructions = time.monotonic, self.instructions
+        remaining = iter(instructions)
         try:
-            for start in range(0, len(moves), CLOCKED):
+            for start in range(0, len(instructions), CLOCKED):
                 if clock() > ends:
                     raise deadline.deadline_error(self.steps[start].layer.where)
                 if SAFEPOINT.forking is not None:
                     SAFEPOINT.halt()
-                for move in islice(going, CLOCKED):
-                    move(env)
+                for instruction in islice(remaining, CLOCKED):
+                    instruction(env)
         except Exception as reason:
-            if is_placed(reason) or not moves:
+            if is_placed(reason) or not instructions:
                 raise
-            step = self.steps[max(len(moves) - 1 - length_hint(going), 0)]
-            raise blame(step, [env[slot] for slot in step.reads], reason) from reason
+            step = self.steps[max(len(instructions) - 1 - length_hint(remaining), 0)]
+            raise with_context(step, [env[slot] for slot in step.reads], reason) from reason
 
-    def _watch(self, env: Slots, run: Run) -> None:
-        """The run loop of a run with observers."""
+    def _execute_observed(self, env: Slots, run: Run) -> None:
+        """Run the loop over steps, with observers and patches."""
         for step in self.steps:
             deadline.check(step.layer.where)
             args = [env[slot] for slot in step.reads]
             try:
-                results = _watched(step, args, run)
+                results = _observed_step(step, args, run)
             except Exception as reason:
                 if isinstance(reason, _ObserverError) or is_placed(reason):
                     raise
-                raise blame(step, args, reason) from reason
+                raise with_context(step, args, reason) from reason
             step.store(env, results)
 
 
 class _ObserverError(Exception):
-    """Carries an observer's own exception past the handler that blames the layer."""
+    """Carries an observer's exception past the handler that adds the layer."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__()
         self.reason = reason
 
 
-def _watched(step: Step, args: Sequence[Array], run: Run) -> tuple[Array, ...]:
-    _tell(run.observers, "before", step, args)
+def _observed_step(step: Step, args: Sequence[Array], run: Run) -> tuple[Array, ...]:
+    _notify(run.observers, "before", step, args)
     start = time.perf_counter()
     results = step.run(args)
     seconds = time.perf_counter() - start
     if run.patch is not None:
         results = _patched(run.patch, step, args, results)
-    _tell(run.observers, "after", step, results, seconds)
+    _notify(run.observers, "after", step, results, seconds)
     return results
 
 
@@ -222,7 +222,7 @@ def _patched(
         raise _ObserverError(reason) from reason
 
 
-def _tell(observers: Sequence[Observer], event: str, *what: object) -> None:
+def _notify(observers: Sequence[Observer], event: str, *what: object) -> None:
     try:
         with in_user_code():
             for observer in observers:

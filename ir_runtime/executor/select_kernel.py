@@ -34,10 +34,10 @@ class KernelSelector:
     """Chooses kernels, one layer at a time.
 
     Args:
-        program: what is compiled.
-        bodies: what was inferred of the bodies of layers, by layer id and name.
-        backends: asked in turn.
-        compile_body: returns the plan of a body, of which inference says what is given.
+        program: the program to compile.
+        bodies: the inferred types of the bodies of layers, by layer id and name.
+        backends: in the order of preference.
+        compile_body: returns the plan of a body from its inferred types.
     """
 
     program: Program
@@ -47,7 +47,7 @@ class KernelSelector:
     body_peaks: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
     references: set[int] = field(default_factory=set)
-    """The layers that their operation's own definition computes, by id."""
+    """The layers that the reference computes, by id."""
 
     def kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
         """Return the kernel of a layer, of which some outputs are read.
@@ -74,7 +74,7 @@ class KernelSelector:
         return kernel or self._reference(layer, layer.op, inputs)
 
     def _reference(self, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
-        """Return the operation's own definition.
+        """Return the reference of an operation, its `evaluate`.
 
         Raises:
             UnsupportedError: if it has none.
@@ -111,7 +111,7 @@ class KernelSelector:
 
     def _inferred(self, layer: Layer, body: Body) -> Inferred:
         types = self.bodies.get((layer.id, body.name))
-        # A branch that is known never to be taken was not inferred.
+        # A branch that is never taken was not inferred.
         return infer(body.graph, Diagnostics()) if types is None else types
 
     def _types(self, layer: Layer) -> list[TensorType]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import deadline
-from ..analysis.error_context import blame
+from ..analysis.error_context import with_context
 from ..analysis.expected import Expected, expected
 from ..ir.graph import Graph, Layer, Port
 from ..ir.sizes import bytes_of
@@ -98,5 +98,5 @@ def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
         with np.errstate(all="ignore"):
             results = layer.op.evaluator([v.element for v in inputs])(*arrays)
     except Exception as reason:
-        raise blame(_Folding(layer, known), arrays, reason) from reason
+        raise with_context(_Folding(layer, known), arrays, reason) from reason
     return results if isinstance(results, tuple) else (results,)

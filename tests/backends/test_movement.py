@@ -13,7 +13,7 @@ from harness.nets import End, Net
 import ir_runtime as ir
 from ir_runtime.backends import UNREAD, Unary, available
 from ir_runtime.backends.numpy.kernels.movement import MAX_ELEMENTS
-from ir_runtime.executor.instructions import moves_of
+from ir_runtime.executor.instructions import instructions_of
 from ir_runtime.executor.plan import ExecutionPlan
 from ir_runtime.executor.step import Step
 from ir_runtime.ir.tensor import Array
@@ -193,7 +193,7 @@ def test_equal_layers_share_functions_and_slots(backend: str) -> None:
     plan = agree(views(300), backend, X)
     assert len(plan.steps) > 300
     assert sum(array is None for array in plan.slots) < 10
-    assert len(set(plan.moves)) < 20
+    assert len(set(plan.instructions)) < 20
 
 
 @backends
@@ -227,7 +227,7 @@ def step(kernel: Any, reads: tuple[int, ...], writes: tuple[int, ...], frees: tu
 
 def test_steps_that_do_the_same_to_the_same_slots_share_their_move() -> None:
     kernel = Unary(np.abs)
-    first, second, third = moves_of(
+    first, second, third = instructions_of(
         [step(kernel, (0, 1), (0,)), step(Unary(np.abs), (0,), (0,)), step(kernel, (2,), (0,))]
     )
     assert first is second is not third
@@ -236,8 +236,8 @@ def test_steps_that_do_the_same_to_the_same_slots_share_their_move() -> None:
 @pytest.mark.parametrize("kernel", [lambda x: (x,), lambda x: x], ids=["a tuple", "an array"])
 @pytest.mark.parametrize("reads", [(0,), (0, 0, 0, 0)], ids=["one input", "several"])
 def test_too_few_outputs_change_nothing(kernel: Any, reads: tuple[int, ...]) -> None:
-    (move,) = moves_of([step(lambda *arrays: kernel(arrays[0]), reads, (0, 1), (0,))])
+    (instruction,) = instructions_of([step(lambda *arrays: kernel(arrays[0]), reads, (0, 1), (0,))])
     slots: list[Any] = [X, None]
     with pytest.raises(ir.ExecutionError, match="it has 2 outputs, but its code returned 1"):
-        move(slots)
+        instruction(slots)
     assert slots == [X, None]

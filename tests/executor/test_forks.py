@@ -99,13 +99,13 @@ def forking(before: Any = forks.SAFEPOINT.before) -> None:
     """What a fork does in the parent."""
     before()
     forks.SAFEPOINT.forking = None
-    forks.SAFEPOINT.tell()
+    forks.SAFEPOINT.notify()
 
 
 def test_a_fork_waits_until_others_have_halted_between_layers(
     model: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forks, "PATIENCE", 3600)
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 3600)
     x = np.ones(2, np.float32)
     running = threading.Thread(target=model, args=(x,))
     running.start()
@@ -134,7 +134,7 @@ def test_a_fork_waits_until_others_have_halted_between_layers(
 
 def test_a_fork_does_not_wait_for_ever(model: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that it waits for may wait for it."""
-    monkeypatch.setattr(forks, "PATIENCE", 0.1)
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 0.1)
     running = threading.Thread(target=model, args=(np.ones(2, np.float32),))
     running.start()
     ARRIVED.wait()
@@ -144,7 +144,7 @@ def test_a_fork_does_not_wait_for_ever(model: ir.CompiledModel, monkeypatch: pyt
 
 
 def test_a_fork_does_not_wait_for_observers(model: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "PATIENCE", 3600)
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 3600)
     GO_ON.set()
     watched, forked = threading.Event(), threading.Event()
 
@@ -166,7 +166,7 @@ def test_a_fork_does_not_wait_for_observers(model: ir.CompiledModel, monkeypatch
 
 def test_a_fork_waits_for_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A module that is being imported stays locked in the child."""
-    monkeypatch.setattr(forks, "PATIENCE", 3600)
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 3600)
     monkeypatch.setattr(forks, "_PACKAGES", {"slow_to_import"})
     monkeypatch.syspath_prepend(str(tmp_path))
     events = "import threading; begun, over = threading.Event(), threading.Event()\n"
@@ -211,7 +211,7 @@ quiet = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_a_request_that_ran_in_the_parent_says_so_in_the_child(
     model: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forks, "PATIENCE", 0.1)
+    monkeypatch.setattr(forks, "FORK_TIMEOUT", 0.1)
     queue = ir.AsyncInferQueue(model, 2)
     request = model.create_infer_request()
     x = np.ones(2, np.float32)
