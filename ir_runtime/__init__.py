@@ -244,7 +244,7 @@ __all__ = [
 
 
 def get_version() -> str:
-    """The version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package.
+    """Return the version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package.
 
     >>> import ir_runtime as ov
     >>> ov.get_version().startswith("2026")

@@ -89,7 +89,7 @@ def sentence(name: str) -> str:
 
 
 def _why(name: str, known: Iterable[str]) -> str:
-    """What to add to a message about a name that is not here."""
+    """Return the explanation to append to a message about a missing name."""
     last, said = name.rpartition(".")[2], sentence(name)
     near = nearest(last, known)
     if said and near and SequenceMatcher(None, near.lower(), last.lower()).ratio() < _ALIKE:
@@ -98,12 +98,12 @@ def _why(name: str, known: Iterable[str]) -> str:
 
 
 def _is_import(frame: FrameType) -> bool:
-    """Whether a frame is at ``from module import name``."""
+    """Return whether a frame is at ``from module import name``."""
     return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 def _below(module: str) -> str:
-    """The name of a module without that of the package."""
+    """Return the name of a module without that of the package."""
     return module.partition(".")[2]
 
 

@@ -18,7 +18,7 @@ _MARGIN = 8
 
 
 def one_line(text: str, most: int = _LONGEST) -> str:
-    r"""The text without line breaks, and without its middle where it is longer than ``most``.
+    r"""Return the text without line breaks, and without its middle where it is longer than ``most``.
 
     >>> one_line("a\nb"), one_line("123456789", 8)
     ('a b', '123456 … 89')
@@ -178,7 +178,7 @@ class Diagnostic:
         return self.where.line if self.where else None
 
     def record(self) -> dict[str, Any]:
-        """The finding as plain data, for JSON."""
+        """Return the finding as plain data, for JSON."""
         where = self.where or Location()
         return {
             "code": self.code,
@@ -201,7 +201,7 @@ class Diagnostic:
         return self if excerpt is self.excerpt else replace(self, excerpt=excerpt)
 
     def text(self) -> str:
-        """The finding with the line of the file that it is about."""
+        """Return the finding with the line of the file that it is about."""
         first, *rest = str(self).split("\n")
         return "\n".join([first, *(str(self.excerpt).split("\n") if self.excerpt else []), *rest])
 

@@ -44,7 +44,7 @@ class Former:
 
 
 def is_same(one: Value | None, other: Value | None) -> bool:
-    """Whether inference cannot tell two values apart: they are one, or only their types are known, and equal."""
+    """Return whether inference cannot tell two values apart: they are one, or only their types are known, and equal."""
     if one is other:
         return True
     if one is None or other is None or one.element is not other.element:
@@ -56,7 +56,7 @@ def is_same(one: Value | None, other: Value | None) -> bool:
 
 
 def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:
-    """Whether two shapes are equal, also in which of their lengths are known to be the same as others."""
+    """Return whether two shapes are equal, also in which of their lengths are known to be the same as others."""
     if one.is_static or other.is_static:
         return one == other
     if one.rank is None or other.rank is None:

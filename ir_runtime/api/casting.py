@@ -92,7 +92,7 @@ def _fitting(given: tuple[int, ...], wanted: PartialShape) -> str:
 
 
 def _contents(value: Any) -> tuple[Any, ElementType | None]:
-    """The array of a tensor, ours or OpenVINO's, and the element type that the tensor says it has."""
+    """Return the array of a tensor, ours or OpenVINO's, and the element type that the tensor says it has."""
     if isinstance(value, _NUMPY):  # whose ``data`` is another thing
         return value, None
     if isinstance(value, Tensor):
@@ -136,7 +136,7 @@ def _has_numbers(array: Array) -> bool:
 
 
 def _is_single(shape: PartialShape) -> bool:
-    """Whether a scalar may stand for the only element, as in OpenVINO: the shape is [1], [1,1] … or [?]."""
+    """Return whether a scalar may stand for the only element, as in OpenVINO: the shape is [1], [1,1] … or [?]."""
     one_open = shape.rank == 1 and shape[0].contains(1)
     return one_open or (shape.is_static and all(length == 1 for length in shape.static))
 

@@ -130,11 +130,11 @@ class CompiledModel(Executable):
         return self._shown(self._run(inputs))
 
     def create_infer_request(self) -> InferRequest:
-        """A request that keeps its inputs and outputs between runs."""
+        """Return a request that keeps its inputs and outputs between runs."""
         return InferRequest(self)
 
     def get_property(self, name: str) -> Any:
-        """The value of a property.
+        """Return the value of a property.
 
         Raises:
             InputError: if the property is unknown.
@@ -189,7 +189,7 @@ class CompiledModel(Executable):
         return None
 
     def get_runtime_model(self) -> Model:
-        """The model that runs: a node for each kernel, with the layers that it computes in its ``rt_info``.
+        """Return the model that runs: a node for each kernel, with the layers that it computes in its ``rt_info``.
 
         Where the model was compiled with ``PERF_COUNT``, they also have their time and their layout, of past runs.
         """
@@ -198,7 +198,7 @@ class CompiledModel(Executable):
         return runtime_model(self)
 
     def query_state(self) -> list[VariableState]:
-        """The variables that calls of the compiled model itself read and assign."""
+        """Return the variables that calls of the compiled model itself read and assign."""
         return variable_states(self._model, self._variables)
 
     def reset_state(self) -> None:
@@ -233,5 +233,5 @@ class InferRequest(Request):
         self._compiled_model = compiled
 
     def get_compiled_model(self) -> CompiledModel:
-        """The model that this request runs."""
+        """Return the model that this request runs."""
         return self._compiled_model

@@ -55,7 +55,7 @@ def _read(name: str, value: object) -> object:
 
 
 def unknown_property(name: str) -> InputError:
-    """An error that says which property may have been meant."""
+    """Return an error that says which property may have been meant."""
     from ..properties import Property
 
     hint = did_you_mean(name, sorted(Property.known), "SUPPORTED_PROPERTIES has their names")
@@ -63,7 +63,7 @@ def unknown_property(name: str) -> InputError:
 
 
 def _refused(name: str) -> InputError:
-    """An error for a property that cannot be set here."""
+    """Return an error for a property that cannot be set here."""
     from ..properties import Property
 
     if name not in Property.known:
@@ -75,7 +75,7 @@ def _refused(name: str) -> InputError:
 
 
 def wants_f16(config: Mapping[str, object]) -> bool:
-    """Whether properties ask for f32 to be computed in f16."""
+    """Return whether properties ask for f32 to be computed in f16."""
     return str(config.get("INFERENCE_PRECISION_HINT")) == "f16"
 
 

@@ -39,7 +39,7 @@ class ConstOutput(Output):
 
 
 def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
-    """Inputs and outputs as OpenVINO shows them."""
+    """Show inputs and outputs as OpenVINO does."""
     shown = (
         ",\n".join(described(port, ConstOutput.__name__) for port in ports) for ports in (inputs, outputs)
     )

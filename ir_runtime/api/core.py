@@ -115,7 +115,7 @@ class Core(Answers):
         return ["CPU"]
 
     def get_available_devices(self) -> list[str]:
-        """The devices there are."""
+        """Return the devices there are."""
         return self.available_devices
 
     def read_model(
@@ -188,7 +188,7 @@ class Core(Answers):
         return dict.fromkeys(sorted(n.friendly_name for n in model.get_ops() if n.layer.op is not None), CPU)
 
     def get_property(self, device_name: str, property: str | None = None) -> Any:
-        """The value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
+        """Return the value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
 
         Args:
             device_name: the device; may be left out.
@@ -236,14 +236,14 @@ class Core(Answers):
         self._config[name] = self._config.get(name, {}) | check_config(given)
 
     def _set_for(self, *devices: str) -> dict[str, object]:
-        """What was set for every device, and for these; that of the first comes before that of the others."""
+        """Return the properties set for all devices, and for these; the first device has precedence."""
         found = dict(self._config.get("", {}))
         for device in reversed(devices):
             found |= self._config.get(device, {})
         return found
 
     def get_versions(self, device_name: str) -> dict[str, Version]:
-        """The version of the runtime of a device, and of each of the devices named after it."""
+        """Return the version of the runtime of a device, and of each of the devices named after it."""
         return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:

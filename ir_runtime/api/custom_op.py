@@ -71,7 +71,7 @@ class Op(Node):
             self.constructor_validate_and_infer_types()
 
     def get_type_info(self) -> DiscreteTypeInfo:
-        """The name of the operation, by default that of the class, and the version ``extension``."""
+        """Return the name of the operation, by default that of the class, and the version ``extension``."""
         return self.class_type_info or DiscreteTypeInfo(type(self).__name__, _EXTENSION)
 
     @property
@@ -80,11 +80,11 @@ class Op(Node):
         return self.get_type_info()
 
     def get_type_name(self) -> str:
-        """The name of the operation."""
+        """Return the name of the operation."""
         return self.get_type_info().name
 
     def get_attributes(self) -> dict[str, Any]:
-        """What ``visit_attributes`` tells."""
+        """Return the attributes that ``visit_attributes`` reports."""
         return kept_attributes(self)
 
     def visit_attributes(self, visitor: object) -> bool:
@@ -92,7 +92,7 @@ class Op(Node):
         return True
 
     def has_evaluate(self) -> bool:
-        """Whether the operation computes."""
+        """Return whether the operation computes."""
         return False
 
     def evaluate(

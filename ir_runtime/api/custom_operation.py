@@ -23,7 +23,7 @@ class CustomNode(Protocol):
         """Return the types of the outputs for inputs."""
 
     def has_evaluate(self) -> bool:
-        """Whether it computes."""
+        """Return whether it computes."""
 
     def evaluate(self, output_values: list[Tensor], input_values: list[Tensor]) -> bool:
         """Compute the outputs into tensors."""
@@ -44,7 +44,7 @@ class CustomOperation(Op):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        """It has no attributes but those of the node."""
+        """Return no attributes: the node has them."""
         return {}
 
     @classmethod

@@ -14,7 +14,7 @@ __all__ = ["accepted", "contradiction", "tolerated"]
 
 
 def accepted(model: Model, strict: bool | None) -> Model:
-    """The model, unless something is wrong with it that keeps it from running.
+    """Return the model, unless something is wrong with it that keeps it from running.
 
     Args:
         model: as it was read.
@@ -33,7 +33,7 @@ def accepted(model: Model, strict: bool | None) -> Model:
 
 
 def tolerated(model: Model, strict: bool) -> frozenset[Code]:
-    """The codes of findings with which a model is run; on a page, dims are what the example is to show."""
+    """Return the codes of findings with which a model is run; on a page, dims are what the example is to show."""
     return frozenset() if strict or model._document.is_page else DECLARED
 
 

@@ -98,7 +98,7 @@ def _available(others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _kind(name: str) -> str:
-    """The device of a name such as ``GPU.1`` or ``CPU(4)``."""
+    """Return the device of a name such as ``GPU.1`` or ``CPU(4)``."""
     kind, _, number = name.partition("(")[0].partition(".")
     if kind == CPU and number:
         raise InputError(f"device CPU has no number, got {name!r}", code=Code.BAD_REQUEST, hint=_HINT)

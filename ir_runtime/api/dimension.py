@@ -60,7 +60,7 @@ class Dimension(dimension.Dimension, Answers):
 
     @classmethod
     def dynamic(cls) -> Dimension:
-        """A dimension of unknown length."""
+        """Return a dimension of unknown length."""
         return cls()
 
     @property

@@ -100,7 +100,7 @@ class Editing(View):
         return self._table
 
     def _changed_since(self, edit: int) -> bool:
-        """Whether the model, or a node of it, was changed after the change of that number."""
+        """Return whether the model, or a node of it, was changed after the change of that number."""
         if edit == EDITS.count:
             return False
         nodes = self._table.made.values() if self._refreshed is None else self._refreshed.nodes
@@ -148,7 +148,7 @@ class Editing(View):
         return values
 
     def _is_refreshed(self) -> bool:
-        """Whether the nodes of a valid model have the values that follow from its last change."""
+        """Return whether the nodes of a valid model have the values that follow from its last change."""
         return self._refreshed is not None and not self._changed_since(self._refreshed.edit)
 
     def _refresh(self) -> bool:

@@ -102,7 +102,7 @@ class Executable(Answers):
         return list(self._outputs)
 
     def input(self, key: int | str | None = None) -> ConstOutput:
-        """An input by index or name; without a key, the only one.
+        """Return an input by index or name; without a key, the only one.
 
         Raises:
             InputError: if the index or the name is unknown; without a key, if the model has none or several.
@@ -110,7 +110,7 @@ class Executable(Answers):
         return find_port(self._inputs, key, "input")
 
     def output(self, key: int | str | None = None) -> ConstOutput:
-        """An output by index or name; without a key, the only one.
+        """Return an output by index or name; without a key, the only one.
 
         Raises:
             InputError: if the index or the name is unknown; without a key, if the model has none or several.

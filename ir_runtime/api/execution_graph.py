@@ -141,7 +141,7 @@ class ExecutionGraph:
             self.made[Port(id, number)] = types[number]
 
     def _seen(self, step: Step) -> Mapping[str, str]:
-        """What runs have shown of a step: its time, and the layouts of its outputs."""
+        """Return the measurements of a step: its time, and the layouts of its outputs."""
         found = self.performance
         if found is None or id(step) not in found.seconds:
             return {}

@@ -147,7 +147,7 @@ def _all(ports: Iterable[Output]) -> str:
 
 
 def _is_data(port: Output, values: Sequence[object]) -> bool:
-    """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
+    """Return whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
     if not values:
         return False
     if isinstance(values[0], list):
@@ -157,7 +157,7 @@ def _is_data(port: Output, values: Sequence[object]) -> bool:
 
 
 def _is_table(port: Output, rows: Sequence[object]) -> bool:
-    """Whether lists are the rows of the data, as OpenVINO takes them; else the first one is that of the only input."""
+    """Return whether lists are the rows of the data, as OpenVINO takes them; else the first one is that of the only input."""
     lists = [row for row in rows if isinstance(row, list)]
     width = len(lists[0]) if lists else 0
     if len(lists) != len(rows) or any(len(row) != width for row in lists):

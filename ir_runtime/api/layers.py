@@ -79,7 +79,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return self.layer.name
 
     def get_friendly_name(self) -> str:
-        """The name of the layer."""
+        """Return the name of the layer."""
         return self.layer.name
 
     @property
@@ -88,7 +88,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return self.layer.type
 
     def get_type_name(self) -> str:
-        """The operation as OpenVINO spells it, such as ``Relu``."""
+        """Return the operation as OpenVINO spells it, such as ``Relu``."""
         return type_name(self.layer.type)
 
     @property
@@ -100,11 +100,11 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         )
 
     def get_type_info(self) -> DiscreteTypeInfo:
-        """The operation and the opset that introduced the version of it."""
+        """Return the operation and the opset that introduced the version of it."""
         return self.type_info
 
     def get_attributes(self) -> dict[str, Any]:
-        """The attributes by their names in files, with their defaults, as numbers, texts and lists."""
+        """Return the attributes by their names in files, with their defaults, as numbers, texts and lists."""
         return attributes_of(self.layer)
 
     def _entries(self) -> Mapping[str, object]:
@@ -116,7 +116,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return self.get_data()
 
     def get_data(self) -> Array:
-        """The contents of a Constant, to be read.
+        """Return the contents of a Constant, to be read.
 
         Raises:
             InputError: for other layers.
@@ -132,11 +132,11 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
 
     @abstractmethod
     def outputs(self) -> list[_Output]:
-        """Every output. That of a Result is the output of the model."""
+        """Return every output. That of a Result is the output of the model."""
 
     @abstractmethod
     def inputs(self) -> list[_Input]:
-        """Every input."""
+        """Return every input."""
 
     def output(self, index: int = 0) -> _Output:
         """One output.
@@ -155,32 +155,32 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return _at(self.inputs(), index, f"layer {self.friendly_name!r} has no input {index}")
 
     def input_values(self) -> list[_Output]:
-        """The outputs of other layers that this one reads."""
+        """Return the outputs of other layers that this one reads."""
         return [port.get_source_output() for port in self.inputs()]
 
     def input_value(self, index: int) -> _Output:
-        """The output of another layer that an input reads."""
+        """Return the output of another layer that an input reads."""
         found: _Output = self.input(index).get_source_output()
         return found
 
     def get_output_tensor(self, index: int) -> DescriptorTensor:
-        """The tensor of an output, whose names can be changed."""
+        """Return the tensor of an output, whose names can be changed."""
         return self.output(index).tensor
 
     def get_input_tensor(self, index: int) -> DescriptorTensor:
-        """The tensor that an input reads."""
+        """Return the tensor that an input reads."""
         return self.input(index).get_tensor()
 
     def get_instance_id(self) -> int:
-        """A number that no other node has while this one is there."""
+        """Return a number that no other node has while this one is there."""
         return id(self)
 
     def get_output_size(self) -> int:
-        """How many outputs there are."""
+        """Return the number of outputs."""
         return len(self.outputs())
 
     def get_input_size(self) -> int:
-        """How many inputs there are."""
+        """Return the number of inputs."""
         return len(self.layer.inputs)
 
     def visit_attributes(self, visitor: AttributeVisitor) -> bool:
@@ -249,35 +249,35 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return outputs[0]
 
     def get_partial_shape(self) -> PartialShape:
-        """The shape of the only output, as far as it is known."""
+        """Return the shape of the only output, as far as it is known."""
         return self.partial_shape
 
     def get_element_type(self) -> ElementType:
-        """The element type of the only output."""
+        """Return the element type of the only output."""
         return self.element_type
 
     def get_output_partial_shape(self, index: int) -> PartialShape:
-        """The shape of an output, as far as it is known."""
+        """Return the shape of an output, as far as it is known."""
         return self.output(index).partial_shape
 
     def get_output_shape(self, index: int) -> Shape:
-        """The shape of an output, all of which must be known."""
+        """Return the shape of an output, all of which must be known."""
         return self.output(index).shape
 
     def get_output_element_type(self, index: int) -> ElementType:
-        """The element type of an output."""
+        """Return the element type of an output."""
         return self.output(index).element_type
 
     def get_input_partial_shape(self, index: int) -> PartialShape:
-        """The shape that an input reads, as far as it is known."""
+        """Return the shape that an input reads, as far as it is known."""
         return self.input_value(index).partial_shape
 
     def get_input_shape(self, index: int) -> Shape:
-        """The shape that an input reads, all of which must be known."""
+        """Return the shape that an input reads, all of which must be known."""
         return self.input_value(index).shape
 
     def get_input_element_type(self, index: int) -> ElementType:
-        """The element type that an input reads."""
+        """Return the element type that an input reads."""
         return self.input_value(index).element_type
 
 

@@ -55,11 +55,11 @@ class MemberChanges(Editing):
     """
 
     def get_sinks(self) -> list[Node]:
-        """The layers that assign variables."""
+        """Return the layers that assign variables."""
         return self.sinks
 
     def get_sink_index(self, sink: Node | Output) -> int:
-        """The position of a sink, or -1."""
+        """Return the position of a sink, or -1."""
         node, sinks = _node(sink), self.sinks
         return sinks.index(node) if node in sinks else -1
 
@@ -74,11 +74,11 @@ class MemberChanges(Editing):
         return list(found.values())
 
     def get_variables(self) -> list[Variable]:
-        """The variables of the model."""
+        """Return the variables of the model."""
         return self.variables
 
     def get_variable_by_id(self, variable_id: str) -> Variable | None:
-        """The variable of that id; ``None`` if there is none."""
+        """Return the variable of that id; ``None`` if there is none."""
         checked(variable_id, str)
         return next((each for each in self.variables if each.info.variable_id == variable_id), None)
 

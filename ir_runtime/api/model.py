@@ -140,7 +140,7 @@ class Model(Reshaping):
         raise ValidationError.of(errors, self.report.more)
 
     def _errors(self, allowed: Collection[str]) -> list[Diagnostic]:
-        """What keeps the model from being accepted, in the order of the file."""
+        """Return the errors for which the model is refused, in the order of the file."""
         report = self.report
         if self._contradicted is None or not frozenset(allowed) >= DECLARED:
             return [error for error in report.errors if error.code not in allowed]
@@ -253,14 +253,14 @@ class Model(Reshaping):
         """Leave the model as it is: nothing is held that would have to be given back."""
 
     def clone(self) -> Model:
-        """A new model over the same graph and constants."""
+        """Return a new model over the same graph and constants."""
         nodes, other = self._nodes(), self._variant()
         other._table = GraphNodes(nodes.graph, nodes.values)
         other._table.weights, other._table.is_sound = self._document.weights, nodes.is_sound
         return other
 
     def _variant(self) -> Model:
-        """A copy with the same nodes, which does not follow changes of them."""
+        """Return a copy with the same nodes, which does not follow changes of them."""
         nodes, other = self._nodes(), type(self).__new__(type(self))
         vars(other).update(vars(self))
         other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)

@@ -19,7 +19,7 @@ _Port = TypeVar("_Port", bound=TypedPort)
 
 
 def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: str) -> _Port:
-    """An input or output of a model, by index, tensor name or layer name.
+    """Return an input or output of a model, by index, tensor name or layer name.
 
     Raises:
         InputError: if there is none; it says which there are.
@@ -28,7 +28,7 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
 
 
 def find_index(ports: Sequence[TypedPort], key: int | str | TypedPort | None, what: str) -> int:
-    """The index of an input or output of a model, as `find_port`."""
+    """Return the index of an input or output of a model, as `find_port`."""
     if key is None:
         if len(ports) != 1:
             raise InputError(
@@ -57,7 +57,7 @@ def find_index(ports: Sequence[TypedPort], key: int | str | TypedPort | None, wh
 
 
 def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> list[Port]:
-    """Outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
+    """Return outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
 
     Raises:
         InputError: if a name or an index is unknown.
@@ -69,7 +69,7 @@ def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> l
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
-    """An error that says which names there are, or which one may have been meant."""
+    """Return an error that says which names there are, or which one may have been meant."""
     names = list(known)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
     hint = did_you_mean(name, names, f"available are {shown}" if names else "there are none")
@@ -106,7 +106,7 @@ def _numbered(graph: Graph, name: str, number: int) -> Port:
 
 
 def _named(graph: Graph) -> Iterator[tuple[Port, set[str]]]:
-    """Every output of a layer that computes something, with all it is called."""
+    """Return every output of a layer that computes something, with all it is called."""
     for layer in graph:
         if layer.type not in ("Constant", "Result"):
             for number, spec in enumerate(layer.outputs):

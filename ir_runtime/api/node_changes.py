@@ -171,7 +171,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         return self._given_name
 
     def get_name(self) -> str:
-        """The name that the layer was given when it was created."""
+        """Return the name that the layer was given when it was created."""
         return self._given_name
 
     if not TYPE_CHECKING:  # or type checkers would take any name for an attribute

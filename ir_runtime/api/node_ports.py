@@ -37,10 +37,10 @@ class PortNode(Protocol):
         """The tensors that it reads."""
 
     def _value(self, index: int) -> Value:
-        """The type, shape and contents of an output, as far as inferred."""
+        """Return the type, shape and contents of an output, as far as inferred."""
 
     def _names_of(self, index: int) -> tuple[str, ...]:
-        """The names of the tensor of an output."""
+        """Return the names of the tensor of an output."""
 
     def _rename(self, index: int, names: tuple[str, ...]) -> None:
         """Name the tensor of an output."""
@@ -114,7 +114,7 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
         return self._node
 
     def get_node(self) -> _Node:
-        """The layer."""
+        """Return the layer."""
         return self._node
 
     @property
@@ -132,7 +132,7 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
         return set(self._node._targets(self._index))  # type: ignore[arg-type]  # those of its class of nodes
 
     def get_target_inputs(self) -> set[_Input]:
-        """The inputs of layers that read it."""
+        """Return the inputs of layers that read it."""
         return self.target_inputs
 
     @property
@@ -141,7 +141,7 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
         return DescriptorTensor(self)
 
     def get_tensor(self) -> DescriptorTensor:
-        """The tensor, whose names can be changed."""
+        """Return the tensor, whose names can be changed."""
         return self.tensor
 
     def _entries(self) -> Mapping[str, object]:
@@ -199,7 +199,7 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
             target_input._node._connect(target_input._index, None)
 
     def belongs_to(self, name: str) -> bool:
-        """Whether this is an output of the layer, or what the Result, of that name takes."""
+        """Return whether this is an output of the layer, or what the Result, of that name takes."""
         node = self._node
         if node.layer.type != "Result":
             return name in (node.layer.name, f"{node.layer.name}:{self._index}")
@@ -236,7 +236,7 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
         self._node, self._index = node, index
 
     def get_source_output(self) -> _Output:
-        """The tensor it reads.
+        """Return the tensor it reads.
 
         Raises:
             InputError: if nothing feeds it.
@@ -253,7 +253,7 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
         self._node._connect(self._index, new_source_output)
 
     def get_node(self) -> _Node:
-        """The layer."""
+        """Return the layer."""
         return self._node
 
     def get_index(self) -> int:
@@ -261,19 +261,19 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
         return self._index
 
     def get_tensor(self) -> DescriptorTensor:
-        """The tensor that it reads."""
+        """Return the tensor that it reads."""
         return self.get_source_output().tensor
 
     def get_partial_shape(self) -> PartialShape:
-        """The shape, as far as it is known."""
+        """Return the shape, as far as it is known."""
         return self.get_source_output().partial_shape
 
     def get_shape(self) -> Shape:
-        """The shape, all of which must be known."""
+        """Return the shape, all of which must be known."""
         return self.get_source_output().shape
 
     def get_element_type(self) -> ElementType:
-        """The element type."""
+        """Return the element type."""
         return self.get_source_output().element_type
 
     def _entries(self) -> Mapping[str, object]:

@@ -181,7 +181,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         return self.layer
 
     def _changed_since(self, edit: int) -> bool:
-        """Whether it was changed after the change of that number."""
+        """Return whether it was changed after the change of that number."""
         return self._edited > edit
 
     @property
@@ -243,13 +243,13 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         return Node.create(type, 1, [left, right])
 
     def outputs(self) -> list[Output]:
-        """Every output. That of a Result is the output of the model."""
+        """Return every output. That of a Result is the output of the model."""
         if self.layer.type == "Result":
             return [Output(self, 0)] if any(source is not None for source in self._sources) else []
         return [Output(self, i) for i in range(len(self.layer.outputs))]
 
     def inputs(self) -> list[Input]:
-        """Every input."""
+        """Return every input."""
         return [Input(self, i) for i in range(len(self.layer.inputs))]
 
     def __repr__(self) -> str:

@@ -41,7 +41,7 @@ class TypedPort(ABC):
         """The name of the layer that computes the tensor, with the output where it has several."""
 
     def belongs_to(self, name: str) -> bool:
-        """Whether it is known by the name of its layer."""
+        """Return whether it is known by the name of its layer."""
         return name == self._owner
 
     @property
@@ -97,7 +97,7 @@ class TypedPort(ABC):
         return self._type.element
 
     def get_names(self) -> set[str]:
-        """The names of the tensor."""
+        """Return the names of the tensor."""
         return self.names
 
     def get_any_name(self) -> str:
@@ -105,15 +105,15 @@ class TypedPort(ABC):
         return self.any_name
 
     def get_partial_shape(self) -> PartialShape:
-        """The shape, as far as it is known."""
+        """Return the shape, as far as it is known."""
         return self.partial_shape
 
     def get_shape(self) -> Shape:
-        """The shape; see ``shape``."""
+        """Return the shape; see ``shape``."""
         return self.shape
 
     def get_element_type(self) -> ElementType:
-        """The element type."""
+        """Return the element type."""
         return self.element_type
 
     def __repr__(self) -> str:

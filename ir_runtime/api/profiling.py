@@ -51,7 +51,7 @@ class ProfilingInfo:
 
 
 def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
-    """An entry for each layer, in the order they ran."""
+    """Return an entry for each layer, in the order they ran."""
     found = []
     for step, seconds in profile.times:
         kernel = step.kernel_name or backend

@@ -110,14 +110,14 @@ class AsyncInferQueue(Answers):
         return list(self._userdata)
 
     def get_idle_request_id(self) -> int:
-        """The request that runs next; waits for one if all are busy."""
+        """Return the request that runs next; waits for one if all are busy."""
         with self._lock:
             self._wait_for_idle()
             self._raise_failure()
             return self._idle[0]
 
     def is_ready(self) -> bool:
-        """Whether a request is idle."""
+        """Return whether a request is idle."""
         with self._lock:
             self._raise_failure()
             return bool(self._idle)

@@ -241,7 +241,7 @@ class Request(RequestTensors):
         return self.get_profiling_info()
 
     def query_state(self) -> list[VariableState]:
-        """The variables of this request."""
+        """Return the variables of this request."""
         return variable_states(self._compiled._model, self._variables)
 
     def reset_state(self) -> None:

@@ -73,7 +73,7 @@ class RequestTensors(Answers):
         return list(map(self._output_tensor, range(len(self._compiled._outputs))))
 
     def get_input_tensor(self, index: int | None = None) -> Tensor:
-        """The tensor of an input, to write into; without an index, of the only one.
+        """Return the tensor of an input, to write into; without an index, of the only one.
 
         Raises:
             InputError: if the model has no input of that index, or several and none is given.
@@ -81,7 +81,7 @@ class RequestTensors(Answers):
         return self._input_tensor(find_index(self._compiled._inputs, index, "input"))
 
     def get_output_tensor(self, index: int | None = None) -> Tensor:
-        """The tensor of an output; without an index, of the only one.
+        """Return the tensor of an output; without an index, of the only one.
 
         Raises:
             InputError: if the model has no output of that index, or several and none is given.
@@ -169,7 +169,7 @@ class RequestTensors(Answers):
         raise InputError("tensors must be given by index: {0: tensor}", code=Code.BAD_REQUEST)
 
     def get_tensor(self, key: str | Output) -> Tensor:
-        """The tensor of an input or output, by name or port."""
+        """Return the tensor of an input or output, by name or port."""
         is_input, index = self._place(key)
         return self._input_tensor(index) if is_input else self._output_tensor(index)
 
@@ -203,7 +203,7 @@ class RequestTensors(Answers):
         return tensor
 
     def _output_tensor(self, index: int) -> Tensor:
-        """A tensor that each run writes into. It is no array that a run returned: those are the caller's."""
+        """Return a tensor that each run writes into. It is no array that a run returned: those are the caller's."""
         if index not in self._output_values:
             self._output_values[index] = _blank(self._compiled._outputs[index])
             if self._results is not None:
@@ -212,7 +212,7 @@ class RequestTensors(Answers):
 
 
 def _blank(port: Output) -> Tensor:
-    """A tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
+    """Return a tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
     shape = port._type.shape
     lengths = () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
     element = port.element_type

@@ -60,15 +60,15 @@ class OVDict(Mapping[Output, Array]):
         return OVDict(self._ports, [shown(a) if a.dtype.hasobject else a for a in self._arrays])
 
     def names(self) -> tuple[set[str], ...]:
-        """The tensor names of each output."""
+        """Return the tensor names of each output."""
         return tuple(port.names for port in self._ports)
 
     def to_dict(self) -> dict[Output, Array]:
-        """A plain dictionary by port."""
+        """Return a plain dictionary by port."""
         return dict(zip(self._ports, self._arrays, strict=True))
 
     def to_tuple(self) -> tuple[Array, ...]:
-        """The arrays in order."""
+        """Return the arrays in order."""
         return self._arrays
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class OVDict(Mapping[Output, Array]):
 def unshared(
     arrays: Sequence[Array], shared: Sequence[Array], base_buffers: Collection[int] = ()
 ) -> list[Array]:
-    """The same arrays, contiguous, writable, and sharing memory with nothing else.
+    """Return the same arrays, contiguous, writable, and sharing memory with nothing else.
 
     A plan may return an input, a constant or a view of one; a caller who writes into a result must
     not reach them.

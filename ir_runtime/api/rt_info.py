@@ -85,7 +85,7 @@ class HasRTInfo(Answers):
 
     @abstractmethod
     def _entries(self) -> Mapping[str, object]:
-        """The runtime information."""
+        """Return the runtime information."""
 
     @abstractmethod
     def _replace_rt_info(self, entries: Entries) -> None:

@@ -49,7 +49,7 @@ class VariableState(Answers):
 
 
 def variable_states(model: View, values: dict[str, Array]) -> list[VariableState]:
-    """The variables that a model reads, in the order of the file."""
+    """Return the variables that a model reads, in the order of the file."""
     found: dict[str, TensorType] = {}
     for layer in model._graph.of_type("ReadValue"):
         found.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)

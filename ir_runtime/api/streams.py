@@ -23,7 +23,7 @@ class Streams:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Streams:
-        """What properties ask for, as `check_config` returns them."""
+        """Return the streams that properties ask for, as `check_config` returns them."""
         threads = config.get("INFERENCE_NUM_THREADS") or os.cpu_count() or 1
         most = min(threads, config.get("PERFORMANCE_HINT_NUM_REQUESTS") or threads)
         asked = config.get("NUM_STREAMS") or 0
@@ -35,5 +35,5 @@ class Streams:
         return cls(threads, most if wide else 1)
 
     def share(self, running: int) -> int:
-        """The threads of one run, while this many are going on."""
+        """Return the threads of one run, while this many are going on."""
         return self.threads // (self.count if self.count > running else running) or 1

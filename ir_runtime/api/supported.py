@@ -115,7 +115,7 @@ def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str
 
 
 def _text(value: object) -> str:
-    """A value as OpenVINO's compiled models show some of theirs."""
+    """Return a value as OpenVINO's compiled models show some of theirs."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     return str(getattr(value, "name", value))

@@ -120,27 +120,27 @@ class TensorContent(Answers):
         self._hold(decoded(given).astype(object).reshape(held.shape), is_shared=False)
 
     def is_continuous(self) -> bool:
-        """Whether the elements are contiguous."""
+        """Return whether the elements are contiguous."""
         return self._data.flags.c_contiguous
 
     def get_strides(self) -> Strides:
-        """The number of bytes from one element to the next along each axis."""
+        """Return the number of bytes from one element to the next along each axis."""
         return self.strides
 
     def get_shape(self) -> Shape:
-        """The shape."""
+        """Return the shape."""
         return self.shape
 
     def get_element_type(self) -> ElementType:
-        """The element type."""
+        """Return the element type."""
         return self.element_type
 
     def get_size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.size
 
     def get_byte_size(self) -> int:
-        """The number of bytes, packed."""
+        """Return the number of bytes, packed."""
         return self.byte_size
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:

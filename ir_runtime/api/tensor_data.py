@@ -89,7 +89,7 @@ def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> A
 
 
 def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
-    """The numbers that OpenVINO has packed into bytes.
+    """Return the numbers that OpenVINO has packed into bytes.
 
     Raises:
         InputError: if they do not take that many bytes.

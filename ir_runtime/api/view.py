@@ -70,7 +70,7 @@ class View(HasRTInfo, ABC):
 
     @abstractmethod
     def _nodes(self) -> GraphNodes:
-        """The graph as it is now, and its nodes."""
+        """Return the graph as it is now, and its nodes."""
 
     @property
     @abstractmethod
@@ -122,7 +122,7 @@ class View(HasRTInfo, ABC):
         return [*found, *(self._nodes().output(port) for port in self._extra)]
 
     def input(self, key: int | str | None = None) -> Output:
-        """An input by index or name; without a key, the only one.
+        """Return an input by index or name; without a key, the only one.
 
         Args:
             key: the index, the name of the tensor or of the layer.
@@ -133,7 +133,7 @@ class View(HasRTInfo, ABC):
         return find_port(self.inputs, key, "input")
 
     def output(self, key: int | str | None = None) -> Output:
-        """An output by index or name; without a key, the only one.
+        """Return an output by index or name; without a key, the only one.
 
         Args:
             key: the index, the name of the tensor or of the layer.
@@ -159,32 +159,32 @@ class View(HasRTInfo, ABC):
         return self.output().node
 
     def get_parameters(self) -> list[Parameter]:
-        """The Parameter layers."""
+        """Return the Parameter layers."""
         return self.parameters
 
     def get_results(self) -> list[Result]:
-        """The Result layers."""
+        """Return the Result layers."""
         return self.results
 
     def get_ops(self) -> list[Node]:
-        """Every layer that the model needs, each before what it reads, in the order of OpenVINO."""
+        """Return every layer that the model needs, each before what it reads, in the order of OpenVINO."""
         return self._listed(depth_first)
 
     def get_ordered_ops(self) -> list[Node]:
-        """Every layer that the model needs, each after what it reads, in the order of OpenVINO."""
+        """Return every layer that the model needs, each after what it reads, in the order of OpenVINO."""
         return self._listed(topological)
 
     @abstractmethod
     def _listed(self, order: Order) -> list[Node]:
-        """Every layer that the model needs, in an order."""
+        """Return every layer that the model needs, in an order."""
 
     def _every_node(self) -> list[Node]:
-        """Every layer, in the order of the file."""
+        """Return every layer, in the order of the file."""
         nodes = self._nodes()
         return list(map(nodes.node, nodes.graph.layers))
 
     def get_friendly_name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.friendly_name
 
     def set_friendly_name(self, name: str) -> None:
@@ -192,7 +192,7 @@ class View(HasRTInfo, ABC):
         self.friendly_name = name
 
     def get_name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.name
 
     @property
@@ -201,19 +201,19 @@ class View(HasRTInfo, ABC):
         return self.is_dynamic()
 
     def get_result(self) -> Node:
-        """The only Result layer."""
+        """Return the only Result layer."""
         return self.result
 
     def get_output_op(self, index: int) -> Node:
-        """The Result layer of an output."""
+        """Return the Result layer of an output."""
         return self.output(index).node
 
     def is_dynamic(self) -> bool:
-        """Whether any shape is not known before the model runs."""
+        """Return whether any shape is not known before the model runs."""
         return any(output._type.shape.is_dynamic for node in self.get_ops() for output in node.outputs())
 
     def constant(self, name: str) -> Array:
-        """The contents of the Constant layer of that name.
+        """Return the contents of the Constant layer of that name.
 
         Raises:
             InputError: if the name is unknown.
@@ -225,7 +225,7 @@ class View(HasRTInfo, ABC):
         return self._nodes().node(layers[0].id).get_data()
 
     def get_parameter_index(self, parameter: Node) -> int:
-        """The position of a Parameter among the inputs, or -1.
+        """Return the position of a Parameter among the inputs, or -1.
 
         Raises:
             ArgumentTypeError: if it is not a Parameter.
@@ -234,7 +234,7 @@ class View(HasRTInfo, ABC):
         return next((i for i, node in enumerate(self.parameters) if node == parameter), -1)
 
     def get_result_index(self, output: Output | Node) -> int:
-        """The position of an output: of its Result, or of what that takes; -1 if it is none.
+        """Return the position of an output: of its Result, or of what that takes; -1 if it is none.
 
         Raises:
             ArgumentTypeError: if it is neither a Result nor an output.
@@ -247,23 +247,23 @@ class View(HasRTInfo, ABC):
         return -1
 
     def get_output_size(self) -> int:
-        """How many outputs there are."""
+        """Return the number of outputs."""
         return len(self.outputs)
 
     def get_output_shape(self, index: int) -> Shape:
-        """The shape of an output, all of which must be known."""
+        """Return the shape of an output, all of which must be known."""
         return self.output(index).shape
 
     def get_output_partial_shape(self, index: int) -> PartialShape:
-        """The shape of an output, as far as it is known."""
+        """Return the shape of an output, as far as it is known."""
         return self.output(index).partial_shape
 
     def get_output_element_type(self, index: int) -> ElementType:
-        """The element type of an output."""
+        """Return the element type of an output."""
         return self.output(index).element_type
 
     def _is_large(self) -> bool:
-        """Whether its tensors, constants and activations, are worth loading machine code for."""
+        """Return whether its tensors, constants and activations, are worth loading machine code for."""
         return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 
     def _of_type(self, type: str) -> list[Node]:
@@ -271,13 +271,13 @@ class View(HasRTInfo, ABC):
         return [nodes.node(layer.id) for layer in nodes.graph.of_type(type)]
 
     def _const_inputs(self) -> list[ConstOutput]:
-        """The inputs with the types that they have now."""
+        """Return the inputs with the types that they have now."""
         nodes = self._nodes()
         ports = (Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter"))
         return [_const(nodes, port, nodes.original(port.layer)) for port in ports]
 
     def _const_outputs(self) -> list[ConstOutput]:
-        """The outputs with the types that they have now."""
+        """Return the outputs with the types that they have now."""
         nodes = self._nodes()
         results = nodes.graph.of_type("Result")
         found = [(port, nodes.original(layer.id)) for layer in results for port in nodes.graph.reads(layer)]

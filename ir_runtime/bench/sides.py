@@ -64,7 +64,7 @@ class Setting:
     mode: str = "accuracy"
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
-        """The properties that say so to a runtime."""
+        """Return the properties that say so to a runtime."""
         numbers = {"INFERENCE_NUM_THREADS": self.threads, "NUM_STREAMS": self.streams}
         said = {name: str(number) for name, number in numbers.items() if number is not None}
         said |= {"PERF_COUNT": "YES"} if self.counters else {}

@@ -49,7 +49,7 @@ class Start:
 
 
 def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: int = 1) -> Start:
-    """The start of a runtime, in a new process.
+    """Return the start of a runtime, in a new process.
 
     Args:
         runtime: which one.
@@ -66,7 +66,7 @@ def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: 
 
 
 def best(starts: Sequence[Start]) -> Start:
-    """The best of each figure."""
+    """Return the best of each figure."""
     least = {
         name: min(getattr(start, name) for start in starts)
         for name in ("imported", "read", "compile", "first")
@@ -99,7 +99,7 @@ def _measured(job: str, backend: str | None) -> Start:
 
 
 def environment(backend: str | None = None) -> dict[str, str]:
-    """That of a process that is measured: for one backend alone, if it is given.
+    """Return the environment of a process that is measured: for one backend alone, if it is given.
 
     What Python compiles is kept, as it is of packages that are installed.
     """
@@ -108,7 +108,7 @@ def environment(backend: str | None = None) -> dict[str, str]:
 
 
 def peak_memory() -> int | None:
-    """The most memory that this process has had so far, in bytes; ``None`` where the system does not say.
+    """Return the most memory that this process has had so far, in bytes; ``None`` where the system does not say.
 
     What ``getrusage`` says on Linux may be the peak of the parent process, from before the program started.
     """

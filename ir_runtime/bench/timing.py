@@ -73,7 +73,7 @@ class StopCondition:
         return min(1.0, runs, timing.busy / self.seconds if self.seconds else 1.0)
 
     def next_block(self, timing: Timing) -> int:
-        """How many runs make a block now; 0 if this is enough.
+        """Return the number of runs of the next block; 0 if there are enough.
 
         Before the first run, its duration is unknown: then it is one.
         """
@@ -122,7 +122,7 @@ class SequentialRunner:
         self._call()
 
     def block(self, count: int) -> None:
-        """This many calls."""
+        """Measure this many calls."""
         call, before, clock = self._call, self._before, self._clock
         for _ in range(count):
             before()
@@ -148,7 +148,7 @@ class QueueRunner:
         self._run(len(self._queue))
 
     def block(self, count: int) -> None:
-        """This many runs, but at least one of each request: fewer would not show what they do together."""
+        """Measure this many runs, but at least one of each request, as fewer would not run concurrently."""
         self._counts = True
         start = time.perf_counter()
         self._run(max(count, len(self._queue)))
@@ -172,7 +172,7 @@ def runner(
     requests: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Runner:
-    """What runs a side: one request in the caller's thread, by a clock; several in the background."""
+    """Return the loop that runs a side: one request in the caller's thread, several in the background."""
     if requests > 1 or side.setting.queued:
         return QueueRunner(side, requests, inputs)
     request = side.request(inputs)

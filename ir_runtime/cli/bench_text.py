@@ -69,7 +69,7 @@ def _ratio(report: Report, key: str) -> list[str]:
 
 
 def counter_text(counters: Sequence[Counter]) -> str:
-    """The time of each layer as a table, the longest first."""
+    """Return the time of each layer as a table, the longest first."""
     total = sum(each.ms for each in counters) or 1.0
     ran = sorted((each for each in counters if each.status == "EXECUTED"), key=lambda each: -each.ms)
     rows = [[each.layer, each.operation, f"{each.ms:.3f}", f"{each.ms / total:.1%}"] for each in ran]

@@ -48,7 +48,7 @@ def budget(debugging: Debugging, to: str, keep: int) -> None:
 
 
 def _fitting(found: Budget) -> str:
-    """The costs as a table for a terminal."""
+    """Return the costs as a table for a terminal."""
     if not found.layers:
         return found.summary
     rows = [[f"{cost.error:.1e}", cost.layer, cost.operation] for cost in found.layers]

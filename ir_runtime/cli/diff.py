@@ -40,7 +40,7 @@ def diff(old: str, new: str, as_json: bool) -> None:
 
 
 def _fitting(found: Difference) -> str:
-    """The changes as a table for a terminal."""
+    """Return the changes as a table for a terminal."""
     rows = [[change.layer, change.operation, change.kind, change.what] for change in found.changes]
     header = ["layer", "operation", "change", "what"]
     changes = table(plural(len(rows), "change"), header, rows, sentences=("what",), rest="a pipe gets all")

@@ -37,7 +37,7 @@ class NanCheck:
             )
 
     def text(self) -> str:
-        """The layers as a table, or a line if none has NaN."""
+        """Return the layers as a table, or a line if none has NaN."""
         if not self.origins:
             return "NaN check: no layer makes NaN or Inf of finite inputs"
         rows = [[o["layer"], o["operation"], plain(o["nan"]), plain(o["inf"])] for o in self.origins]

@@ -160,7 +160,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def shape_record(shape: PartialShape) -> list[int | str] | None:
-    """A shape for JSON: numbers, text such as ``"1..8"`` or ``"?"`` where a length is open, or null."""
+    """Return a shape for JSON: numbers, text such as ``"1..8"`` or ``"?"`` where a length is open, or null."""
     if shape.rank is None:
         return None
     return [dim.min if dim.is_static else str(dim) for dim in shape]

@@ -24,7 +24,7 @@ _NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")
 
 
 def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callable[[Command], Command]:
-    """An option that takes shapes of inputs, and the argument of the command that gets them."""
+    """Return an option that takes shapes of inputs, and the argument of the command that gets them."""
     return click.option(
         *names,
         into,
@@ -40,7 +40,7 @@ def shaped(command: Command) -> Command:
 
 
 def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
-    """The shape that each input is to have, by name; by number where several go without names.
+    """Return the shape that each input is to have, by name; by number where several go without names.
 
     Each text is a shape as OpenVINO writes it, ``[1..8,3,?,?]``, ``..8,-1`` or ``...``; with a name
     before it, ``data=1,3``; or several as OpenVINO's tools take them, ``ids[1,16],mask[?,16]``.
@@ -52,7 +52,7 @@ def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
 
 
 def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
-    """The layout of each input, by name, or by number where several go without names; ``None`` is the only one.
+    """Return the layout of each input, by name, or by number where several go without names; ``None`` is the only one.
 
     Raises:
         click.BadParameter: if one cannot be read.

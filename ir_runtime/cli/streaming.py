@@ -87,7 +87,7 @@ def streams(command: Command) -> Command:
 
 
 def is_store(output: str | None, files: Sequence[str]) -> bool:
-    """Whether the results, or an input, are a zarr store, which is read and written by rows."""
+    """Return whether the results, or an input, are a zarr store, which is read and written by rows."""
     return any(path.rstrip("/").endswith(".zarr") for path in (output or "", *files))
 
 

@@ -32,7 +32,7 @@ class Summary:
     top: tuple[tuple[int, float | int], ...] | None = None
 
     def record(self) -> Record:
-        """The same for JSON."""
+        """Return the same as data for JSON."""
         top = None if self.top is None else [{"index": i, "value": v} for i, v in self.top]
         return {**asdict(self), "top": top}
 

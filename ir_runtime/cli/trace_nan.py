@@ -48,7 +48,7 @@ def trace_nan(debugging: Debugging, precision: str) -> None:
 
 
 def _fitting(found: NanTrace) -> str:
-    """The layers that are nearest to the limit as a table for a terminal."""
+    """Return the layers that are nearest to the limit as a table for a terminal."""
     rows = [
         [f"{peak.largest:.2g}", f"{1 / peak.part:.2g}", peak.layer, peak.operation]
         for peak in found.peaks

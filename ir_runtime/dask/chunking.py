@@ -89,6 +89,6 @@ def find_chunking(
 
 
 def _covers(accepts: Callable[[int], bool], found: Pattern, batch: int, total: int) -> bool:
-    """Whether all rows can be split into batches, and a remainder that the model accepts."""
+    """Return whether all rows can be split into batches, and a remainder that the model accepts."""
     rest = total % batch
     return batch <= total and (not rest or (found.contains(rest) and accepts(rest)))

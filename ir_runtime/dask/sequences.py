@@ -43,7 +43,7 @@ def run_sequence(
 
 
 def _keeps_axis(rank: int, port: Output) -> bool:
-    """Whether the input keeps the axis of the steps, with length 1."""
+    """Return whether the input keeps the axis of the steps, with length 1."""
     shape = port.partial_shape
     return shape.rank.is_dynamic or len(shape) == rank
 

@@ -195,7 +195,7 @@ class _Budgeting:
         return outputs
 
     def error(self, layers: Collection[int]) -> float:
-        """The largest relative error of an output if some layers are in the lower precision; from the cache if it is there."""
+        """Return the largest relative error of an output if some layers are in the lower precision; from the cache if it is there."""
         done, self._done, total = self._done, self._done + 1, len(self.layers) + 2
         key = "-".join(map(str, sorted(layers))) if len(layers) == 1 else f"{self._to}-{len(layers)}"
         if self._entry is not None and (known := self._entry.read(key)) is not None:
@@ -218,7 +218,7 @@ class _Budgeting:
         return max(errors, default=0.0)
 
     def _rounded(self, layers: Collection[int]) -> Change:
-        """A change that rounds what layers read, and what the nodes that begin with them give."""
+        """Return a change that rounds what layers read, and what the nodes that begin with them give."""
         ends, rounded = {self._ends[layer] for layer in layers}, rounding_to(self._to)
 
         def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -232,7 +232,7 @@ class _Budgeting:
         return change
 
     def _stored(self, layers: Collection[int]) -> Change:
-        """A change that computes layers again, with weights as they are stored."""
+        """Return a change that computes layers again, with weights as they are stored."""
 
         def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             if layer.id not in layers or layer.op is None:

@@ -123,7 +123,7 @@ def taken(
 
 
 def _at_level(layer: Layer, inputs: Sequence[Array], taken: Array) -> Array:
-    """The level of a FakeQuantize that is nearest to a result, between the output limits."""
+    """Return the level of a FakeQuantize that is nearest to a result, between the output limits."""
     low, high = _limits(inputs)
     steps = vars(layer.op)["levels"] - 1
     with np.errstate(all="ignore"):
@@ -132,7 +132,7 @@ def _at_level(layer: Layer, inputs: Sequence[Array], taken: Array) -> Array:
 
 
 def _limits(inputs: Sequence[Array]) -> tuple[Array, Array]:
-    """The output limits of a FakeQuantize, with as many axes as its input at most."""
+    """Return the output limits of a FakeQuantize, with as many axes as its input at most."""
     rank = inputs[0].ndim
     low, high = (
         limit.reshape(limit.shape[max(limit.ndim - rank, 0) :]).astype(np.float64) for limit in inputs[3:5]

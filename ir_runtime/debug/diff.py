@@ -146,7 +146,7 @@ def diff_with_pairs(old: Model, new: Model) -> tuple[Difference, Mapping[int, in
 
 
 def _order(found: Matching, type: str) -> Iterator[Change]:
-    """Inputs, or outputs, that are in another place."""
+    """Return the inputs, or outputs, whose position changed."""
     old = [layer for layer in found.old.of_type(type) if layer.id in found.pairs]
     place = {layer.id: index for index, layer in enumerate(found.new.of_type(type))}
     places = [place[found.pairs[layer.id]] for layer in old]
@@ -157,7 +157,7 @@ def _order(found: Matching, type: str) -> Iterator[Change]:
 
 
 def _all_changes(found: Matching) -> Iterator[Change]:
-    """The changes in two graphs, and in their bodies."""
+    """Return the changes in two graphs, and in their bodies."""
     yield from (Change("removed", layer.name, layer.operation) for layer in found.removed)
     yield from (Change("added", layer.name, layer.operation) for layer in found.added)
     for a, b in found.pairs.items():

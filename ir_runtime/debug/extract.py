@@ -144,7 +144,7 @@ def _end(
 
 
 def _typed(layer: Layer, values: Inferred) -> Layer:
-    """A layer whose outputs declare nothing, as inputs may have other shapes now; or an input as it was reshaped."""
+    """Return a layer without declared output types, as inputs may have other shapes now; or an input as it was reshaped."""
     if layer.type == "Parameter" and layer.op is not None:
         type = values[Port(layer.id, 0)].type
         spec = replace(layer.outputs[0], type=type)

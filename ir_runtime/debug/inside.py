@@ -177,7 +177,7 @@ class BodyJudge:
 
 
 def _off(found: Array, exact: Array) -> float:
-    """How far the inputs of a decision are off in f32, which have the errors of all that the body has computed."""
+    """Return the errors in f32 of the inputs of a decision, which accumulate over what the body has computed."""
     relative = error_of(found, exact).relative if exact.dtype.kind == "f" else 0.0
     return relative if np.isfinite(relative) else 0.0
 

@@ -67,7 +67,7 @@ def judged_case(case: Case) -> tuple[Comparison, list[Array]]:
 
 
 def _concerned(attempt: _Attempt) -> list[Alternative]:
-    """The alternatives in layers that are not explained, or not observed."""
+    """Return the alternatives in layers that are not explained, or not observed."""
     units = attempt.report.units
     explained = {layer for unit in units if unit.explained for layer in unit.layers}
     return [each for each in attempt.alternatives if each.outer not in explained]

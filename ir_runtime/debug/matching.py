@@ -154,7 +154,7 @@ def _around(graph: Graph, layer: Layer, keys: dict[int, bytes]) -> list[object]:
 
 
 def _stored(layer: Layer) -> bytes:
-    """A digest of what a constant holds."""
+    """Return a digest of the contents of a constant."""
     if layer.type != "Constant" or layer.op is None:
         return b""
     array = np.ascontiguousarray(layer.op.evaluate())
@@ -163,7 +163,7 @@ def _stored(layer: Layer) -> bytes:
 
 
 def _from_inputs(graph: Graph) -> dict[int, bytes]:
-    """What leads to each layer, as a digest."""
+    """Return a digest of the ancestors of each layer."""
     found: dict[int, bytes] = {}
     for layer in graph:
         sources = [None if s is None else (found.get(s.layer), s.number) for s in graph.sources(layer)]
@@ -172,7 +172,7 @@ def _from_inputs(graph: Graph) -> dict[int, bytes]:
 
 
 def _from_outputs(graph: Graph) -> dict[int, bytes]:
-    """What follows from each layer, as a digest."""
+    """Return a digest of the descendants of each layer."""
     found: dict[int, bytes] = {}
     for layer in reversed(graph.order):
         _, readers = _around(graph, layer, found)

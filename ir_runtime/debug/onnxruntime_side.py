@@ -86,7 +86,7 @@ class _Session:
         self.outputs, _ = self.run(())
 
     def name_of(self, port: Port) -> str | None:
-        """The name that the ONNX model has for a tensor of the IR."""
+        """Return the name that the ONNX model has for a tensor of the IR."""
         names = self._reference.graph[port.layer].outputs[port.number].names
         return next((name for name in names if name in self._tensors), None)
 
@@ -112,7 +112,7 @@ class _Session:
         return [arrays[index] for index in self._order], arrays[len(self._own) :]
 
     def _named(self, feeds: Sequence[Array]) -> dict[str, Array]:
-        """The inputs by the names of the ONNX model: those of tensors, else by their order."""
+        """Return the inputs by the names of the ONNX model: those of tensors, else by their order."""
         weights = {tensor.name for tensor in self._model.graph.initializer}
         wanted = [entry.name for entry in self._model.graph.input if entry.name not in weights]
         ports = self._reference.inputs

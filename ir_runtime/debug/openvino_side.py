@@ -54,7 +54,7 @@ class OpenVINO:
         self.hint, self.threads, self.fused = hint or "f32", threads, fused
 
     def variants(self) -> dict[str, Side]:
-        """The plugin with one thread, and with all tensors as outputs, so that no layers are fused."""
+        """Return the plugin with one thread, and with all tensors as outputs, so that no layers are fused."""
         return {
             "with one thread": OpenVINO(self.hint, threads=1),
             "without fusion": OpenVINO(self.hint, fused=False),
@@ -84,7 +84,7 @@ class OpenVINO:
 
 
 def _outputs(reference: Reference, wanted: Sequence[Port], alone: _Execution) -> dict[Port, Array]:
-    """The tensors that are outputs of the model: the run alone shows them, and a second output may change them."""
+    """Return the tensors that are outputs of the model: the run alone shows them, and a second output may change them."""
     outputs = zip(reference.outputs, alone.outputs, strict=True)
     return {port._port: array for port, array in outputs if port._port in set(wanted)}
 
@@ -99,7 +99,7 @@ def _saved(model: Model, folder: str) -> str:
 
 
 def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str, str]) -> list[Port]:
-    """The tensors that leave an execution node; a layer that no node names belongs to what reads it."""
+    """Return the tensors that leave an execution node; a layer that no node names belongs to what reads it."""
     graph, nodes = reference.graph, dict[int, str]()
     for layer in reversed(graph.order):
         readers = {
@@ -209,7 +209,7 @@ def _probe(model: Any, reference: Reference, ports: Sequence[Port], products: bo
 
 
 def _nodes(model: Any) -> tuple[dict[str, tuple[str, str, str]], dict[str, str]]:
-    """The execution nodes by name, and the node of each layer that one names."""
+    """Return the execution nodes by name, and the node of each layer that one names."""
     nodes: dict[str, tuple[str, str, str]] = {}
     node_of: dict[str, str] = {}
     for op in model.get_ordered_ops():

@@ -154,7 +154,7 @@ class _Named(Mapping[str, Array]):
 
 
 def _decisions(plain: Reference, pin: NamedArrays) -> dict[Port, Array]:
-    """The outputs of deciding layers, among those that are given by name."""
+    """Return the outputs of deciding layers, among those that are given by name."""
     deciding = [layer for layer in plain.graph if decides(plain.graph, plain.types, layer)]
     names = {port: name for name, port in ports_by_name(plain.graph, deciding).items()}
     results = {port._port: key for key, port in enumerate(plain.outputs)}

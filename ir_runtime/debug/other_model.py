@@ -113,7 +113,7 @@ def _observation(
 
 
 def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:
-    """The same tensors of another model: those of layers that are matched, else of equal names."""
+    """Return the same tensors of another model: those of layers that are matched, else of equal names."""
     pairs = match(reference.graph, other.graph).pairs
     taken, named = set(pairs.values()), ports_by_name(other.graph, other.graph)
     found: dict[Port, Port] = {}

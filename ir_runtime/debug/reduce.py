@@ -211,7 +211,7 @@ def _note(what: str, found: Comparison | None) -> str:
 
 
 def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
-    """What layers read of others that compute."""
+    """Return the ports of computing layers that layers read."""
     found: dict[Port, None] = {}
     for layer in graph:
         if layer.id in members:
@@ -222,12 +222,12 @@ def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
 
 
 def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
-    """The ports that are judged, and the other outputs of their layers."""
+    """Return the ports that are judged, and the other outputs of their layers."""
     return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
 
 
 def _random(array: Array, random: np.random.Generator) -> Array:
-    """Normal numbers of the mean and deviation of an array; integers and single numbers stay."""
+    """Return normal numbers with the mean and deviation of an array; integers and single numbers stay."""
     if array.dtype.kind != "f" or array.size < 2:
         return array
     numbers = random.normal(float(array.mean()), float(array.std()), array.shape)
@@ -235,7 +235,7 @@ def _random(array: Array, random: np.random.Generator) -> Array:
 
 
 def _with_random(part: Model, names: set[str]) -> Model:
-    """A model with random numbers in some of its constants."""
+    """Return a model with random numbers in some of its constants."""
     random = np.random.default_rng(1)
 
     def changed(layer: Layer) -> Layer:

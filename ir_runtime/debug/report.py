@@ -131,7 +131,7 @@ class Comparison(Shown):
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """The report as JSON text; infinite and missing numbers are texts."""
+        """Return the report as JSON text; infinite and missing numbers are texts."""
         import json
 
         return json.dumps(encodable(self.record()), indent=2)

@@ -151,7 +151,7 @@ class _OfBackend:
             raise InputError(message, code=Code.NO_SUCH_NAME, hint="expected f32 or bf16")
 
     def variants(self) -> dict[str, Side]:
-        """The backend without fusion."""
+        """Return the backend without fusion."""
         return {"without fusion": replace(self, fused=False)}
 
     def observe(

@@ -94,7 +94,7 @@ def _of_ratio(_: Layer, inputs: Sequence[Array], output: Array) -> int:
 
 
 def _of_axes(_: Layer, inputs: Sequence[Array], __: Array) -> int:
-    """The lengths along the axes that the second input names; all but the first where there is none."""
+    """Return the lengths along the axes that the second input names; all but the first where there is none."""
     shape = inputs[0].shape
     return prod(shape[axis] for axis in inputs[1].reshape(-1)) if len(inputs) > 1 else prod(shape[1:])
 
@@ -112,7 +112,7 @@ def _of_attention(_: Layer, inputs: Sequence[Array], __: Array) -> int:
 
 
 def _of_equation(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
-    """The lengths of the labels that are not in the result; those behind an ellipsis count from the end."""
+    """Return the lengths of the labels that are not in the result; those behind an ellipsis count from the end."""
     equation = parse(vars(layer.op)["equation"])
     sizes: dict[str, int] = {}
     for labels, array in zip(equation.operands, inputs, strict=True):

@@ -273,7 +273,7 @@ def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) ->
 
 
 def _in_f64(layer: Layer, given: Sequence[Array], index: tuple[int, ...]) -> float | None:
-    """The magnitude of an element as computed in f64, if it is finite there."""
+    """Return the magnitude of an element as computed in f64, if it is finite there."""
     wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None

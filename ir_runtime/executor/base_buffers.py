@@ -10,7 +10,7 @@ __all__ = ["base_buffer_of"]
 
 
 def base_buffer_of(array: Array) -> int:
-    """The identity of what owns the memory of an array: the same for all views of one array."""
+    """Return the identity of what owns the memory of an array: the same for all views of one array."""
     found: object = array
     base: object = array.base
     while base is not None:

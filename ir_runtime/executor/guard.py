@@ -176,7 +176,7 @@ class Guard:
 
 
 def _key(arrays: Sequence[Array]) -> Hashable:
-    """What sizes follow from; ``None`` for texts, whose arrays hold no contents."""
+    """Return the key of the cache of sizes; ``None`` for strings, whose arrays hold no contents."""
     parts: list[Hashable] = []
     for array in arrays:
         if array.dtype == object:
@@ -186,7 +186,7 @@ def _key(arrays: Sequence[Array]) -> Hashable:
 
 
 def alive(run: Run) -> int:
-    """Bytes of all arrays that a run and the runs of bodies in it hold now, except for constants."""
+    """Return bytes of all arrays that a run and the runs of bodies in it hold now, except for constants."""
     sizes: dict[int, int] = {}
     for env, slots in run.envs:
         for array, constant in zip(env, slots, strict=True):

@@ -37,7 +37,7 @@ REMEMBERED = 64
 
 
 def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
-    """A kernel that refuses lengths which inference refuses, or the kernel itself where it needs no check."""
+    """Return a kernel that refuses lengths which inference refuses, or the kernel itself where it needs no check."""
     unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
     if not unknown or isinstance(kernel, Unary | np.ufunc):
         return kernel
@@ -125,14 +125,14 @@ class LengthCheck:
 
 
 def _value(array: Array, element: ElementType, contents: Array | None) -> Value:
-    """What inference may see of an input: contents only where they are the same in every run."""
+    """Return what inference may know of an input: contents only if they are the same in every run."""
     if element is ElementType.dynamic:
         element = ElementType.from_dtype(array.dtype)
     return Value(TensorType(element, PartialShape(array.shape)), contents)
 
 
 def _agree(found: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
-    """Whether a shape is possible; ``lengths`` collects what those with a symbol are, and must be elsewhere."""
+    """Return whether a shape is possible; ``lengths`` collects what those with a symbol are, and must be elsewhere."""
     if found.rank is None or known.rank is None:
         return True
     return found.rank == known.rank and all(

@@ -76,7 +76,7 @@ class _Places:
     count: int = 0
 
     def moved(self, step: Step) -> Step:
-        """The step on places; they are to come in order. A result may take the place of what ends there."""
+        """Return the step on reused slots; steps must come in order. A result may take a slot that the step frees."""
         unread = {slot for slot in step.writes if slot in step.frees}
         reads = tuple(map(self.place, step.reads))
         ending = [slot for slot in step.frees if slot in self.shared]
@@ -105,7 +105,7 @@ def settled(
     slots: Sequence[Array | None],
     **more: Any,
 ) -> ExecutionPlan:
-    """The plan of steps that know what they free, on as few slots as they need.
+    """Return the plan of steps that know which slots they free, with as few slots as possible.
 
     A run of a long model then touches few of them, and steps that are alike do the same to the same ones.
 

@@ -27,7 +27,7 @@ class OutputContract:
 
     @classmethod
     def of(cls, layer: Layer, type: TensorType) -> OutputContract:
-        """What is promised of an output that was inferred to be of a type."""
+        """Return the contract of an output from its inferred type."""
         dtype = None if type.element is ElementType.dynamic else type.element.dtype
         return cls(layer, type, dtype, type.shape.static if type.shape.is_static else None)
 

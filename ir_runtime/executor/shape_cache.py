@@ -26,7 +26,7 @@ MOST = 64
 
 
 def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
-    """The ids of layers whose results follow from shapes, and from constants, numbered in order.
+    """Return the ids of layers whose results follow from shapes, and from constants, numbered in order.
 
     Args:
         graph: the layers.
@@ -47,7 +47,7 @@ def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Valu
 
 
 def unfolded(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
-    """A layer behind all those ``among`` which it follows from; ``None`` if they are too many."""
+    """Return a layer after all layers ``among`` those given that it depends on; ``None`` if they are too many."""
     found, waiting = {layer.id}, [layer]
     while waiting:
         for source in graph.sources(waiting.pop()):

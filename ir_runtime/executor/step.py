@@ -119,7 +119,7 @@ class Observer(Protocol):
     """
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Called before ``step``, a layer, runs on ``inputs``."""
+        """Observe ``step``, a layer, before it runs on ``inputs``."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Called after ``step``, a layer, ran, with its ``outputs`` and the ``seconds`` that it took."""
+        """Observe ``step``, a layer, after it ran, with its ``outputs`` and the ``seconds`` that it took."""

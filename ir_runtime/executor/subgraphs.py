@@ -40,7 +40,7 @@ class Visitor:
 
 
 def kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
-    """A kernel whose results are checked against the inferred types.
+    """Return a kernel whose results are checked against the inferred types.
 
     A port map may say one thing and do another, a variable may hold something else, and an operation from
     outside this package may compute something else.

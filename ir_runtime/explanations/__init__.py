@@ -27,7 +27,7 @@ class Explanation:
         return f"# {self.code}: {self.code.summary}\n\n{self.meaning}\n{_EXAMPLE}\n{self.example}\n{_FIX}\n{self.fix}\n"
 
     def text(self) -> str:
-        """The page as plain text, for readers of SARIF: without fences, the example indented."""
+        """Return the page as plain text, for readers of SARIF: without fences, the example indented."""
         lines = [line for line in self.example.splitlines() if not line.startswith("```")]
         example = "\n".join(f"    {line}".rstrip() for line in lines)
         title = f"{self.code}: {self.code.summary}"
@@ -35,7 +35,7 @@ class Explanation:
 
 
 def explanation(code: str) -> Explanation:
-    """The page of a code.
+    """Return the page of a code.
 
     Raises:
         ValueError: if the code is unknown.

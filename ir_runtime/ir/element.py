@@ -157,7 +157,7 @@ class ElementType(Enum):
         return (self.bits + 7) // 8
 
     def nbytes(self, count: int) -> int:
-        """Bytes that ``count`` packed elements take in a file.
+        """Return bytes that ``count`` packed elements take in a file.
 
         >>> ElementType.u4.nbytes(3), ElementType.u3.nbytes(8), ElementType.u6.nbytes(4)
         (2, 3, 3)
@@ -234,7 +234,7 @@ class ElementType(Enum):
         return self.label
 
     def get_size(self) -> int:
-        """Bytes per element, rounded up."""
+        """Return bytes per element, rounded up."""
         return self.size
 
     def get_bitwidth(self) -> int:

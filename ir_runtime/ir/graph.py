@@ -244,7 +244,7 @@ class Graph:
         return self.layers[layer]
 
     def __contains__(self, layer: object) -> bool:
-        """Whether this is a layer of the graph itself, not of a body or of another graph."""
+        """Return whether this is a layer of the graph itself, not of a body or of another graph."""
         return isinstance(layer, Layer) and self.layers.get(layer.id) is layer
 
 

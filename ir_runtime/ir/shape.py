@@ -132,7 +132,7 @@ class PartialShape(Sequence[Dimension]):
         return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))
 
     def _has_rank_of(self, other: PartialShape) -> bool:
-        """Whether both have the same known number of dimensions."""
+        """Return whether both have the same known number of dimensions."""
         return self._dims is not None and other._dims is not None and len(self._dims) == len(other._dims)
 
     def __len__(self) -> int:

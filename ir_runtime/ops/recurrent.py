@@ -215,7 +215,7 @@ class RecurrentSequence(Recurrent):
     def run(
         self, x: Array, states: Sequence[Array], lengths: Array, w: Array, r: Array, b: Array
     ) -> tuple[Array, ...]:
-        """All hidden states ``[batch, directions, time, hidden]`` and the last states."""
+        """Return all hidden states ``[batch, directions, time, hidden]`` and the last states."""
         check_at_most(Value.constant(lengths), "sequence_lengths", Dimension(x.shape[1]), "the time of x")
         lengths = lengths.astype(np.int64)
         runs = [

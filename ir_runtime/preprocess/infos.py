@@ -250,15 +250,15 @@ class InputInfo:
         self._tensor, self._steps, self._model = InputTensorInfo(), PreProcessSteps(), InputModelInfo()
 
     def tensor(self) -> InputTensorInfo:
-        """What the user gives."""
+        """Return the information about the user's tensor."""
         return self._tensor
 
     def preprocess(self) -> PreProcessSteps:
-        """The steps between both."""
+        """Return the steps between both."""
         return self._steps
 
     def model(self) -> InputModelInfo:
-        """What the model expects."""
+        """Return the information about the tensor of the model."""
         return self._model
 
 
@@ -288,13 +288,13 @@ class OutputInfo:
         self._tensor, self._steps, self._model = OutputTensorInfo(), PostProcessSteps(), OutputModelInfo()
 
     def tensor(self) -> OutputTensorInfo:
-        """What the user wants."""
+        """Return the information about the user's tensor."""
         return self._tensor
 
     def postprocess(self) -> PostProcessSteps:
-        """The steps between both."""
+        """Return the steps between both."""
         return self._steps
 
     def model(self) -> OutputModelInfo:
-        """What the model has."""
+        """Return the information about the tensor of the model."""
         return self._model

@@ -120,11 +120,11 @@ class PrePostProcessor:
         return any(info._parameter.output(0)._type != tensor._type for info, tensor in pairs)
 
     def _names(self) -> set[str]:
-        """The names of all tensors."""
+        """Return the names of all tensors."""
         return {name for node in self._model.get_ops() for port in node.outputs() for name in port.names}
 
     def __str__(self) -> str:
-        """The inputs and outputs that have steps, with the tensor before and after each."""
+        """Return the inputs and outputs that have steps, with the tensor before and after each."""
         found: list[str] = []
         try:
             names = self._names()
@@ -155,7 +155,7 @@ def _set_parameters(model: Model, parameters: Sequence[Node]) -> None:
 
 
 def _is_old(model: Model) -> bool:
-    """Whether outputs are known by the names of their layers, as before version 11 of the format."""
+    """Return whether outputs are known by the names of their layers, as before version 11 of the format."""
     return 0 < model._document.version < 11
 
 

@@ -36,7 +36,7 @@ class Property(str):
         return made
 
     def __call__(self, *value: Any) -> Any:
-        """The name alone, or the name and a value.
+        """Return the name alone, or the name and a value.
 
         Raises:
             TypeError: if the property cannot be set, or has no such value.

@@ -44,7 +44,7 @@ _Choice = TypeVar("_Choice", bound=Choice)
 
 
 def flag(given: Any) -> bool:
-    """True or false, or a text such as YES."""
+    """Read true or false, or a text such as YES."""
     if isinstance(given, bool):
         return given
     if isinstance(given, str) and given.upper() in (*_TRUE, *_FALSE):
@@ -53,7 +53,7 @@ def flag(given: Any) -> bool:
 
 
 def number(given: Any) -> int:
-    """A non-negative integer, or its text; nothing is 0."""
+    """Read a non-negative integer, or its text; nothing is 0."""
     if given in (None, ""):
         return 0
     if isinstance(given, bool) or not str(given).isdecimal():
@@ -62,7 +62,7 @@ def number(given: Any) -> int:
 
 
 def real(given: Any) -> float:
-    """A number, or its text."""
+    """Read a number, or its text."""
     try:
         return float(given)
     except (TypeError, ValueError):
@@ -70,24 +70,24 @@ def real(given: Any) -> float:
 
 
 def text(given: Any) -> str:
-    """A text or a path."""
+    """Read a text or a path."""
     return "" if given is None else str(given)
 
 
 def anything(given: Any) -> Any:
-    """The value itself."""
+    """Return the value itself."""
     return given
 
 
 def mapping(given: Any) -> dict[str, Any]:
-    """A mapping of names to values."""
+    """Read a mapping of names to values."""
     if not isinstance(given, Mapping):
         raise ValueError("must be a mapping of names to values")
     return {str(key): value for key, value in given.items()}
 
 
 def choice(kind: type[_Choice], prefix: str = "") -> Kind:
-    """A member of an enumeration, or its name.
+    """Read a member of an enumeration, or its name.
 
     Args:
         kind: the enumeration.
@@ -105,7 +105,7 @@ def choice(kind: type[_Choice], prefix: str = "") -> Kind:
 
 
 def choices(kind: type[_Choice]) -> Kind:
-    """A set of members of an enumeration, or the name of one."""
+    """Read a set of members of an enumeration, or the name of one."""
     one = choice(kind)
 
     def read(given: Any) -> set[_Choice]:
@@ -117,7 +117,7 @@ def choices(kind: type[_Choice]) -> Kind:
 
 
 def element_type(*allowed: str) -> Kind:
-    """An element type, or its name.
+    """Read an element type, or its name.
 
     Args:
         allowed: the names of those that may be given.
@@ -137,6 +137,6 @@ def element_type(*allowed: str) -> Kind:
 
 
 def _spellings(type: Any) -> tuple[str, ...]:
-    """A type by our name, by OpenVINO's name in C++, and by its former one."""
+    """Read a type by our name, by OpenVINO's name in C++, or by its former one."""
     former = {"f16": "fp16", "f32": "fp32", "dynamic": "undefined"}.get(type.label, type.label)
     return (type.label, former, type.c_name, *([""] if type.label == "dynamic" else []))

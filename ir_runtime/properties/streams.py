@@ -30,7 +30,7 @@ class Num:
         self._number = int(number)
 
     def to_integer(self) -> int:
-        """The number."""
+        """Return the number."""
         return self._number
 
     def __int__(self) -> int:
@@ -50,7 +50,7 @@ Num.AUTO, Num.NUMA = Num(-1), Num(-2)
 
 
 def _streams(given: Any) -> int:
-    """A number of streams: -1 for AUTO, -2 for NUMA."""
+    """Read a number of streams: -1 for AUTO, -2 for NUMA."""
     if isinstance(given, Num):
         return given.to_integer()
     named = {"AUTO": -1, "-1": -1, "NUMA": -2, "-2": -2}

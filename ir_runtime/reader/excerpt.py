@@ -101,7 +101,7 @@ class _Text:
         return dims[mark.dim].end(), max(self._text.find("<", dims[mark.dim].end()), dims[mark.dim].end() + 1)
 
     def _port(self, mark: Mark) -> Iterator[re.Match[str]]:
-        """The tags of a port, which may be the element in the line or inside it."""
+        """Return the tags of a port, which may be the element in the line or inside it."""
         side, wanted = "", "output" if mark.output else "input"
         inside = False
         for tag in self._inside():
@@ -124,7 +124,7 @@ class _Text:
         return None
 
     def _inside(self) -> Iterator[re.Match[str]]:
-        """The tags of the element that starts in the line."""
+        """Return the tags of the element that starts in the line."""
         depth = 0
         for tag in self._tags():
             yield tag

@@ -60,7 +60,7 @@ def read_net(
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:
-    """The ``<layers>`` and ``<edges>`` of a body."""
+    """Return the ``<layers>`` and ``<edges>`` of a body."""
     layers, wiring = _parts(root, reader)
     return Graph(layers.values(), wiring.edges, wiring.severed)
 

@@ -66,7 +66,7 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:
-    """How much of the range of the type a layer uses; 1 and more for those that leave it."""
+    """Return the part of the range of the type that each layer uses; 1 and more for those that exceed it."""
     return {**measures.peaks, **dict.fromkeys(measures.broken, 1)}
 
 

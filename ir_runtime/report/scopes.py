@@ -209,7 +209,7 @@ def _owner(path: Path) -> int:
 
 
 def _label(scopes: Sequence[Scope]) -> None:
-    """Number the parts of a scope that was split, and name scopes that are called by a number after their parent."""
+    """Give numbers to the parts of a split scope, and name scopes that are called by a number after their parent."""
     for parent in scopes:
         inside = [scopes[k] for k in parent.scopes]
         count, seen = Counter(scope.label for scope in inside), Counter[str]()

@@ -59,7 +59,7 @@ def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
 
 
 def _contents(layer: Layer, value: Value) -> Value:
-    """What a constant holds, also where it is packed."""
+    """Return the contents of a constant, also of a packed one."""
     if layer.op is None or value.known() is not None:
         return value
     return Value(value.type, layer.op.evaluate())
@@ -75,7 +75,7 @@ class _Folding:
 
 
 def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
-    """The outputs of a layer whose inputs are known.
+    """Return the outputs of a layer whose inputs are known.
 
     Args:
         graph: the one that it is in.

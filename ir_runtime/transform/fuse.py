@@ -28,7 +28,7 @@ class Group:
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, kernel: Kernel) -> Group:
-        """A layer on its own."""
+        """Return a group of one layer."""
         return cls((layer,), kernel, graph.reads(layer))
 
     def prepared(self) -> Group:
@@ -78,7 +78,7 @@ def fuse(
 def _only_reader(
     group: Group, outputs: Collection[Port], readers: Mapping[Port, Sequence[Group]]
 ) -> Layer | None:
-    """The layer that alone reads a result, unless it is matched with others."""
+    """Return the layer that alone reads a result, unless it is matched with others."""
     if len(group.writes) != 1 or group.writes[0] in outputs:
         return None
     found = readers.get(group.writes[0], ())

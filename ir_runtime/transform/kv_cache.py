@@ -123,13 +123,13 @@ def appending(axis: int) -> Kernel:
 
 
 def _joinable(axis: int, held: Array, new: Array) -> bool:
-    """Whether two tensors differ along one axis only."""
+    """Return whether two tensors differ along one axis only."""
     at = axis % held.ndim
     return held.shape[:at] == new.shape[:at] and held.shape[at + 1 :] == new.shape[at + 1 :]
 
 
 def _allocate(held: Array, axis: int, length: int) -> Array:
-    """What is used of a new buffer: room for ``length`` entries."""
+    """Return the part of a new buffer that is in use: room for ``length`` entries."""
     shape = list(held.shape)
     shape[axis] = length + max(length // 2, ROOM)
     whole = np.empty(shape, held.dtype)

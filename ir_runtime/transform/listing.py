@@ -66,5 +66,5 @@ def _is_constant(program: Program, layer: Layer) -> bool:
 
 
 def _quoted(name: str) -> str:
-    """A name in quotes, on one line whatever is in it."""
+    """Return a name in quotes, on one line whatever is in it."""
     return '"' + name.encode("unicode_escape").decode().replace('"', '\\"') + '"'

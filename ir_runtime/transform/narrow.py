@@ -23,7 +23,7 @@ _INDIFFERENT = ("Convert", "ShapeOf")
 
 
 def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
-    """The same layers on f16 in place of f32, with Converts where the two meet.
+    """Return the same layers on f16 in place of f32, with Converts where the two meet.
 
     Inputs and outputs of the graph keep their types. So do layers that cannot have f16, random and
     stateful ones, those with bodies, and arithmetic on shapes, as f16 counts to no more than 2048.
@@ -39,7 +39,7 @@ def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
 
 
 def _kept(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
-    """The layers that keep f32."""
+    """Return the layers that keep f32."""
     kept: set[int] = set()
     shapes: set[int] = set()
     for layer in graph:
@@ -76,7 +76,7 @@ class _Narrowing:
     _converts: dict[Port, Port] = field(default_factory=dict)
 
     def layer(self, layer: Layer) -> Layer:
-        """A layer on f16; the tensor names of outputs that are widened again go with them."""
+        """Return a layer on f16; the tensor names of outputs that are widened again go with them."""
         if layer.id in self.kept:
             return layer
         ports = layer.output_ports
@@ -87,7 +87,7 @@ class _Narrowing:
         return replace(layer, op=_narrowed(layer.op), outputs=tuple(outputs))
 
     def source(self, port: Port, reader: Layer) -> Port:
-        """What an input of ``reader`` is fed by."""
+        """Return the port that an input of ``reader`` reads."""
         is_wide, wants_wide = port.layer in self.kept, reader.id in self.kept
         indifferent = reader.type in _INDIFFERENT
         if self.values[port].element is not WIDE or is_wide == wants_wide or indifferent:
@@ -116,7 +116,7 @@ class _Narrowing:
 
 
 def _narrowed(op: Operation | None) -> Operation | None:
-    """The operation with f16 where its attributes say f32, and the numbers that it carries in f16."""
+    """Return the operation with f16 where its attributes say f32, and the numbers that it carries in f16."""
     if op is None:
         return None
     changes: dict[str, Any] = {name: NARROW for name, value in vars(op).items() if value is WIDE}

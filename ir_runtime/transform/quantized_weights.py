@@ -135,7 +135,7 @@ class _Search:
         return Found(weights, tuple(reversed(steps)))
 
     def _arithmetic(self, steps: list[Layer]) -> ElementType | None:
-        """The type of all that is computed; ``None`` if there are several, or numbers are rounded again later."""
+        """Return the type of all that is computed; ``None`` if there are several, or numbers are rounded again later."""
         first, wide = self._element(steps[-1]), ElementType.f32
         outward = [(step.type, self._element(step)) for step in reversed(steps)]
         same = all(element is first for type, element in outward if type in ("Subtract", "Multiply"))
@@ -143,7 +143,7 @@ class _Search:
         return first if same and widening else None
 
     def _alone(self, layer: Layer) -> Layer | None:
-        """The layer that feeds the first input, if nothing else reads it, or it is a constant."""
+        """Return the layer that feeds the first input, if nothing else reads it, or it is a constant."""
         source = self.graph.sources(layer)[0]
         if source is None or source in self.outputs:
             return None

@@ -35,16 +35,16 @@ class CompileState:
     packed: Mapping[Port, Found]
 
     def type(self, port: Port) -> TensorType:
-        """The type of a port."""
+        """Return the type of a port."""
         return self.values[port].type
 
     def contents(self, port: Port) -> Array | None:
-        """The contents, where they are fixed in the plan."""
+        """Return the contents, where they are fixed in the plan."""
         is_constant = self.graph[port.layer].type == "Constant"
         return self.values[port].known() if self.fold or is_constant else None
 
     def seen(self, port: Port) -> Value:
-        """What a kernel may rely on: contents only where they are fixed in the plan."""
+        """Return what a kernel may rely on: contents only if they are fixed in the plan."""
         value = self.values[port]
         if self.contents(port) is not None:
             return value
@@ -52,7 +52,7 @@ class CompileState:
         return Value(value.type, quantized=None if found is None else found.weights)
 
     def in_place(self, port: Port) -> Array | None:
-        """The contents of the slot of a port before a run."""
+        """Return the contents of the slot of a port before a run."""
         known = self.contents(port)
         if known is None:
             return self._stand_in(port) if port in self.packed else None
@@ -64,7 +64,7 @@ class CompileState:
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
     def owned(self, port: Port) -> bool:
-        """Whether a constant takes memory, not the file, from where the system fetches it and drops it again."""
+        """Return whether a constant takes memory, not the file, from where the system fetches it and drops it again."""
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
         if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
             return True

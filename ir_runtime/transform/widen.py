@@ -62,7 +62,7 @@ class _Widening:
         )
 
     def _operation(self, layer: Layer) -> Operation | None:
-        """The operation with f64 where its attributes say less, and widened bodies."""
+        """Return the operation with f64 where its attributes say less, and widened bodies."""
         if layer.op is None:
             return None
         changes: dict[str, Any] = {}
@@ -94,5 +94,5 @@ class _Widening:
 
 
 def _widened_value(value: Value) -> Value:
-    """The type on f64, without contents: those were computed in f32."""
+    """Return the type on f64, without contents: those were computed in f32."""
     return Value(TensorType(_WIDE, value.shape)) if value.element in WIDENED else value

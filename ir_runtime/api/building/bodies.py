@@ -135,7 +135,7 @@ class BodyNode(Node):
             return
 
     def get_function(self, index: int = 0) -> Any:
-        """The body."""
+        """Return the body."""
         return self._get(self.names[index])
 
     def set_function(self, *arguments: Any) -> None:
@@ -144,11 +144,11 @@ class BodyNode(Node):
         self._set(self.names[index], model)
 
     def get_input_descriptions(self, index: int = 0) -> list[InputDescription]:
-        """How inputs of the node feed Parameters of a body."""
+        """Return the descriptions of the inputs of the node that feed Parameters of a body."""
         return list(self._branches[self.names[index]].inputs)
 
     def get_output_descriptions(self, index: int = 0) -> list[OutputDescription]:
-        """How Results of a body feed outputs of the node."""
+        """Return the descriptions of the outputs of the node that Results of a body feed."""
         return list(self._branches[self.names[index]].outputs)
 
     def set_input_descriptions(self, *arguments: Any) -> None:

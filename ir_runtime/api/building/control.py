@@ -63,11 +63,11 @@ class If(BodyNode, type="If"):
         self._set("else_body", body)
 
     def get_then_body(self) -> Any:
-        """The body that runs where the condition holds."""
+        """Return the body that runs if the condition holds."""
         return self._get("then_body")
 
     def get_else_body(self) -> Any:
-        """The body that runs where the condition does not hold."""
+        """Return the body that runs if the condition does not hold."""
         return self._get("else_body")
 
     def set_input(self, value: Output, then_parameter: Node | None, else_parameter: Node | None) -> None:
@@ -126,7 +126,7 @@ class _Repeated(BodyNode):
         self._infer_if_complete()
 
     def get_num_iterations(self) -> int:
-        """The number of iterations, -1 where it is not known before the model runs."""
+        """Return the number of iterations, -1 where it is not known before the model runs."""
         counts = [
             self._count(e) for e in self.get_input_descriptions() if isinstance(e, SliceInputDescription)
         ]
@@ -196,14 +196,14 @@ class Loop(_Repeated, type="Loop"):
         self._start("Loop", [end for end in (trip_count, execution_condition) if end is not None])
 
     def get_num_iterations(self) -> int:
-        """The number of iterations, -1 where it is not known before the model runs."""
+        """Return the number of iterations, -1 where it is not known before the model runs."""
         trips = self._sources[0]
         most = None if trips is None else trips._node._value(trips._index).ints()
         goes_on = self._condition()
         return most[0] if most and goes_on else super().get_num_iterations()
 
     def _condition(self) -> bool:
-        """Whether the body always says to go on."""
+        """Return whether the body always says to go on."""
         result = self.get_function().results[self._special[1]] if self._special[1] >= 0 else None
         known = None if result is None else result._value(0).known()
         return known is not None and bool(known.all())
@@ -251,5 +251,5 @@ class TensorIterator(_Repeated, type="TensorIterator"):
         self._set("body", body)
 
     def get_body(self) -> Any:
-        """The body."""
+        """Return the body."""
         return self._get("body")

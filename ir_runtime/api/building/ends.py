@@ -53,7 +53,7 @@ class _End(Node):
         self.output(0)._layout = layout
 
     def get_layout(self) -> Layout:
-        """The layout; an empty one where the model does not say."""
+        """Return the layout; an empty one where the model does not say."""
         return self.layout
 
     def set_layout(self, layout: Layout) -> None:
@@ -114,7 +114,7 @@ class Parameter(_End, type="Parameter"):
         self.set_partial_shape(shape)
 
     def get_shape(self) -> Shape:
-        """The shape, all of which must be known."""
+        """Return the shape, all of which must be known."""
         return self.shape
 
     @property
@@ -169,17 +169,17 @@ class Constant(Node, type="Constant"):
         return self.get_data()
 
     def get_vector(self) -> Array:
-        """The contents in one dimension; truth values as int8, as in OpenVINO."""
+        """Return the contents in one dimension; truth values as int8, as in OpenVINO."""
         found = super().get_data().reshape(-1)
         return found.astype(np.int8) if found.dtype == np.bool_ else found
 
     def get_data(self, *, dtype: DTypeLike | None = None, copy: bool = False) -> Array:
-        """The contents, as another dtype if one is given; ``copy`` makes them the caller's own."""
+        """Return the contents, as another dtype if one is given; ``copy`` makes them the caller's own."""
         found = super().get_data()
         return found.astype(found.dtype if dtype is None else dtype, copy=copy)
 
     def get_strides(self) -> Strides:
-        """The number of bytes from one element to the next along each axis."""
+        """Return the number of bytes from one element to the next along each axis."""
         return Strides(self.get_data().strides)
 
     @property
@@ -192,7 +192,7 @@ class Constant(Node, type="Constant"):
         return list(map(_number_text, self.get_vector().tolist()))
 
     def get_shape(self) -> Shape:
-        """The shape.
+        """Return the shape.
 
         >>> import numpy as np
         >>> Constant(np.ones((2, 3), np.float32)).get_shape()
@@ -201,11 +201,11 @@ class Constant(Node, type="Constant"):
         return self.shape
 
     def get_byte_size(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return self.output(0).tensor.size
 
     def get_tensor_view(self) -> Tensor:
-        """The contents as a tensor."""
+        """Return the contents as a tensor."""
         return Tensor.of(self.get_data(), self.output(0).element_type)
 
     @property
@@ -267,7 +267,7 @@ class Assign(Node, type="Assign"):
             self.set_friendly_name(name)
 
     def get_variable_id(self) -> str:
-        """The id of the variable."""
+        """Return the id of the variable."""
         return self.layer.attributes["variable_id"]
 
 
@@ -290,7 +290,7 @@ class ReadValue(Node, type="ReadValue"):
         self._build(operation("ReadValue", 6, held.info.attributes()), inputs)
 
     def get_variable_id(self) -> str:
-        """The id of the variable."""
+        """Return the id of the variable."""
         return self.layer.attributes["variable_id"]
 
 

@@ -55,7 +55,7 @@ class Matcher:
         self._root: Output | None = None
 
     def get_name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self._name
 
     def match(self, node: Node | Output) -> bool:
@@ -72,11 +72,11 @@ class Matcher:
         return True
 
     def get_match_root(self) -> Node:
-        """The node where the pattern matched."""
+        """Return the node where the pattern matched."""
         return self.get_match_value().node
 
     def get_match_value(self) -> Output:
-        """The output where the pattern matched.
+        """Return the output where the pattern matched.
 
         Raises:
             InputError: if it has not.
@@ -86,19 +86,19 @@ class Matcher:
         return self._root
 
     def get_match_nodes(self) -> list[Node]:
-        """The nodes that patterns matched, each before what it reads."""
+        """Return the nodes that patterns matched, each before what it reads."""
         return [value.node for value in self._found.order]
 
     def get_match_values(self) -> list[Output]:
-        """The outputs that patterns matched, each before what its node reads."""
+        """Return the outputs that patterns matched, each before what its node reads."""
         return list(self._found.order)
 
     def get_pattern_value_map(self) -> dict[Node, Output]:
-        """The output that each pattern matched."""
+        """Return the output that each pattern matched."""
         return dict(self._found.values)
 
     def get_symbols(self) -> Symbols:
-        """What the names in shapes stand for."""
+        """Return the lengths that the names in shapes stand for."""
         return dict(self._found.symbols)
 
 

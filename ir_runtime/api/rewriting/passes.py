@@ -37,7 +37,7 @@ class PassBase:
     _name: str | None = None
 
     def get_name(self) -> str:
-        """The name: by default, that of the class."""
+        """Return the name: by default, that of the class."""
         return self._name or type(self).__name__
 
     def set_name(self, name: str) -> None:

@@ -53,7 +53,7 @@ Condition: TypeAlias = "Predicate | Callable[[Output], object]"
 
 
 def consumers_count(count: int) -> Predicate:
-    """The output is read by this many inputs."""
+    """Match an output that this many inputs read."""
     return Predicate(lambda output: len(output.target_inputs) == count)
 
 
@@ -63,7 +63,7 @@ def has_static_dim(index: int) -> Predicate:
 
 
 def has_static_dims(indices: Iterable[int]) -> Predicate:
-    """Some lengths are known."""
+    """Match an output some of whose lengths are known."""
     wanted = list(indices)
 
     def holds(output: Output) -> bool:
@@ -76,39 +76,39 @@ def has_static_dims(indices: Iterable[int]) -> Predicate:
 
 
 def has_static_rank() -> Predicate:
-    """The number of dimensions is known."""
+    """Match an output whose number of dimensions is known."""
     return Predicate(lambda output: output._type.shape.rank is not None)
 
 
 def has_static_shape() -> Predicate:
-    """Every length is known."""
+    """Return every length is known."""
     return Predicate(lambda output: output._type.shape.is_static)
 
 
 def rank_equals(rank: int | Dimension) -> Predicate:
-    """The output has this many dimensions."""
+    """Match an output with this many dimensions."""
     return Predicate(lambda output: output._type.shape.rank == rank)
 
 
 def rank_more_than(rank: int | Dimension) -> Predicate:
-    """The output has more dimensions than that."""
+    """Match an output with more dimensions than that."""
     most = rank if isinstance(rank, int) else rank.get_length()
     return Predicate(lambda output: (output._type.shape.rank or 0) > most)
 
 
 def type_matches(type: ElementType) -> Predicate:
-    """The output has that element type."""
+    """Match an output of that element type."""
     return Predicate(lambda output: output.element_type is type)
 
 
 def type_matches_any(types: Iterable[ElementType]) -> Predicate:
-    """The output has one of these element types."""
+    """Match an output of one of these element types."""
     wanted = list(types)
     return Predicate(lambda output: output.element_type in wanted)
 
 
 def attrs_match(attributes: Mapping[str, object]) -> Predicate:
-    """The operation has these attributes."""
+    """Match an operation with these attributes."""
 
     def holds(output: Output) -> bool:
         found = output.node.get_attributes()
@@ -118,7 +118,7 @@ def attrs_match(attributes: Mapping[str, object]) -> Predicate:
 
 
 def shape_matches(shape: str) -> Predicate:
-    """The output has a shape such as ``"[N,3,?,...]"``: names stand for the same length wherever they are."""
+    """Return the output has a shape such as ``"[N,3,?,...]"``: names stand for the same length wherever they are."""
 
     def holds(symbols: Symbols, output: Output) -> bool:
         return match_shape(shape, output._type.shape, symbols)

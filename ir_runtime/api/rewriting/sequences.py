@@ -135,7 +135,7 @@ def _reversed(data: Output, lengths: Output) -> Output:
 
 
 def _is_whole(data: Output, lengths: Output) -> bool:
-    """Whether every entry of the batch is known to last for all steps."""
+    """Return whether every entry of the batch is known to last for all steps."""
     time = data._type.shape[_TIME]
     known = lengths.node._value(lengths.index).known()
     return time.is_static and known is not None and bool((known == time.get_length()).all())

@@ -143,7 +143,7 @@ class Backend:
         return None, refused
 
     def kernel_packed(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
-        """The first kernel offered for a layer with compressed inputs, or ``None``."""
+        """Return the first kernel offered for a layer with compressed inputs, or ``None``."""
         offers = (offer(op, *inputs) for offer in self.packed.get(type(op), ()))
         return next((kernel for kernel in offers if kernel is not None), None)
 
@@ -162,7 +162,7 @@ class Backend:
 def choose(
     op: Operation, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
 ) -> Kernel | None:
-    """The first kernel that a backend offers for a layer; without one, its reference is to run.
+    """Return the first kernel that a backend offers for a layer; without one, its reference is to run.
 
     >>> from ir_runtime import opset1
     >>> x = opset1.parameter([2], "f32", name="x")

@@ -46,12 +46,12 @@ def accepting(kernel: Made, accepts: Accepts | None) -> Made:
 
 
 def axis_length(axis: int, length: int) -> Accepts:
-    """The first input has this many elements along an axis."""
+    """Accept a first input with this many elements along an axis."""
     return lambda x, *_: x.shape[axis] == length
 
 
 def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
-    """The first input has this many channels, and room for a window without padding along every spatial axis."""
+    """Accept a first input with this many channels, and room for a window without padding along every spatial axis."""
     lowest = tuple(extents)
 
     def accepts(x: Array, *_: object) -> bool:
@@ -62,7 +62,7 @@ def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
 
 
 def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
-    """Queries, keys and values of the same heads, and a mask that broadcasts to the scores."""
+    """Accept queries, keys and values with the same heads, and a mask that broadcasts to the scores."""
     *batch, queries, width = q.shape
     *of_keys, keys, depth = k.shape
     if batch != of_keys or width != depth or v.shape[:3] != k.shape[:3]:

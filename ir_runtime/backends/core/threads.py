@@ -23,6 +23,6 @@ def set_most(threads: int | None) -> None:
 
 
 def most(otherwise: int) -> int:
-    """How many threads the run that is going on may use, of those that there are."""
+    """Return how many of the existing threads the current run may use."""
     threads = _MOST.get()
     return otherwise if threads is None else min(threads, otherwise)

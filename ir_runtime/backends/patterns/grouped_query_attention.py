@@ -101,7 +101,7 @@ class _Shared:
         return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
 
     def _made(self, which: int, arrays: Sequence[Array]) -> Array:
-        """The heads repeated after all, for shapes that are unlike those of heads."""
+        """Compute with repeated heads, for shapes that the pattern did not expect."""
         found, axis, wide, joined = arrays
         for step, other in zip(self._steps[which], (axis, wide, joined), strict=True):
             assert step.op is not None
@@ -110,7 +110,7 @@ class _Shared:
 
 
 def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, copies: bool) -> bool:
-    """Whether heads ``[batch, heads, length, width]`` become this many more, and nothing else."""
+    """Return whether heads ``[batch, heads, length, width]`` become this many more, and nothing else."""
     batch, heads, length, width = shape
     target, end = wide.tolist(), joined.tolist()
     if len(target) != 5 or len(end) != 4 or 0 in shape or (end[0] == 0 and not copies):

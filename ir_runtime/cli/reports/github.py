@@ -36,7 +36,7 @@ def _finding(found: Diagnostic) -> str:
 
 
 def _region(found: Diagnostic) -> dict[str, str]:
-    """The line, and the columns where a part of it is marked."""
+    """Return the line, and the columns where a part of it is marked."""
     excerpt, line = found.excerpt, found.line
     if excerpt is None or not excerpt.width:
         return {"line": str(line)} if line else {}

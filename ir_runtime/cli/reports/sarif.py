@@ -116,7 +116,7 @@ def _location(where: Location, region: Record) -> Record:
 
 
 def _uri(file: str) -> str:
-    """A path as an address: relative to where the command ran, where that is possible."""
+    """Return a path as an address: relative to where the command ran, where that is possible."""
     path = Path(file)
     if path.is_absolute():
         return path.as_uri()

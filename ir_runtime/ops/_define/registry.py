@@ -89,12 +89,12 @@ class Registry(Generic[_VersionT]):
         return self._names.get(type.lower())
 
     def versions(self, type: str) -> list[_VersionT]:
-        """Every version of an operation, oldest first."""
+        """Return every version of an operation, oldest first."""
         found = self._versions.get(self.name(type) or "", {})
         return [cls for _, cls in sorted(found.items())]
 
     def resolve(self, type: str, opset: int | None = None) -> _VersionT | None:
-        """The newest version not newer than ``opset``, as OpenVINO reads files; ``None`` if it is no longer there."""
+        """Return the newest version not newer than ``opset``, as OpenVINO reads files; ``None`` if it is no longer there."""
         found = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
         newest = found[-1] if found else None
         return newest if newest is None or opset is None or opset <= (newest.until or opset) else None

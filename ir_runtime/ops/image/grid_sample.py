@@ -82,7 +82,7 @@ class GridSample(Op):
         return np.asarray(dy * rows[1] + (1 - dy) * rows[0])
 
     def _bicubic(self, planes: Array, y: Array, x: Array) -> Array:
-        """Rounded once, as in OpenVINO's plugin; its reference rounds each partial sum to the data's type."""
+        """Round once, as OpenVINO's plugin does; its reference rounds each partial sum to the data's type."""
         top, left = np.floor(y), np.floor(x)
         down, across = cubic_weights(y - top, -0.75), cubic_weights(x - left, -0.75)
         total = np.zeros((), y.dtype)

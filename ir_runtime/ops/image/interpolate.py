@@ -242,7 +242,7 @@ class Interpolate1(InterpolateBase):
         return data.shape.replace(dict(zip(where, new, strict=False)))
 
     def how(self, rank: int) -> Filter:
-        """This operation in terms of those that came later."""
+        """Return this operation in terms of later versions."""
         mode = self.mode
         if mode == "linear" and rank < 5:
             mode = "linear_onnx"

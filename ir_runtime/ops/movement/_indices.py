@@ -48,7 +48,7 @@ def check_tuples(indices: Array | None, lengths: Sequence[Dimension], first: int
 
 
 def positions(indices: Array, length: int, axis: int, negative: bool = True) -> Array:
-    """Indices into an axis of ``length``, counted from the front.
+    """Return indices into an axis of ``length``, counted from the front.
 
     Raises:
         InferenceError: if one is out of range.

@@ -62,7 +62,7 @@ class GatherBase(Op):
         return PartialShape([*shared, *x[batch:place], *i[batch:], *x[place + 1 :]])
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Indices outside the axis, which pick zeros."""
+        """Return the indices outside the axis, which select zeros."""
         data, indices, axis = inputs
         known = axis.ints()
         if known is None or data.shape.rank is None:

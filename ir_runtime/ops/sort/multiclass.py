@@ -27,7 +27,7 @@ class KeptBoxes(NamedTuple):
     score: Array
 
     def take(self, order: Array) -> KeptBoxes:
-        """Some of the rows."""
+        """Return some of the rows."""
         return KeptBoxes(*(column[order] for column in self))
 
 

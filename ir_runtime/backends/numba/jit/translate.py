@@ -121,7 +121,7 @@ class _Typing(typing.Context):
     """Infers types; `Callee` and `Descriptor` are known, ``min`` and ``max`` are functions of this module."""
 
     def init(self) -> None:
-        """Called by the base class."""
+        """Implement the interface of the base class."""
         self._resolved: dict[tuple[object, ...], typing.templates.Signature | None] = {}
 
     def load_additional_registries(self) -> None:
@@ -150,7 +150,7 @@ class _Lowering(cpu.CPUContext):
     """Lowers for this processor, with neither numba's runtime nor its implementations of libraries."""
 
     def init(self) -> None:
-        """Called by the base class."""
+        """Implement the interface of the base class."""
         self.is32bit = utils.MACHINE_BITS == 32
         self._internal_codegen = _Codegen("ir_runtime")
 

@@ -55,7 +55,7 @@ def sequence(
 def step(
     op: RNNCell | GRUCell | LSTMCell4 | LSTMCell1, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """A cell, as a sequence of one step: f32 with constant weights and biases in the order of gates of OpenVINO."""
+    """Return a kernel for a cell, as a sequence of one step: f32 with constant weights and biases."""
     states = 2 if isinstance(op, LSTM) else 1
     if len(inputs) != 4 + states or not is_f32(*inputs[: 1 + states]):
         return None

@@ -64,7 +64,7 @@ def _spatial_lengths(data: Value) -> tuple[int | None, ...]:
 
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
-    """A pointwise (1x1) convolution is one product; over two axes, it can be tiled."""
+    """Return a pointwise (1x1) convolution, which is one product; over two axes, it can be tiled."""
     columns = len(w)
     packed = cache(partial(Panels.of, w.reshape(w.shape[:2]).T, w))
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
