@@ -51,27 +51,24 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, among, n=1)), None)
 
 
-def suggestion(name: str | None, otherwise: str = "", *, before: str = "", after: str = "") -> str:
-    """Word the hint that a name may have been meant.
+def suggestion(name: str | None, *, before: str = "", after: str = "") -> str:
+    """Word the hint that a name may have been meant; empty if nothing is near enough.
 
     Args:
-        name: the name; ``None`` if nothing is near enough.
-        otherwise: the hint where there is none.
+        name: the name, if there is one.
         before: what joins the hint to the text before it.
         after: what joins it to the text after it.
 
-    >>> suggestion("Relu", "ir-runtime ops lists them"), suggestion(None, "ir-runtime ops lists them")
-    ("did you mean 'Relu'?", 'ir-runtime ops lists them')
+    >>> suggestion("Relu"), suggestion(None)
+    ("did you mean 'Relu'?", '')
     """
-    return otherwise if name is None else f"{before}did you mean {name!r}?{after}"
+    return "" if name is None else f"{before}did you mean {name!r}?{after}"
 
 
-def did_you_mean(
-    name: str, names: Iterable[str], otherwise: str = "", *, before: str = "", after: str = ""
-) -> str:
+def did_you_mean(name: str, names: Iterable[str], *, before: str = "", after: str = "") -> str:
     """Word the hint that the nearest of known names may have been meant, as `suggestion` does.
 
     >>> f"unknown mode 'linaer'{did_you_mean('linaer', ['linear', 'cubic'], before='; ')}"
     "unknown mode 'linaer'; did you mean 'linear'?"
     """
-    return suggestion(nearest(name, names), otherwise, before=before, after=after)
+    return suggestion(nearest(name, names), before=before, after=after)

@@ -58,7 +58,7 @@ def unknown_property(name: str) -> InputError:
     """Return an error that says which property may have been meant."""
     from ..properties import Property
 
-    hint = did_you_mean(name, sorted(Property.known), "SUPPORTED_PROPERTIES has their names")
+    hint = did_you_mean(name, sorted(Property.known)) or "SUPPORTED_PROPERTIES has their names"
     return InputError(f"unknown property {name!r}", code=Code.BAD_REQUEST, hint=hint)
 
 

@@ -108,7 +108,7 @@ def _kind(name: str) -> str:
 def _unknown(name: str) -> str:
     known = (CPU, *OVER_OTHERS)
     near = name.upper() if name.upper() in known else nearest(name, known)
-    raise InputError(f"unknown device {name!r}", code=Code.BAD_REQUEST, hint=suggestion(near, _HINT))
+    raise InputError(f"unknown device {name!r}", code=Code.BAD_REQUEST, hint=suggestion(near) or _HINT)
 
 
 def _check_available(name: str) -> None:

@@ -72,7 +72,7 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
     """Return an error that says which names there are, or which one may have been meant."""
     names = list(known)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    hint = did_you_mean(name, names, f"available are {shown}" if names else "there are none")
+    hint = did_you_mean(name, names) or (f"available are {shown}" if names else "there are none")
     return InputError(f"unknown {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 

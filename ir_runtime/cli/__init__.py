@@ -75,9 +75,8 @@ class _Program(click.Group):
         if name not in COMMANDS and not name.startswith("-"):
             from ..nearest import did_you_mean
 
-            ctx.fail(
-                f"No such command {name!r}{did_you_mean(name, COMMANDS, '. --help lists them.', before='; ')}"
-            )
+            near = did_you_mean(name, COMMANDS, before="; ") or ". --help lists them."
+            ctx.fail(f"No such command {name!r}{near}")
         found, command, rest = super().resolve_command(ctx, args)
         return found, command, rest if command is None else with_two_dashes(command, rest)
 

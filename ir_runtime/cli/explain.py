@@ -73,7 +73,7 @@ def _schema(command: str | None) -> str:
     if command is None:
         return "\n".join(names)
     if command not in names:
-        hint = did_you_mean(command, names, "ir-runtime explain json lists them")
+        hint = did_you_mean(command, names) or "ir-runtime explain json lists them"
         raise InputError(f"unknown command {command!r}", code=Code.NO_SUCH_NAME, hint=hint)
     return (folder / f"{command}.json").read_text(encoding="utf-8").rstrip()
 

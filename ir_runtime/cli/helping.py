@@ -109,4 +109,4 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
     )
     if not wrong:
         return ""
-    return f"No such option {wrong!r}{did_you_mean(wrong, known, '.', before='; ')}"
+    return f"No such option {wrong!r}{did_you_mean(wrong, known, before='; ') or '.'}"

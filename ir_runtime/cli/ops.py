@@ -60,7 +60,7 @@ def _named(name: str) -> list[type[Op]]:
     wanted = type if type and number.isdecimal() else name
     versions = registry.versions(wanted)
     if not versions:
-        hint = suggestion(registry.near(wanted), "ir-runtime ops lists them")
+        hint = suggestion(registry.near(wanted)) or "ir-runtime ops lists them"
         raise click.BadParameter(f"unknown operation {wanted!r}; {hint}", param_hint="NAME")
     if wanted == name:
         return versions

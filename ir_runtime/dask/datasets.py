@@ -195,5 +195,5 @@ def _chosen(path: str, keys: list[str], name: str) -> str:
         return name
     if len(keys) == 1:
         return keys[0]
-    hint = did_you_mean(name, keys, f"available are {', '.join(keys[:10])}")
+    hint = did_you_mean(name, keys) or f"available are {', '.join(keys[:10])}"
     raise InputError(f"{path} has {len(keys)} arrays, none named {name!r}", hint=hint)

@@ -100,7 +100,7 @@ def _named(name: str) -> Side:
     known = ["openvino", "openvino:bf16", "onnxruntime", *available()]
     expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, numba:bf16, or the path of an .npz or .xml"
     raise InputError(
-        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known, expected)
+        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known) or expected
     )
 
 
@@ -216,5 +216,5 @@ def _output(reference: Reference, index: int, arrays: NamedArrays) -> Array:
     raise InputError(
         f"the side has no output {index} ({port.label!r})",
         code=Code.NO_SUCH_NAME,
-        hint=did_you_mean(port.label, map(str, arrays), "give it by index, tensor name or layer name"),
+        hint=did_you_mean(port.label, map(str, arrays)) or "give it by index, tensor name or layer name",
     )

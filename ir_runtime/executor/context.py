@@ -23,7 +23,7 @@ Advance: TypeAlias = Callable[[object, int], int]
 
 
 def _from_the_start(operation: object, count: int) -> int:
-    """Return position 0: every sequence starts anew."""
+    """Return position 0: every sequence starts from its beginning."""
     return 0
 
 

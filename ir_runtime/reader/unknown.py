@@ -30,7 +30,7 @@ def _opset_for(versions: list[type[Op]], version: str) -> str:
     """Return the nearest opset name, or the first opset that has the operation."""
     first = f"{versions[0].name} starts with opset{versions[0].since}"
     known = [f"opset{number}" for number in range(1, NEWEST + 1)]
-    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], known, first)
+    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], known) or first
 
 
 def _span(versions: list[type[Op]], opset: int) -> str:
@@ -41,7 +41,7 @@ def _span(versions: list[type[Op]], opset: int) -> str:
 
 def _no_such_type(type: str, version: str) -> tuple[str, str]:
     near = registry.near(type)
-    hint = suggestion(near, _OF_YOUR_OWN, after=f" Otherwise {_OF_YOUR_OWN}")
+    hint = suggestion(near, after=" Otherwise ") + _OF_YOUR_OWN
     if version and not version.startswith("opset"):
         return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
     opset = f" ({version})" if version else ""

@@ -1,4 +1,4 @@
-"""Reports: one HTML file with the graph of a model, and what is known and was measured of its layers."""
+"""Reports: one HTML file with the graph of a model, all about its layers, and measurements of them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class NodeFactory(Answers):
         if key not in known:
             near = nearest(key, known)
             opset = self._opset.__name__.rpartition(".")[2]
-            hint = suggestion(near and known[near], f"the names are those in {opset}")
+            hint = suggestion(near and known[near]) or f"the names are those in {opset}"
             message = f"unknown operation {op_type_name!r} in {opset}"
             raise InputError(message, code=Code.NO_SUCH_NAME, hint=hint)
         inputs: list[Node | Output] = [as_node(each) for each in arguments or ()]

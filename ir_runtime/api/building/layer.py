@@ -162,7 +162,7 @@ def _xml_name(cls: type[Op], name: str) -> str:
         return known[name]
     if name in known.values():
         return name
-    hint = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
+    hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
     raise ValidationError(
         f"{cls.versioned_name()} has no attribute {name!r}", code=Code.BAD_ATTRIBUTE, hint=hint
     )

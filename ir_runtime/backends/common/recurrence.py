@@ -15,7 +15,7 @@ _F_I_O_C = (0, 1, 3, 2)
 def sigmoid_gates_first(array: Array, hidden: int, axis: int = 0) -> Array:
     """Return a copy of the weights or biases of an LSTM with the gates in the order f, i, o, c.
 
-    Gates with the same activation lie side by side, so that one call computes them.
+    Gates with the same activation are adjacent, so that one call computes them.
 
     Args:
         array: weights or biases of four gates of ``hidden`` rows.

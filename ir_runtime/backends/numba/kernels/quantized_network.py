@@ -2,7 +2,7 @@
 
 A quantized subgraph that `find_part` finds is one kernel. It quantizes its inputs, passes levels from layer to layer, and
 dequantizes its result. Data with NaN, which has no level, is computed by the operations themselves. Sums are exact; levels
-differ from those of the reference only where a number lies halfway between two levels, up to rounding.
+differ from those of the reference only where a number is halfway between two levels, up to rounding.
 """
 
 from __future__ import annotations
