@@ -93,14 +93,14 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
     Those are options of several letters after one dash, such as ``-nitr``, which click takes for several options of
     one letter, and those that other commands call by another name.
     """
-    from ..nearest import did_you_mean
+    from ..nearest import did_you_mean, suggestion
 
     if problem.ctx is None:
         return ""
     known = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
     if problem.option_name in _TYPES:
-        meant = next((name for name in _TYPES if name in known), "")
-        return f"No such option '{problem.option_name}'. Did you mean '{meant}'?" if meant else ""
+        meant = next((name for name in _TYPES if name in known), None)
+        return f"No such option {problem.option_name!r}{suggestion(meant, before='; ')}" if meant else ""
     if len(problem.option_name) != 2:
         return ""
     given = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]

@@ -69,9 +69,9 @@ def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
     [
         ("bench net.xml -nitr 3", "No such option '-nitr'; did you mean '-niter'?"),
         ("bench net.xml -zzzz", "No such option '-zzzz'."),
-        ("trace-nan net.xml --precision f16", "No such option '--precision'. Did you mean '--as'?"),
-        ("budget net.xml --as bf16", "No such option '--as'. Did you mean '--to'?"),
-        ("run net.xml --to f16", "No such option '--to'. Did you mean '--precision'?"),
+        ("trace-nan net.xml --precision f16", "No such option '--precision'; did you mean '--as'?"),
+        ("budget net.xml --as bf16", "No such option '--as'; did you mean '--to'?"),
+        ("run net.xml --to f16", "No such option '--to'; did you mean '--precision'?"),
         ("diff net.xml net.xml --as f16", "No such option '--as'."),
         (
             "bisect net.xml --random",
