@@ -84,7 +84,7 @@ REFUSED = {
         "reshape",
     ),
     "columns": (da.zeros((4, 6), chunks=(2, 3)), {}, "one chunk along axis 1, got 2", "rechunk({1: -1})"),
-    "fixed batch": (da.zeros((5, 6), chunks=(3, 6)), {"rows": 2}, "rows 0 to 2: .*shape", "takes 2 rows"),
+    "fixed batch": (da.zeros((5, 6), chunks=(3, 6)), {"rows": 2}, "rows 0 to 2: .*shape", "accepts 2 rows"),
     "batch": (da.zeros((4, 6)), {"rows": 2, "batch": 4}, "batch size must be 2", "leave it out"),
     "output": (da.zeros((4, 6)), {"outputs": ["totl"]}, "unknown output 'totl'", "total"),
     "lengths": (da.zeros((4, 6))[da.zeros(4) < 1], {}, "chunks of unknown length", "compute_chunk_sizes"),
@@ -110,9 +110,9 @@ def test_inputs_that_are_missing_or_unknown_are_named() -> None:
         map_blocks(two_inputs(), {"y": da.zeros((2, 6))})
 
 
-def test_inputs_must_be_cut_alike() -> None:
+def test_inputs_must_have_the_same_chunks() -> None:
     inputs = {"x": da.zeros((4, 6), chunks=(2, 6)), "y": da.zeros((4, 6), chunks=(4, 6))}
-    with pytest.raises(ov.InputError, match="cut alike"):
+    with pytest.raises(ov.InputError, match="the same chunks"):
         map_blocks(two_inputs(), inputs)
 
 

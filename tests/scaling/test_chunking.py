@@ -27,15 +27,15 @@ def model(first: int | ov.Dimension = -1, group: int = 1) -> ov.Model:
 
 BOUNDED = ov.Dimension(2, 8)
 CASES: dict[str, tuple[ov.Model, int, int, int | None, str]] = {
-    "static": (model(4), 12, 6, None, "takes 4 rows"),
-    "static, far": (model(3000), 6000, 500, None, "takes 3000 rows"),
-    "bounds": (model(BOUNDED), 20, 20, None, "takes 2 to 8 rows"),
-    "bounds, batch": (model(BOUNDED), 20, 20, 10, "takes 2 to 8 rows"),
-    "bounds, rest": (model(BOUNDED), 9, 9, 8, "takes 2 to 8 rows"),
-    "multiples": (model(group=4), 12, 6, None, "takes multiples of 4 rows"),
-    "multiples, batch": (model(group=4), 24, 12, 6, "takes multiples of 4 rows"),
-    "multiples, far": (model(group=40), 240, 30, None, "takes multiples of 40 rows"),
-    "bounded multiples": (model(ov.Dimension(1, 8), 4), 16, 16, None, "takes multiples of 4, at most 8 rows"),
+    "static": (model(4), 12, 6, None, "accepts 4 rows"),
+    "static, far": (model(3000), 6000, 500, None, "accepts 3000 rows"),
+    "bounds": (model(BOUNDED), 20, 20, None, "accepts 2 to 8 rows"),
+    "bounds, batch": (model(BOUNDED), 20, 20, 10, "accepts 2 to 8 rows"),
+    "bounds, rest": (model(BOUNDED), 9, 9, 8, "accepts 2 to 8 rows"),
+    "multiples": (model(group=4), 12, 6, None, "accepts multiples of 4 rows"),
+    "multiples, batch": (model(group=4), 24, 12, 6, "accepts multiples of 4 rows"),
+    "multiples, far": (model(group=40), 240, 30, None, "accepts multiples of 40 rows"),
+    "bounded multiples": (model(ov.Dimension(1, 8), 4), 16, 16, None, "accepts multiples of 4, at most 8 rows"),
 }
 """A model, the rows of all chunks and of one, the batch, and the constraint."""
 
