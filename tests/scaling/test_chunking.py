@@ -35,7 +35,13 @@ CASES: dict[str, tuple[ov.Model, int, int, int | None, str]] = {
     "multiples": (model(group=4), 12, 6, None, "accepts multiples of 4 rows"),
     "multiples, batch": (model(group=4), 24, 12, 6, "accepts multiples of 4 rows"),
     "multiples, far": (model(group=40), 240, 30, None, "accepts multiples of 40 rows"),
-    "bounded multiples": (model(ov.Dimension(1, 8), 4), 16, 16, None, "accepts multiples of 4, at most 8 rows"),
+    "bounded multiples": (
+        model(ov.Dimension(1, 8), 4),
+        16,
+        16,
+        None,
+        "accepts multiples of 4, at most 8 rows",
+    ),
 }
 """A model, the rows of all chunks and of one, the batch, and the constraint."""
 
