@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Debugging", "against", "cache_folder", "debugs", "declared_types"]
 
+# Which part must have been computed to say how long the rest takes.
+_LEAST = 1e-6
+
 
 class _Side(click.types.StringParamType):
     """What a model is compared with, which a message lists where it is missing."""
@@ -90,8 +93,10 @@ class Debugging:
         model = read(self.model, self.weights, limits=self.limits)
         feeds = self.feeding(model)
         try:
-            with bar(label, 1) as shown, showing(_estimating(shown)), caching(cache_folder(self.cache)):
-                yield model, feeds
+            with bar(label, 1) as shown, caching(cache_folder(self.cache)):
+                estimate = _Estimate(shown)
+                with showing(estimate.show, estimate.skip):
+                    yield model, feeds
         except Interrupted as stopped:
             found = stopped.partial
             result(self.as_json, found.record, lambda: str(found))
@@ -141,17 +146,24 @@ def cache_folder(given: str | None) -> Path | None:
     return None if folder is None else folder / "debug"
 
 
-def _estimating(shown: Bar) -> Callable[[float, str], None]:
-    start = time.monotonic()
-    before = 0.0
+class _Estimate:
+    """How long the rest takes if it goes on as it has since the start: what was done before then took no time."""
 
-    def show(part: float, item: str) -> None:
-        nonlocal before
-        step, before = max(part - before, 0.0), max(part, before)
-        passed = time.monotonic() - start
-        shown.advance(step, _left(passed * (1 - before) / before) if before else item)
+    def __init__(self, shown: Bar) -> None:
+        self._bar, self._start = shown, time.monotonic()
+        self._part = self._skipped = 0.0
 
-    return show
+    def show(self, part: float, item: str) -> None:
+        """Show which part is done, and the time that is left; first, what is computed."""
+        step, self._part = max(part - self._part, 0.0), max(part, self._part)
+        computed = self._part - self._skipped
+        passed = time.monotonic() - self._start
+        left = _left(passed * (1 - self._part) / computed) if computed > _LEAST else item
+        self._bar.advance(step, left)
+
+    def skip(self, part: float) -> None:
+        """Count a part that was done before."""
+        self._skipped += part
 
 
 def _left(seconds: float) -> str:

@@ -14,7 +14,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
 from ..records import Record
-from .caching import entry_for
+from .caching import entry_for, remembered
 from .decisions import decides, pinned
 from .inside import InsideDecisions
 from .precision import rounding_to
@@ -172,6 +172,7 @@ class _Budgeting:
         # By the kernels of numpy: the definition of a convolution takes seven times as long.
         self._reference, self._to = Reference(model, backend="numpy"), to
         self._feeds, self._done = self._reference.feeds(inputs), 0
+        self._reference.check_memory(self._feeds)
         self._entry = entry_for(f"budget {to}", model, self._feeds, "reference")
         graph = self._reference.graph
         computing = computed_layers(graph)
@@ -198,13 +199,9 @@ class _Budgeting:
         """Return the largest relative error of an output if some layers are in the lower precision; from the cache if it is there."""
         done, self._done, total = self._done, self._done + 1, len(self.layers) + 2
         key = "-".join(map(str, sorted(layers))) if len(layers) == 1 else f"{self._to}-{len(layers)}"
-        if self._entry is not None and (known := self._entry.read(key)) is not None:
-            return float(known[0])
         with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
-            found = self._computed(layers)
-        if self._entry is not None:
-            self._entry.write(key, found)
-        return found
+            found, _ = remembered(self._entry, key, lambda: (self._computed(layers), []))
+        return float(found)
 
     def _computed(self, layers: Collection[int]) -> float:
         change = self._stored if self._to in STORED_AS else self._rounded

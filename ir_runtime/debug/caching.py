@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from hashlib import blake2b, file_digest
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import ml_dtypes  # noqa: F401  its types are found by their names
 import numpy as np
@@ -27,12 +27,13 @@ from ..ir.tensor import Array
 from ..records import Json
 from ..scoped import setting
 from .matching import attributes_of
-from .progress import reached
+from .onnx_files import files_of
+from .progress import skipped
 
-__all__ = ["Cache", "Entry", "caching", "entry_for", "remembered"]
+__all__ = ["Cache", "Entry", "Step", "caching", "entry_for", "remembered", "resumed"]
 
-_VERSIONED = {"openvino": "openvino"}
-"""Of sides that are packages, their names."""
+_VERSIONED = ("openvino", "onnxruntime")
+"""Sides that are packages."""
 
 
 class Cache:
@@ -62,23 +63,44 @@ class Cache:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Remove the entries that the block used, once it has ended without an interrupt or error."""
+        """Remove the entries that the block used, unless it is interrupted: after an error, nothing goes on."""
         before = set(self.used)
-        yield
-        for path in self.used - before:
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            self._remove(before)
+            raise
+        self._remove(before)
+
+    def _remove(self, kept: set[Path]) -> None:
+        for path in self.used - kept:
             shutil.rmtree(path, ignore_errors=True)
-        self.used = before
+        self.used = kept
 
 
 class Entry:
-    """The saved results of one piece of work: records by name, with arrays."""
+    """The saved results of one piece of work: records by name, with arrays.
 
-    def __init__(self, cache: Cache, key: str) -> None:
-        self.cache, self._folder = cache, cache.folder / key
+    Args:
+        cache: where it is.
+        key: what it is found by.
+        within: the part of the work, with which names begin.
+    """
+
+    def __init__(self, cache: Cache, key: str, within: str = "") -> None:
+        self.cache, self._key, self._within = cache, key, within
+        self._folder = cache.folder / key
         cache.used.add(self._folder)
+
+    def part(self, name: str) -> Entry:
+        """Return the same entry for a part of the work, whose names do not meet those of others."""
+        return Entry(self.cache, self._key, f"{self._within}{name}-")
 
     def read(self, name: str) -> tuple[Any, list[Array]] | None:
         """Return what was written under a name; ``None`` if nothing was, or it is damaged."""
+        name = f"{self._within}{name}"
         with suppress(OSError, ValueError, KeyError, TypeError):
             if self._folder.lstat().st_uid != os.lstat(self._folder.parent).st_uid:
                 return None
@@ -87,8 +109,9 @@ class Entry:
             return found["record"], arrays
         return None
 
-    def write(self, name: str, record: Json, arrays: Sequence[Array] = ()) -> None:
+    def write(self, name: str, record: Json, arrays: Iterable[Array] = ()) -> None:
         """Write a record and its arrays; a full disk is no reason to fail."""
+        name, types = f"{self._within}{name}", list[tuple[str, tuple[int, ...]]]()
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.cache.check()
@@ -96,7 +119,7 @@ class Entry:
                 path = self._folder / f"{name}.{index}"
                 path.unlink(missing_ok=True)  # arrays that were read may be mapped from it
                 array.tofile(path)
-            types = [(array.dtype.name, array.shape) for array in arrays]
+                types.append((array.dtype.name, array.shape))
             with replacing(self._folder / f"{name}.json") as (file,):
                 file.write(json.dumps({"record": record, "arrays": types}).encode())
 
@@ -120,7 +143,7 @@ def remembered(
     if entry is None:
         return compute()
     if (known := entry.read(name)) is not None:
-        reached(1)
+        skipped()
         return known
     with entry.cache.ending():  # the entries of what this step consists of
         record, arrays = compute()
@@ -128,12 +151,51 @@ def remembered(
     return record, arrays
 
 
+class Step(Protocol):
+    """A step of work whose results stay in it."""
+
+    def run(self) -> None:
+        """Do the work."""
+
+    def saved(self) -> tuple[Json, Iterable[Array]]:
+        """Return the results as a record and arrays."""
+        ...
+
+    def restore(self, record: Any, arrays: Iterator[Array]) -> None:
+        """Take over results that were saved."""
+
+
+def resumed(entry: Entry | None, name: str, step: Step) -> None:
+    """Give a step its results: from an entry, or else by its work, and keep them there.
+
+    Args:
+        entry: where to look; ``None`` if nothing is to be kept.
+        name: the name of the step.
+        step: the step.
+    """
+    if entry is not None and (known := entry.read(name)) is not None:
+        skipped()
+        record, arrays = known
+        step.restore(record, _one_by_one(arrays))
+        return
+    step.run()
+    if entry is not None:
+        entry.write(name, *step.saved())
+
+
+def _one_by_one(arrays: list[Array]) -> Iterator[Array]:
+    """Yield arrays that are dropped then: what is read of mapped ones counts as memory as long as they are there."""
+    arrays.reverse()
+    while arrays:
+        yield arrays.pop()
+
+
 _CACHE: ContextVar[Cache | None] = ContextVar("debug_cache", default=None)
 
 
 @contextmanager
 def caching(folder: Path | None) -> Iterator[None]:
-    """Keep the finished steps of the block in a folder, until it has ended without an interrupt or error."""
+    """Keep the finished steps of the block in a folder; once it has ended without an interrupt, they are removed."""
     if folder is None:
         yield
         return
@@ -142,13 +204,13 @@ def caching(folder: Path | None) -> Iterator[None]:
         yield
 
 
-def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> Entry | None:
+def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> Entry | None:
     """Return the entry of a piece of work: the same for models and inputs with the same contents.
 
     Args:
         kind: the kind of work.
         model: the model.
-        feeds: an array for each input.
+        feeds: an array for each input, and others that it depends on.
         side: what is judged; for one that neither a name nor files describe, such as a function, no entry exists.
     """
     cache = _CACHE.get()
@@ -166,12 +228,14 @@ def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> 
 
 def _described(side: object) -> tuple[str, ...] | None:
     """Return what makes a side the same: the contents of its files, or its name and version."""
-    if not isinstance(side, str | Path) or str(side).endswith((".npz", ".onnx")):
+    if not isinstance(side, str | Path) or str(side).endswith(".npz"):  # arrays are there already
         return None
-    path = Path(side)
+    path, (name, _, rest) = Path(side), str(side).partition(":")
     if path.suffix == ".xml":
         return tuple(_digest_of(each) for each in (path, path.with_suffix(".bin")) if each.is_file())
-    return str(side), _version_of(str(side))
+    if name == "onnxruntime":
+        return name, _version_of(name), *map(_digest_of, files_of(rest))
+    return str(side), _version_of(name)
 
 
 def _digest_of(path: Path) -> str:
@@ -181,7 +245,7 @@ def _digest_of(path: Path) -> str:
 
 def _version_of(side: str) -> str:
     with suppress(PackageNotFoundError):
-        return version(_VERSIONED.get(side.partition(":")[0], "numpy"))
+        return version(side if side in _VERSIONED else "numpy")
     return ""
 
 

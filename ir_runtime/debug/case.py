@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
+from math import prod
 
-from ..api.model import Model
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, is_elementwise
@@ -21,17 +21,17 @@ class Case:
     """A model, its inputs, and what was observed.
 
     Args:
-        model: the model.
-        plain: its reference.
+        plain: the reference of the model, in its own types.
+        wide: that in f64.
         feeds: an array for each input.
         seen: what was observed; the caller must not keep its tensors, which may not fit into memory.
         types: ``real`` or ``declared``.
     """
 
     def __init__(
-        self, model: Model, plain: Reference, feeds: list[Array], seen: Observation, types: str
+        self, plain: Reference, wide: Reference, feeds: list[Array], seen: Observation, types: str
     ) -> None:
-        self.plain, self.wide = plain, Reference(model, wide=True)
+        self.plain, self.wide = plain, wide
         """The reference in the types of the model, and in f64."""
         self.feeds, self.seen = feeds, replace(seen, tensors={})
         self.layers = computed_layers(plain.graph)
@@ -66,8 +66,12 @@ class Case:
         found = list(outputs)
         for index, port in enumerate(layer.output_ports[: len(outputs)]):
             if port in self.tensors:
-                seen = self.tensors[port]
-                if seen.ndim == 1 and seen.size == outputs[index].size:
-                    seen = self.tensors[port] = seen.reshape(outputs[index].shape)
-                found[index] = seen.astype(outputs[index].dtype, copy=False)
+                self.shape(port, outputs[index].shape)
+                found[index] = self.tensors[port].astype(outputs[index].dtype, copy=False)
         return tuple(found)
+
+    def shape(self, port: Port, shape: tuple[int, ...]) -> None:
+        """Give a tensor that was observed flat its shape."""
+        seen = self.tensors[port]
+        if seen.ndim == 1 and seen.ndim != len(shape) and seen.size == prod(shape):
+            self.tensors[port] = seen.reshape(shape)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
+from .caching import entry_for
 from .case import Case
 from .judging import judged_case
 from .observation import SideLike
@@ -48,7 +50,7 @@ def compare(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what is judged: ``"openvino"``, or ``"openvino:bf16"`` with a precision hint; ``"onnxruntime:model.onnx"``; the name of
+        side: what is judged: ``"openvino"`` in f32, or ``"openvino:bf16"`` with a precision hint; ``"onnxruntime:model.onnx"``; the name of
             a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
             name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
             or a function of the inputs and the names of the tensors that returns such a mapping.
@@ -90,15 +92,20 @@ def judged(
     if precision and precision not in ROUNDING:
         hint = "expected f32, bf16 or f16"
         raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=hint)
-    plain = Reference(model)
+    plain, wide = Reference(model), Reference(model, wide=True)
     feeds = plain.feeds(inputs)
+    for reference in (wide, plain):  # before a side runs that may take long
+        reference.check_memory(feeds)
     ports = [port for layer in computed_layers(plain.graph) for port in layer.output_ports] if inside else []
     with within_budget(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)
         if precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
-        case = Case(model, plain, feeds, seen, types)
+        # What a side computed is all that judging it depends on, whatever the side is.
+        kind = f"judging {types} {seen.ran} {list(seen.tensors)}"
+        entry = entry_for(kind, model, chain(feeds, seen.outputs, seen.tensors.values()), "reference")
+        case = Case(plain, wide, feeds, seen, types)
         del seen  # whose tensors would stay in memory
         with stage(SEEN, 1):
-            return judged_case(case)
+            return judged_case(case, entry)

@@ -7,13 +7,15 @@ others that rounding leaves open.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..analysis.infer import Inferred
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
+from ..records import Json
 from .decisions import decides, is_elementwise, is_selection, jumps, taken, within_rounding
 from .precision import ROUNDING
 from .results import DecisionResult
@@ -87,6 +89,17 @@ class InsideDecisions:
             judge: receives each decision, where the run is in f64.
         """
         return _Replay(self._deciding, self._taken, judge)
+
+    def saved(self) -> tuple[Json, list[Array]]:
+        """Return what was recorded as a record and arrays."""
+        keys: list[Json] = [[list(each.key), len(each.inputs), len(each.outputs)] for each in self._taken]
+        return keys, [array for each in self._taken for array in (*each.inputs, *each.outputs)]
+
+    def restore(self, keys: Any, arrays: Iterator[Array]) -> None:
+        """Take over what was recorded before."""
+        for (id, line, name), inputs, outputs in keys:
+            read, written = (tuple(islice(arrays, count)) for count in (inputs, outputs))
+            self._taken.append(_Decision((id, line, name), read, written))
 
     def judge(self, precision: str) -> BodyJudge:
         """Return a judge of these decisions, for a replay in f64."""

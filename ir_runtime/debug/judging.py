@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir.tensor import Array
+from .caching import Entry
 from .case import Case
 from .inside import Alternative
 from .local import LocalErrors
@@ -41,7 +42,7 @@ class _Attempt:
         return float(np.log(np.clip(found, 1, 1e300)).sum())
 
 
-def judged_case(case: Case) -> tuple[Comparison, list[Array]]:
+def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, list[Array]]:
     """Return a report, and the outputs in f64.
 
     What a side decides inside bodies cannot be observed. If the decisions of the reference do not explain what it
@@ -49,16 +50,18 @@ def judged_case(case: Case) -> tuple[Comparison, list[Array]]:
 
     Args:
         case: what is judged.
+        entry: where finished runs are kept; ``None`` if they are not.
 
     Raises:
         Interrupted: on Ctrl-C, with a partial report.
     """
-    best, tries = _attempt(case, {}), 0
+    best, tries = _attempt(case, {}, entry), 0
     waiting = _concerned(best)
     with stage(1, 1):
         while waiting and tries < TRIES and not best.report.explained:
             tries, tried = tries + 1, waiting.pop(0)
-            found = _attempt(case, {**best.chosen, tried.number: tried.outputs}, best.report)
+            kept = None if entry is None else entry.part(f"try-{tries}")
+            found = _attempt(case, {**best.chosen, tried.number: tried.outputs}, kept, best.report)
             if found.excess < best.excess:
                 best = found
                 waiting = [each for each in _concerned(best) if each[:2] > tried[:2]]
@@ -74,10 +77,13 @@ def _concerned(attempt: _Attempt) -> list[Alternative]:
 
 
 def _attempt(
-    case: Case, chosen: Mapping[int, tuple[Array, ...]], before: Comparison | None = None
+    case: Case,
+    chosen: Mapping[int, tuple[Array, ...]],
+    entry: Entry | None,
+    before: Comparison | None = None,
 ) -> _Attempt:
-    local = LocalErrors(case, chosen)
-    whole = OutputErrors(case, local.exact, local.inside)
+    local = LocalErrors(case, chosen, entry)
+    whole = OutputErrors(case, local.exact, local.inside, entry)
     try:
         with stage(0, LOCAL):
             local.run()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, starmap
+from typing import Any
 
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from ..records import Json, Record
+from .caching import Entry, resumed
 from .case import Case
 from .decisions import explained_decisions, is_elementwise, jumps, pinned
 from .inside import Alternative, InsideDecisions
@@ -14,6 +18,7 @@ from .precision import ROUNDING, emulated
 from .progress import stage
 from .reference import chained
 from .results import DecisionResult, UnitResult
+from .saved import decision_of, saved_decision
 from .spilling import tensors as stored
 from .tensors import is_float, name_of, unit_of
 from .terms import Terms, terms_of
@@ -28,55 +33,166 @@ class LocalErrors:
     Args:
         case: what is judged.
         chosen: what is decided inside bodies instead of what the reference decides, by number.
+        entry: where finished runs are kept; ``None`` if they are not.
     """
 
-    def __init__(self, case: Case, chosen: Mapping[int, tuple[Array, ...]]) -> None:
-        self._case = case
-        self.inside = InsideDecisions(case.plain.graph, case.plain.types, chosen)
+    def __init__(
+        self, case: Case, chosen: Mapping[int, tuple[Array, ...]], entry: Entry | None = None
+    ) -> None:
+        self._case, self._entry = case, entry
+        self._rounded = _Rounded(case, InsideDecisions(case.plain.graph, case.plain.types, chosen))
+        self._exact = _Exact(case, self._rounded)
+
+    @property
+    def inside(self) -> InsideDecisions:
         """The decisions inside bodies."""
-        self.alternatives: list[Alternative] = []
+        return self._rounded.inside
+
+    @property
+    def alternatives(self) -> list[Alternative]:
         """What rounding leaves open of them."""
-        self.exact = stored()
-        """What f64 makes of the side's tensors."""
-        self._rounded = stored()
-        """What the reference, in the precision of the side, makes of them."""
-        self._terms: dict[str, Terms] = {}
-        """How many numbers each layer adds for an element."""
-        self.decisions: list[DecisionResult] = []
+        return self._exact.alternatives
+
+    @property
+    def decisions(self) -> list[DecisionResult]:
         """The observed layers that decide, and those inside bodies."""
+        return self._exact.decisions
+
+    @property
+    def exact(self) -> Mapping[Port, Array]:
+        """What f64 makes of the side's tensors."""
+        return self._exact.tensors
 
     def run(self) -> None:
         """Compute every layer from the side's own tensors, in the side's precision and in f64."""
-        case, own = self._case, stored()
+        with stage(0, 0.5):
+            resumed(self._entry, "rounded", self._rounded)
+        with stage(0.5, 1):
+            resumed(self._entry, "exact", self._exact)
+
+    def units(self, inherited: Mapping[Port, float]) -> list[UnitResult]:
+        """Return the observed tensors that are numbers, in topological order.
+
+        Args:
+            inherited: the relative errors that the inputs of layers bring.
+        """
+        case = self._case
+        return [
+            self._unit(layer, port, inherited.get(port, 0.0))
+            for layer in case.layers
+            if layer.id not in case.deciding
+            for port in layer.output_ports
+            if is_float(case.plain.types, port)
+            and port in self._exact.tensors
+            and port in self._rounded.tensors
+        ]
+
+    def _unit(self, layer: Layer, port: Port, inherited: float) -> UnitResult:
+        found, exact = self._case.tensors[port], self._exact.tensors[port]
+        rounded, members = self._rounded.tensors[port], _members(self._case, port)
+        error = error_of(found, exact)
+        terms = max(self._exact.terms.get(member, Terms()) for member in members)
+        unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
+        scatter: Error = with_accumulation(scatter_of([error_of(rounded, exact)]), unit, terms)
+        return UnitResult(
+            name=name_of(self._case.plain.graph, port),
+            operation=layer.operation,
+            layers=members,
+            excess=excess(error, scatter),
+            relative=error.relative,
+            inherited=inherited,
+            equal=_equal(found, rounded),
+        )
+
+
+class _Rounded:
+    """What the reference, in the precision of the side, makes of the side's own tensors."""
+
+    def __init__(self, case: Case, inside: InsideDecisions) -> None:
+        self._case, self.inside = case, inside
+        self.tensors, self.own = stored(), stored()
+        """The observed tensors, and what layers decide that were not observed."""
+
+    def run(self) -> None:
+        """Compute them."""
+        case = self._case
 
         def exchange(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
-                    self._rounded[port] = array
+                    self.tensors[port] = array
                 elif layer.id in case.deciding:
-                    own[port] = array
+                    self.own[port] = array
             return case.observed(layer, outputs)
 
-        with stage(0, 0.5):
-            change = chained(emulated(case.precision, case.tensors), exchange)
-            case.plain.run(case.feeds, change, self.inside.record)
-        take = pinned(own)
+        change = chained(emulated(case.precision, case.tensors), exchange)
+        case.plain.run(case.feeds, change, self.inside.record)
+
+    def saved(self) -> tuple[Json, Iterable[Array]]:
+        """Return them as a record and arrays."""
+        keys, arrays = self.inside.saved()
+        record: Record = {"tensors": list(self.tensors), "own": list(self.own), "inside": keys}
+        return record, chain(self.tensors.values(), self.own.values(), arrays)
+
+    def restore(self, record: Any, arrays: Iterator[Array]) -> None:
+        """Take them over."""
+        for port, array in zip(starmap(Port, record["tensors"]), arrays, strict=False):
+            self.tensors[port] = array
+            self._case.shape(port, array.shape)
+        self.own.update(zip(starmap(Port, record["own"]), arrays, strict=False))
+        self.inside.restore(record["inside"], arrays)
+
+
+class _Exact:
+    """What f64 makes of the side's own tensors, and how the layers decide."""
+
+    def __init__(self, case: Case, rounded: _Rounded) -> None:
+        self._case, self._rounded = case, rounded
+        self.tensors = stored()
+        self.terms: dict[str, Terms] = {}
+        """How many numbers each layer adds for an element."""
+        self.decisions: list[DecisionResult] = []
+        self.alternatives: list[Alternative] = []
+
+    def run(self) -> None:
+        """Compute and judge."""
+        case, inside = self._case, self._rounded.inside
+        take = pinned(self._rounded.own)
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-            self._terms[layer.name] = terms_of(layer, inputs, outputs[0])
+            self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
             if layer.id in case.deciding:
                 self._judge_decision(layer, inputs, outputs[0])
                 outputs = take(layer, inputs, outputs)
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
-                    self.exact[port] = array
+                    self.tensors[port] = array
             return case.observed(layer, outputs)
 
-        with stage(0.5, 1):
-            judged = self.inside.judge(case.precision)
-            case.wide.run(case.feeds, chained(case.rounding, judge), self.inside.replay(judged))
+        judged = inside.judge(case.precision)
+        case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay(judged))
         self.decisions += judged.decisions
         self.alternatives = judged.alternatives
+
+    def saved(self) -> tuple[Json, Iterable[Array]]:
+        """Return all of it as a record and arrays."""
+        record: Record = {
+            "tensors": list(self.tensors),
+            "terms": {name: list(terms) for name, terms in self.terms.items()},
+            "decisions": list(map(saved_decision, self.decisions)),
+            "alternatives": [[each.number, each.element, each.outer] for each in self.alternatives],
+        }
+        return record, chain(self.tensors.values(), (each.outputs[0] for each in self.alternatives))
+
+    def restore(self, record: Any, arrays: Iterator[Array]) -> None:
+        """Take all of it over."""
+        self.tensors.update(zip(starmap(Port, record["tensors"]), arrays, strict=False))
+        self.terms = {name: Terms(*terms) for name, terms in record["terms"].items()}
+        self.decisions = list(map(decision_of, record["decisions"]))
+        others = zip(record["alternatives"], arrays, strict=False)
+        self.alternatives = [
+            Alternative(number, element, (output,), outer) for (number, element, outer), output in others
+        ]
 
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], output: Array) -> None:
         case, port = self._case, Port(layer.id, 0)
@@ -92,51 +208,20 @@ class LocalErrors:
                 unexplained=judged.unexplained,
                 of=taken.size,
                 levels=judged.levels,
-                layers=self._members(port),
+                layers=_members(case, port),
             )
         )
 
-    def _members(self, port: Port) -> tuple[str, ...]:
-        case = self._case
-        return tuple(layer.name for layer in unit_of(case.plain.graph, port, case.tensors, case.computed))
 
-    def units(self, inherited: Mapping[Port, float]) -> list[UnitResult]:
-        """Return the observed tensors that are numbers, in topological order.
-
-        Args:
-            inherited: the relative errors that the inputs of layers bring.
-        """
-        case = self._case
-        return [
-            self._unit(layer, port, inherited.get(port, 0.0))
-            for layer in case.layers
-            if layer.id not in case.deciding
-            for port in layer.output_ports
-            if is_float(case.plain.types, port) and port in self.exact and port in self._rounded
-        ]
-
-    def _unit(self, layer: Layer, port: Port, inherited: float) -> UnitResult:
-        found, exact, rounded = self._case.tensors[port], self.exact[port], self._rounded[port]
-        error, members = error_of(found, exact), self._members(port)
-        terms = max(self._terms.get(member, Terms()) for member in members)
-        unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
-        scatter: Error = with_accumulation(scatter_of([error_of(rounded, exact)]), unit, terms)
-        return UnitResult(
-            name=name_of(self._case.plain.graph, port),
-            operation=layer.operation,
-            layers=members,
-            excess=excess(error, scatter),
-            relative=error.relative,
-            inherited=inherited,
-            equal=_equal(found, rounded),
-        )
+def _members(case: Case, port: Port) -> tuple[str, ...]:
+    return tuple(layer.name for layer in unit_of(case.plain.graph, port, case.tensors, case.computed))
 
 
 def _equal(found: Array, rounded: Array) -> float:
     """Return which part of the elements is equal; all of them where there are none."""
     if found.shape != rounded.shape:
         return 0.0
-    return float((found == rounded.astype(found.dtype)).mean()) if found.size else 1.0
+    return float((found == rounded.astype(found.dtype, copy=False)).mean()) if found.size else 1.0
 
 
 @dataclass(frozen=True)

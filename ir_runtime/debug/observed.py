@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import starmap
+from itertools import chain, starmap
 
 from ..api.model import Model
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from .caching import entry_for
 from .observation import Observation, SideLike
+from .progress import skipped
 from .reference import Reference
 from .sides import side_of
 
@@ -20,9 +21,10 @@ def observed(
     model: Model, plain: Reference, feeds: list[Array], side: SideLike, ports: Sequence[Port]
 ) -> Observation:
     """Run a side, or find what it computed in the cache."""
-    entry = entry_for("observation", model, feeds, side)
+    entry = entry_for(f"observation {list(ports)}", model, feeds, side)
     found = None if entry is None else entry.read("seen")
     if found is not None:
+        skipped()
         record, arrays = found
         count = len(plain.outputs)
         tensors = dict(zip(starmap(Port, record.pop("tensors")), arrays[count:], strict=True))
@@ -34,5 +36,5 @@ def observed(
             "name": seen.name, "asked": seen.asked, "ran": seen.ran, "unobserved": seen.unobserved,
             "tensors": list(seen.tensors),
         }  # fmt: skip
-        entry.write("seen", record, [*seen.outputs, *seen.tensors.values()])
+        entry.write("seen", record, chain(seen.outputs, seen.tensors.values()))
     return seen

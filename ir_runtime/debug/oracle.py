@@ -120,6 +120,7 @@ def oracle(
     recorder = Recorder(asked, Tensors(budget))
     rounding = as_declared(plain.types) if types == "declared" else None
     feeds = wide.feeds(inputs)
+    wide.check_memory(feeds)
     entry = None if pin else entry_for(f"oracle {types} {asked}", model, feeds, "reference")
     whole = Resumable(model, wide, feeds, entry)
     rest, feeds = whole.start(asked, recorder.tensors)

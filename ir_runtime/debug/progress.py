@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..scoped import setting
 
-__all__ = ["Interrupted", "Show", "reached", "showing", "stage"]
+__all__ = ["Interrupted", "Show", "Skip", "reached", "showing", "skipped", "stage"]
 
 Show: TypeAlias = Callable[[float, str], None]
 """Takes which part is done, from 0 to 1, and the layer that is computed."""
+Skip: TypeAlias = Callable[[float], None]
+"""Takes the length of a part that was done before, so that it takes no time now."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -36,6 +38,7 @@ class Interrupted(KeyboardInterrupt):
 
 class _Stage(NamedTuple):
     show: Show
+    skip: Skip
     start: float
     end: float
 
@@ -44,9 +47,9 @@ _STAGE: ContextVar[_Stage | None] = ContextVar("stage", default=None)
 
 
 @contextmanager
-def showing(show: Show) -> Iterator[None]:
-    """Tell a function of all progress in the block."""
-    with setting(_STAGE, _Stage(show, 0.0, 1.0)):
+def showing(show: Show, skip: Skip = lambda _: None) -> Iterator[None]:
+    """Tell functions of all progress in the block, and of the parts of it that were done before."""
+    with setting(_STAGE, _Stage(show, skip, 0.0, 1.0)):
         yield
 
 
@@ -57,7 +60,8 @@ def stage(start: float, end: float) -> Iterator[None]:
         yield
         return
     length = outer.end - outer.start
-    with setting(_STAGE, _Stage(outer.show, outer.start + start * length, outer.start + end * length)):
+    inner = outer._replace(start=outer.start + start * length, end=outer.start + end * length)
+    with setting(_STAGE, inner):
         yield
 
 
@@ -65,3 +69,10 @@ def reached(part: float, item: str = "") -> None:
     """Say which part of the stage is done."""
     if (now := _STAGE.get()) is not None:
         now.show(now.start + part * (now.end - now.start), item)
+
+
+def skipped() -> None:
+    """Say that the stage was done before, so that it says nothing about how long the rest takes."""
+    if (now := _STAGE.get()) is not None:
+        now.skip(now.end - now.start)
+        reached(1)

@@ -14,12 +14,15 @@ from ..api.model import Model
 from ..backends import load
 from ..cached import cached_property
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, IRError
 from ..executor.compile import compile_plan
+from ..executor.least_memory import least_memory
+from ..executor.memory import Peak
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
+from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..transform.widen import widen
 from .progress import reached
@@ -49,7 +52,8 @@ class Reference:
         self.graph, self.types = runnable._graph, runnable._values
         self.inputs = runnable._const_inputs()
         """The inputs of the model."""
-        self._limits, self._wide, self._backend = model.limits, wide, backend
+        self._model, self._limits, self._wide, self._backend = model, model.limits, wide, backend
+        self._needed: dict[tuple[tuple[int, ...], ...], Peak] = {}
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
 
@@ -62,6 +66,44 @@ class Reference:
     def computing(self, model: Model) -> Reference:
         """Return a reference that computes another model likewise."""
         return Reference(model, self._wide, self._backend)
+
+    def needed(self, feeds: Sequence[Array]) -> Peak:
+        """Return the bytes that a run on some inputs needs at once, and the layer that runs then.
+
+        Lengths that only the data tell count as the least that they may be.
+
+        Args:
+            feeds: an array for each input.
+        """
+        shapes = tuple(feed.shape for feed in feeds)
+        if shapes not in self._needed:
+            of = self._with_shapes(shapes)
+            outputs = [output._port for output in of.outputs]
+            self._needed[shapes] = least_memory(of.graph, of.types, outputs, patched=True)
+        return self._needed[shapes]
+
+    def check_memory(self, feeds: Sequence[Array]) -> None:
+        """Refuse a memory limit that is below what a run on some inputs needs, before anything is computed.
+
+        Args:
+            feeds: an array for each input.
+
+        Raises:
+            LimitError: if it is; it says how much the run needs.
+        """
+        found = self.needed(feeds)
+        self._limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
+
+    def _with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Reference:
+        """The same reference, with the shapes of inputs where those are open."""
+        if all(port.partial_shape.is_static for port in self.inputs):
+            return self
+        model = self._model.clone()
+        try:
+            model.reshape({index: PartialShape(shape) for index, shape in enumerate(shapes)})
+        except IRError:  # which the run will say better
+            return self
+        return self.computing(model)
 
     def feeds(self, inputs: object) -> list[Array]:
         """Return one array for each input of the model.
@@ -83,8 +125,7 @@ class Reference:
         """
         if self._wide:
             feeds = [_widened(feed) for feed in feeds]
-        needed = self._plan.peak + sum(feed.nbytes for feed in feeds)
-        limits = run_limits(self._limits, needed)
+        limits = run_limits(self._limits, self.needed(feeds).bytes)
         return self._plan.run(feeds, limits=limits, patch=self._patch(change, inside))
 
     def _patch(

@@ -10,7 +10,7 @@ from ..records import Record
 from .report import Comparison
 from .results import DecisionResult, OutputResult, UnitResult
 
-__all__ = ["report_of", "saved"]
+__all__ = ["decision_of", "report_of", "saved", "saved_decision"]
 
 _Result = TypeVar("_Result")
 
@@ -25,9 +25,19 @@ def report_of(record: Mapping[str, Any]) -> Comparison:
     parts = {
         "outputs": [_made(OutputResult, each) for each in record["outputs"]],
         "units": [_made(UnitResult, each) for each in record["units"]],
-        "decisions": [_made(DecisionResult, each) for each in record["decisions"]],
+        "decisions": [decision_of(each) for each in record["decisions"]],
     }
     return _made(Comparison, {**record, **parts})
+
+
+def saved_decision(decision: DecisionResult) -> Record:
+    """Return a record of all fields of a decision."""
+    return asdict(decision)
+
+
+def decision_of(record: Mapping[str, Any]) -> DecisionResult:
+    """Return the decision that a record of `saved_decision` describes."""
+    return _made(DecisionResult, record)
 
 
 def _made(cls: type[_Result], fields: Mapping[str, Any]) -> _Result:

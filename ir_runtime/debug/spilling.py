@@ -75,7 +75,8 @@ class Tensors(MutableMapping[Port, Array]):
         self.pop(port, None)
         if self._budget.fits(array):
             self._budget.resident += array.nbytes if _can_be_file(array) else 0
-            self._arrays[port] = array
+            # The file of a mapping may be the one that was just removed.
+            self._arrays[port] = np.array(array) if isinstance(array, np.memmap) else array
         else:
             self._arrays[port] = self._budget.write(array)
 

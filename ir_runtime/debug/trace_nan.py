@@ -192,6 +192,7 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
         raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=expected)
     reference = Reference(model)
     feeds, seen = reference.feeds(inputs), _Seen(precision)
+    reference.check_memory(feeds)
     run = Resumable(model, reference, feeds, entry_for(f"trace-nan {precision}", model, feeds, "reference"))
     rest, feeds = run.start((), {})
     seen.restore(run.notes)

@@ -7,7 +7,7 @@ a random part of half a unit in the last place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,8 @@ LOCAL = 8.0
 """A layer, computed from the side's own inputs, is explained with at most this excess."""
 
 _FLOOR = 2.0**-25
+_BLOCK = 1 << 16
+"""How many elements are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +55,37 @@ def error_of(found: Array, truth: Array) -> Error:
     """Return the error of a tensor; infinite if its shape or its infinities and NaN are not those of the truth."""
     if found.shape != truth.shape:
         return Error(np.inf, np.inf, 0.0)
-    y, exact = found.astype(np.float64).ravel(), truth.astype(np.float64, copy=False).ravel()
-    finite = np.isfinite(exact)
-    if not finite.all():
-        if not np.array_equal(y[~finite], exact[~finite], equal_nan=True):
+    count, largest, scale = 0, 0.0, 0.0
+    for off, exact in _differences(found, truth):
+        if not np.isfinite(off).all():
             return Error(np.inf, np.inf, 0.0)
-        y, exact = y[finite], exact[finite]
-    if not np.isfinite(y).all():
-        return Error(np.inf, np.inf, 0.0)
-    if not exact.size:
-        return Error(0.0, 0.0, 0.0)
-    off = np.subtract(y, exact, out=y)  # in place: it may be a large part of the memory
-    np.abs(off, out=off)
-    return Error(_rms(off), float(off.max()), _rms(exact))
+        count += exact.size
+        largest = max(largest, float(np.abs(off).max(initial=0)))
+        scale = max(scale, float(np.abs(exact).max(initial=0)))
+    squares = sizes = 0.0  # of numbers up to 1, which neither overflow nor vanish
+    for off, exact in _differences(found, truth):
+        squares += float(np.square(off / (largest or 1)).sum())
+        sizes += float(np.square(exact / (scale or 1)).sum())
+    rms, size = ((total / max(count, 1)) ** 0.5 for total in (squares, sizes))
+    return Error(rms * largest, largest, size * scale)
+
+
+def _differences(found: Array, truth: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield differences and the truth where it is finite, both in f64, of a part of the elements at a time.
+
+    So no copy of a tensor in f64 is made, which may not fit into memory. Infinities and NaN that are not those of the
+    truth are an infinite difference.
+    """
+    y, exact = found.reshape(-1), truth.reshape(-1)
+    for start in range(0, y.size, _BLOCK):
+        ours, wanted = (numbers[start : start + _BLOCK].astype(np.float64) for numbers in (y, exact))
+        finite = np.isfinite(wanted)
+        if not finite.all():
+            if not np.array_equal(ours[~finite], wanted[~finite], equal_nan=True):
+                yield np.array([np.inf]), wanted[finite]
+            ours, wanted = ours[finite], wanted[finite]
+        with np.errstate(over="ignore"):
+            yield ours - wanted, wanted
 
 
 def scatter_of(errors: Iterable[Error]) -> Error:
@@ -99,10 +119,3 @@ def excess(error: Error, scatter: Error) -> float:
     """Return how many times an error exceeds what rounding explains."""
     pairs = ((error.rms, scatter.rms), (error.largest, scatter.largest))
     return max(0.0 if not off else off / explained if explained else np.inf for off, explained in pairs)
-
-
-def _rms(numbers: Array) -> float:
-    largest = float(np.abs(numbers).max())
-    if not largest:
-        return 0.0
-    return float(np.sqrt(np.mean(np.square(numbers / largest))) * largest)

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.cli import main
+from ir_runtime.cli.long import _Estimate
 from ir_runtime.debug.progress import Interrupted, showing
 from ir_runtime.debug.reference import Reference
 from ir_runtime.debug.spilling import MemoryBudget, Tensors
@@ -144,8 +144,8 @@ def test_progress_rises_to_the_end(kind: str, tmp_path: Path) -> None:
 
 def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save("plain_cnn", tmp_path)
-    module = import_module("ir_runtime.cli.long")
-    monkeypatch.setattr(module, "_estimating", lambda _: interrupting(0.7))
+    interrupt = interrupting(0.7)
+    monkeypatch.setattr(_Estimate, "show", lambda self, part, item: interrupt(part, item))
     command = ["compare", str(path), "--against", "numpy", "--random", "--cache", str(tmp_path / "cache")]
     stopped = CliRunner().invoke(main, command)
     assert stopped.exit_code == 130, stopped.output

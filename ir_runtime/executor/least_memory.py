@@ -1,0 +1,68 @@
+"""How much memory a run of the definitions needs at least, found without compiling: nothing is copied for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..analysis.infer import Inferred, infer
+from ..diagnostics import Diagnostics
+from ..ir.graph import Body, Graph, Layer, Port
+from ..ir.sizes import bytes_of
+from ..transform.state import CompileState
+from .memory import Peak, freeing, peak
+from .needed import needed
+from .step import Step
+
+__all__ = ["least_memory"]
+
+
+def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched: bool = False) -> Peak:
+    """Return the most bytes that are in use at once where each layer runs by itself, and the layer that runs then.
+
+    Args:
+        graph: the layers.
+        types: what was inferred about them; lengths that are not known count as the least that they may be.
+        outputs: what is computed.
+        patched: count the results of a layer twice while it runs, as a patch may replace them by copies.
+    """
+    state = CompileState(graph, types, fold=False, packed={})
+    slots: dict[Port, int] = {}
+
+    def slots_of(ports: Sequence[Port]) -> tuple[int, ...]:
+        return tuple(slots.setdefault(port, len(slots)) for port in ports)
+
+    slots_of([Port(layer.id, 0) for layer in graph.of_type("Parameter")])
+    steps = [
+        Step(layer, tuple, slots_of(graph.reads(layer)), slots_of(layer.output_ports))
+        for layer in needed(graph, outputs)
+        if _runs(state, layer)
+    ]
+    steps = freeing(steps, slots_of(outputs))
+    written = {slot for step in steps for slot in step.writes}
+    fixed = [port for port, slot in slots.items() if slot not in written and state.owned(port)]
+    sizes = [bytes_of(state.type(port)) for port in slots]
+    inside = {step.layer.id: _of_bodies(step.layer, types, patched) for step in steps if step.layer.bodies()}
+    if patched:
+        copies = {step.layer.id: sum(sizes[slot] for slot in step.writes) for step in steps}
+        inside = {id: max(inside.get(id, 0), size) for id, size in copies.items()}
+    return peak(steps, sum(sizes[slots[port]] for port in fixed), sizes, inside)
+
+
+def _runs(state: CompileState, layer: Layer) -> bool:
+    """Return whether a layer is computed; constants are where they are stored, unless a run unpacks them."""
+    if layer.type == "Constant":
+        return state.contents(Port(layer.id, 0)) is None
+    return layer.type != "Parameter"
+
+
+def _of_bodies(layer: Layer, types: Inferred, patched: bool) -> int:
+    return max(
+        least_memory(body.graph, _inferred(layer, body, types), list(body.results.values()), patched).bytes
+        for body in layer.bodies()
+    )
+
+
+def _inferred(layer: Layer, body: Body, types: Inferred) -> Inferred:
+    """Return what was inferred about a body; nothing was about a branch that is known never to be taken."""
+    known = types.bodies.get((layer.id, body.name))
+    return infer(body.graph, Diagnostics()) if known is None else known
