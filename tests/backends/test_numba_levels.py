@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
 import pytest
 from harness.layers import layer
 from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.rounding import multiply_add
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
@@ -86,18 +86,6 @@ def sums_of(node: Product, x: Array) -> Array:
         else:
             total += np.einsum("nchw,oc->nohw", part, w[:, :, a, b])
     return total
-
-
-def multiply_add(a: Array, b: Any, c: Any) -> Array:
-    """Return ``a * b + c`` as f32, rounded once where the processor can; no product of f32 is rounded in f64.
-
-    LLVM contracts multiplications and additions whatever vectors they are of.
-    """
-    wide = a.astype(np.float64) * np.float64(b)
-    if not llvmlite.binding.get_host_cpu_features().get("fma"):
-        wide = wide.astype(np.float32).astype(np.float64)
-    found: Array = (wide + np.float64(c)).astype(np.float32)
-    return found
 
 
 def emulated(node: Product, x: Array, other: Array | None) -> Array:

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
-from ...common.epilogue import RowEpilogue, RowKernel
+from ...common.epilogue import RowKernel
 from ...common.rounding import quantized_operand
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, i64
+from ..codegen.descriptor import i64
 from ..codegen.memory import fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for
 from ..threading.task import UNUSED, Task, contiguous, load_args
 from ._dequantize import dequantize_columns, dot_column, permute_row
+from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm_tile import gemm_panel
-from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
+from ._packed_epilogue import add_rows, apply_epilogue
 from ._packed_matrix import PackedMatrix, pack
 from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord
+from ._quantized_product import Operands, QuantizedProduct
 
 __all__: list[str] = []
 
 # Rows of a panel that are dequantized at a time: they stay in the L2 cache.
 DEPTH_BLOCK = 256
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 # Panels of a unit, for one row.
 PANELS_PER_UNIT = 2
 
@@ -43,14 +45,6 @@ class QuantizedJob(MatrixRecord):
     bias: i64
     epilogue_words: i64
     epilogue_numbers: i64
-
-
-class Operands(Descriptor):
-    """Addresses of two extra tensors of post-ops, and of a row of zeros."""
-
-    first: i64
-    second: i64
-    zeros: i64
 
 
 def _single_row(call: int) -> None:
@@ -123,76 +117,44 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
-    matrix = pack(weights, op.transpose_b)
-    if matrix is None:
+    product = dynamic_product(weights, op.transpose_b) or _exact_product(weights, op.transpose_b)
+    if product is None:
         return None
-    accepts = axis_length(-1, weights.shape[1 if op.transpose_b else 0])
-    if matrix.columns % PANEL_COLUMNS:
-        return RowKernel(_QuantizedMatmul(matrix, Epilogue()).with_row_epilogue, 2, accepts=accepts)
-    return FusedKernel(lambda epilogue: _QuantizedMatmul(matrix, epilogue), accepts=accepts)
+    depth, columns = weights.shape[::-1] if op.transpose_b else weights.shape
+    accepts = axis_length(-1, depth)
+    if columns % PANEL_COLUMNS:
+        return RowKernel(product(Epilogue()).with_row_epilogue, 2, accepts=accepts)
+    return FusedKernel(product, accepts=accepts)
 
 
-class _QuantizedMatmul:
+def _exact_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue], QuantizedProduct] | None:
+    """Return what makes the kernel that dequantizes weights; ``None`` if it cannot do so exactly."""
+    matrix = pack(weights, rows)
+    return None if matrix is None else partial(_QuantizedMatmul, matrix)
+
+
+class _QuantizedMatmul(QuantizedProduct):
     """A product with a quantized matrix, and its epilogue."""
 
     def __init__(self, matrix: PackedMatrix, epilogue: Epilogue) -> None:
+        super().__init__(matrix.columns, epilogue)
         self._matrix = matrix
-        self._scale, self._bias = (
-            _per_column(matrix, np.full(1, usual, np.float32) if row is None else row)
-            for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
-        )
-        self._epilogue = PackedEpilogue.of(epilogue)
-        self._none = np.zeros(PANEL_COLUMNS, np.float32)
-        idle = epilogue.shift is None and not epilogue.post_ops
         self._job = QuantizedJob.fill(
-            **matrix.record, column_scale=_address(self._scale), panels=matrix.panels, rows=1,
-            bias=_address(self._bias), epilogue_words=0 if idle else _address(self._epilogue.words),
-            epilogue_numbers=_address(self._epilogue.numbers),
+            **matrix.record, **self.fields, panels=matrix.panels, rows=1
         ).view(np.int64)  # fmt: skip
 
-    def with_row_epilogue(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        """Multiply and apply an epilogue of NumPy: if the last panel has more columns than the result."""
-        y = self(x, w)
-        epilogue(y.reshape(-1, y.shape[-1]), 0)
-        return y
-
-    def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
-        matrix = self._matrix
-        rows = math.prod(x.shape[:-1])
-        y = np.empty((rows, matrix.panels * PANEL_COLUMNS), np.float32)
-        others = self._epilogue.extra_arrays(extras, -1)
-        first, second = map(_address, others)
-        operands = Operands.fill(first=first, second=second, zeros=self._none.ctypes.data)
-        if rows:
-            padded = matrix.pad_rows(x.reshape(rows, -1))
-            (self._single_row if rows == 1 else self._many_rows)(padded, y, operands)
-        if y.shape[1] != matrix.columns:
-            y = np.ascontiguousarray(y[:, : matrix.columns])
-        return y.reshape(*x.shape[:-1], matrix.columns)
+    def multiply(self, x: Array, y: Array, operands: Array) -> None:
+        """Multiply rows."""
+        (self._single_row if len(x) == 1 else self._many_rows)(self._matrix.pad_rows(x), y, operands)
 
     def _single_row(self, x: Array, y: Array, others: Array) -> None:
-        count = _threads(y.size * x.size, -(-self._matrix.panels // PANELS_PER_UNIT))
+        count = self.threads(y.size * x.size, -(-self._matrix.panels // PANELS_PER_UNIT))
         parallel_for(SINGLE_ROW.address, self._job, contiguous(y), contiguous(x), others, UNUSED, count)
 
     def _many_rows(self, x: Array, y: Array, others: Array) -> None:
         job = self._job.copy()
         job[QuantizedJob.rows] = len(x)
         places = x.ctypes.data + np.arange(len(x), dtype=np.int64) * (4 * x.shape[1])
-        count = _threads(y.size * x.shape[1], self._matrix.panels)
+        count = self.threads(y.size * x.shape[1], self._matrix.panels)
         scratch = np.empty(count * (DEPTH_BLOCK * PANEL_COLUMNS + 16), np.float32)
         parallel_for(MANY_ROWS.address, job, contiguous(y), places.view(np.float32), others, scratch, count)
-
-
-def _per_column(matrix: PackedMatrix, row: Array) -> Array:
-    """Return a number for each column, padded to whole panels."""
-    full = np.zeros(matrix.panels * PANEL_COLUMNS, np.float32)
-    full[: matrix.columns] = row
-    return full
-
-
-def _address(array: Array) -> int:
-    return int(array.ctypes.data) if array.size else 0
-
-
-def _threads(size: int, units: int) -> int:
-    return min(threads(), max(units, 1)) if size >= MIN_PARALLEL_WORK else 1

@@ -31,6 +31,7 @@ from ..math.dequantize import (
 )
 from ..math.kept_weights import reserve
 from ..math.quantized_matrix import QuantizedMatrix, QuantizedPanel
+from ._dynamic_matmul import RoundedProduct, activation_groups, in_f32
 
 __all__: list[str] = []
 
@@ -48,6 +49,12 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """Return a kernel for f32 rows, of any batch, by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
+    groups = activation_groups(weights, op.transpose_b)
+    product = _product(op, a, weights if groups is None else in_f32(weights))
+    return product if product is None or groups is None else RoundedProduct(product, groups)
+
+
+def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> Kernel | None:
     matrix = _quantized_matrix(weights, op.transpose_b)
     if matrix is None:
         return None

@@ -1,0 +1,105 @@
+"""Matrix products of activations that are rounded to 8 bits in each run, with integer weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ....ir.quantized_weights import QuantizedWeights
+from ....ir.tensor import Array
+from ...common.dynamic_quantization import integer_matrix
+from ...core import precision
+from ..codegen.levels import LEVEL_SIZE
+from ..codegen.memory import barrier, fetch_add, load_i64
+from ..threading.parallel import parallel_for
+from ..threading.task import Task, contiguous, load_args
+from ._activation_groups import UNIT, quantize_group
+from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
+from ._dynamic_tile import dynamic_panel
+from ._epilogue import Epilogue
+from ._packed_epilogue import apply_epilogue
+from ._quantized import PANEL_COLUMNS
+from ._quantized_product import Operands, QuantizedProduct
+
+__all__ = ["dynamic_product"]
+
+# Groups of activations of a unit.
+GROUPS_PER_UNIT = 32
+
+
+def _dynamic_matmul(call: int) -> None:
+    """Quantize all rows, then multiply them; a unit is some groups of activations, then a panel."""
+    job, out, x, others, numbers, counter = load_args(call)
+    rows, panels = load_i64(job, DynamicJob.rows), load_i64(job, DynamicJob.panels)
+    parts, units = load_i64(job, DynamicJob.parts), load_i64(job, DynamicJob.units)
+    length, size = load_i64(job, DynamicJob.length), load_i64(job, DynamicJob.part_length)
+    factor = load_i64(job, DynamicJob.sum_factor)
+    groups = rows * load_i64(job, DynamicJob.groups) * parts
+    stored = units * UNIT * LEVEL_SIZE
+    side, apart = numbers + groups * stored, 4 * groups
+    blocks = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
+    block = fetch_add(counter)
+    while block < blocks:
+        first = block * GROUPS_PER_UNIT
+        whole = first // parts
+        part = first - whole * parts
+        for group in range(first, min(first + GROUPS_PER_UNIT, groups)):
+            start = part * size
+            at = side + 4 * group
+            quantize_group(
+                x + 4 * (whole * length + start), min(size, length - start), units, numbers + group * stored, at,
+                at + apart, factor,
+            )  # fmt: skip
+            part += 1
+            if part == parts:
+                whole, part = whole + 1, 0
+        fetch_add(counter + 8)
+        block = fetch_add(counter)
+    barrier(counter + 8, blocks)
+    words, parameters = load_i64(job, DynamicJob.epilogue_words), load_i64(job, DynamicJob.epilogue_numbers)
+    panel = fetch_add(counter + 16)
+    while panel < panels:
+        at = 4 * PANEL_COLUMNS * panel
+        dynamic_panel(job, rows, numbers, side, apart, panel, out + at)
+        if words != 0:
+            apply_epilogue(
+                words, parameters, load_i64(others, Operands.first), load_i64(others, Operands.second), out, at, at,
+                rows, PANEL_COLUMNS, 4 * PANEL_COLUMNS * panels,
+            )  # fmt: skip
+        panel = fetch_add(counter + 16)
+
+
+DYNAMIC_MATMUL = Task(_dynamic_matmul)
+
+
+def dynamic_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue], QuantizedProduct] | None:
+    """Return what makes the kernel that quantizes activations; ``None`` if they are not to be, or weights are no integers.
+
+    Args:
+        weights: the matrix.
+        rows: whether its outputs are its rows.
+    """
+    size = precision.current().dynamic_group
+    matrix = integer_matrix(weights, rows, size) if size else None
+    return None if matrix is None else partial(_DynamicMatmul, pack_integers(matrix, rows))
+
+
+class _DynamicMatmul(QuantizedProduct):
+    """A product of quantized activations with an integer matrix, and its epilogue."""
+
+    def __init__(self, matrix: DynamicMatrix, epilogue: Epilogue) -> None:
+        super().__init__(matrix.columns, epilogue)
+        self._matrix = matrix
+        self._job = DynamicJob.fill(**matrix.record, **self.fields, rows=1).view(np.int64)
+
+    def multiply(self, x: Array, y: Array, operands: Array) -> None:
+        """Multiply rows."""
+        matrix, rows, job = self._matrix, len(x), self._job
+        if rows > 1:
+            job = job.copy()
+            job[DynamicJob.rows] = rows
+        numbers = np.empty(rows * (matrix.stored * LEVEL_SIZE + 8 * matrix.groups), np.uint8)
+        count = self.threads(y.size * matrix.depth, matrix.panels)
+        parallel_for(DYNAMIC_MATMUL.address, job, y, contiguous(x), operands, numbers, count)

@@ -1,0 +1,80 @@
+"""Decoders with compressed weights whose activations are quantized in each run, against OpenVINO that does the same."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from harness.oracle import PLUGIN, core
+from openvino import opset13 as op
+
+import ir_runtime
+from ir_runtime.ir.element import ElementType as E
+from ir_runtime.ir.tensor import Array
+from models.compressed import Compress, constant
+from models.llm import Sizes, build, step
+
+SIZES = Sizes(layers=2, width=128, inner=256, heads=4, shared=2, vocabulary=512)
+GROUP = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
+
+
+def compress(element: E, group: int | None, matrix: Array) -> Any:
+    """Integers with a scale for each group, or each output, unsigned ones with a zero point; no product is rounded to f16."""
+    groups = matrix.reshape(len(matrix), -1, group or matrix.shape[1])
+    highest = 2 ** (element.bits - 1) - 1
+    scale = np.abs(groups).max(-1, keepdims=True) / np.float32(highest)
+    zero = np.zeros_like(scale)
+    if element in (E.u4, E.u8):
+        zero += np.random.default_rng(0).integers(highest, highest + 3, zero.shape)
+    codes = np.rint(groups / scale + zero).clip(zero - highest - 1, 2 * highest + 1)
+    numbers, zeros = (
+        op.convert(constant(x.astype(np.int16).astype(element.dtype), element), "f32") for x in (codes, zero)
+    )
+    numbers = op.subtract(numbers, zeros) if zero.any() else numbers
+    found = op.multiply(numbers, op.constant(scale))
+    return op.reshape(found, op.constant(np.array(matrix.shape)), False)
+
+
+DECODERS: dict[str, Compress] = {
+    "i8": partial(compress, E.i8, None), "u8": partial(compress, E.u8, None), "i4-32": partial(compress, E.i4, 32),
+    "u4-32": partial(compress, E.u4, 32), "u4-128": partial(compress, E.u4, 128),
+}  # fmt: skip
+fast = pytest.mark.parametrize("backend", ["numba", "numpy"])
+
+
+def rms(found: Array, wanted: Array) -> float:
+    """How far apart two results are, relative to their size."""
+    return float(np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2)))
+
+
+def logits(compiled: Any) -> list[Array]:
+    """Those of a prompt, and of tokens after it."""
+    request = compiled.create_infer_request()
+    given = [step(7, 0, SIZES), *(step(1, 7 + done, SIZES, seed=done + 1) for done in range(4))]
+    return [np.array(request.infer(inputs)[0]) for inputs in given]
+
+
+def saved(model: ov.Model, folder: Path) -> Path:
+    ov.save_model(model, path := folder / "m.xml", compress_to_fp16=False)
+    return path
+
+
+def theirs(path: Path, size: int) -> Any:
+    return core().compile_model(path, "CPU", PLUGIN | {GROUP: str(size)})
+
+
+@fast
+@pytest.mark.parametrize("weights", DECODERS)
+def test_logits_are_those_of_openvino(weights: str, backend: str, tmp_path: Path) -> None:
+    """In each step; and they are as far from the exact ones."""
+    path = saved(build(DECODERS[weights], SIZES), tmp_path)
+    ours = ir_runtime.compile_model(path, config={GROUP: 32}, backend=backend)
+    exact, wanted = logits(theirs(path, 0)), logits(theirs(path, 32))
+    for found, near, right in zip(logits(ours), wanted, exact, strict=True):
+        assert rms(near, right) > 1e-3
+        assert rms(found, near) < 1e-4
+        assert rms(found, right) < 1.2 * rms(near, right)
