@@ -10,6 +10,7 @@ from .callers import warn
 
 __all__ = ["as_followed", "precision_of"]
 
+_GROUP_SIZE = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
 _PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "bf16"}
 
 
@@ -28,12 +29,15 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend]) -> Prec
     usual = first.fastest() if first is not None and is_fast else Precision()
     hint = config.get("INFERENCE_PRECISION_HINT")
     products = _PRODUCTS.get(hint, usual.products) if isinstance(hint, ElementType) else usual.products
-    group = config.get("DYNAMIC_QUANTIZATION_GROUP_SIZE")
+    group = config.get(_GROUP_SIZE)
     asked = Precision(products, group if isinstance(group, int) else usual.dynamic_group)
     found = first.followed(asked) if first is not None else Precision()
+    name = "reference" if first is None else first.name
     if found.products != asked.products:
-        name = "reference" if first is None else first.name
         warn(f"INFERENCE_PRECISION_HINT={asked.products} is ignored: the backend {name} multiplies in f32")
+    if found.dynamic_group != asked.dynamic_group:
+        sizes = " or ".join(map(str, first.dynamic_groups if first else (0,)))
+        warn(f"{_GROUP_SIZE}={asked.dynamic_group} is ignored: the backend {name} takes {sizes}")
     return found
 
 
@@ -47,4 +51,4 @@ def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str,
     found: dict[str, object] = {}
     if config.get("INFERENCE_PRECISION_HINT") is not ElementType.f16:
         found["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
-    return found | {"DYNAMIC_QUANTIZATION_GROUP_SIZE": precision.dynamic_group}
+    return found | {_GROUP_SIZE: precision.dynamic_group}

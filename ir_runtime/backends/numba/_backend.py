@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import Backend, Precision
+from ..common.dynamic_quantization import GROUP_SIZES
 from ._index import MODULES, PATTERNS
 from .threading.parallel import running
 
@@ -11,10 +12,12 @@ __all__ = ["backend"]
 
 def _fastest() -> Precision:
     from .codegen.bf16 import HAS_BF16
+    from .codegen.levels import IS_FAST
 
-    return Precision("bf16" if HAS_BF16 else "f32")
+    return Precision("bf16" if HAS_BF16 else "f32", GROUP_SIZES[0] if IS_FAST else 0)
 
 
 backend = Backend(
-    "numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS, products=("f32", "bf16"), fastest=_fastest
+    "numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS, products=("f32", "bf16"),
+    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest,
 )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .. import Backend
+from ..common.dynamic_quantization import GROUP_SIZES
 from ._index import MODULES, PATTERNS
 from .math.kept_weights import budget
 from .threading.parallel import compiling, single_blas
@@ -20,5 +21,6 @@ def _compiling() -> Iterator[None]:
 
 
 backend = Backend(
-    "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS
-)
+    "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    dynamic_groups=(0, *GROUP_SIZES),
+)  # fmt: skip
