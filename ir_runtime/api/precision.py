@@ -36,7 +36,7 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend]) -> Prec
     if found.products != asked.products:
         warn(f"INFERENCE_PRECISION_HINT={asked.products} is ignored: the backend {name} multiplies in f32")
     if found.dynamic_group != asked.dynamic_group:
-        sizes = " or ".join(map(str, first.dynamic_groups if first else (0,)))
+        sizes = ", ".join(map(str, first.dynamic_groups if first else (0,)))
         warn(f"{_GROUP_SIZE}={asked.dynamic_group} is ignored: the backend {name} takes {sizes}")
     return found
 

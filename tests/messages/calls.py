@@ -128,6 +128,10 @@ def precision_that_is_not_followed() -> str:
     return warned(BACKEND="numpy", INFERENCE_PRECISION_HINT="bf16")
 
 
+def groups_of_activations_that_are_not_followed() -> str:
+    return warned(BACKEND="numpy", DYNAMIC_QUANTIZATION_GROUP_SIZE=48)
+
+
 class Unfinished(Op):
     """An operation that nobody can compute."""
 
@@ -176,4 +180,5 @@ REFUSALS = [
     Call("copy of another type", lambda: ir.Tensor(X).copy_from(np.ones(2))),
     Call("packed bytes", lambda: ir.Tensor(np.uint8([1, 2, 3]), [2], ElementType.u4)),
     precision_that_is_not_followed,
+    groups_of_activations_that_are_not_followed,
 ]

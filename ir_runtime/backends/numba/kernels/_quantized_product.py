@@ -91,7 +91,7 @@ class QuantizedProduct(ABC):
 
     @staticmethod
     def threads(size: int, units: int) -> int:
-        """Return how many threads share so many multiplications, in so many units."""
+        """Return how many threads share ``size`` multiplications, in ``units`` units."""
         return min(threads(), max(units, 1)) if size >= MIN_PARALLEL_WORK else 1
 
 
