@@ -100,7 +100,7 @@ class ExecutionGraph:
         self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, types, reads, step.writes, seen)
 
     def _computed(self, step: Step) -> Mapping[str, str]:
-        """What a kernel that has a name computes in, which is the end of it."""
+        """Return the precision of a named kernel, which its name ends with."""
         name = step.kernel_name
         return {"primitiveType": name, "runtimePrecision": name.rpartition("_")[2]} if name else {}
 

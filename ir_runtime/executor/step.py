@@ -19,7 +19,7 @@ __all__ = ["Observer", "Patch", "Step"]
 class Step:
     """A layer at run time, and those that its kernel computes with it.
 
-    Nine fields: what it computes, with which slots, and what is said of it.
+    Nine fields: what it computes, its slots, and its name in messages.
 
     >>> import numpy as np
     >>> import ir_runtime as ov

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ir_runtime.dask.job import PER_THREAD, TASK_SECONDS
+from ir_runtime.dask.job import TASK_SECONDS, TASKS_PER_THREAD
 
 WORKERS = (1, 2, 10, 100, 1_000)
 
@@ -32,12 +32,12 @@ def simulated(workers: int, task: float, scheduling: float, tasks: int) -> float
     """Return the seconds that tasks take.
 
     Args:
-        workers: each computes one task at a time, and has `PER_THREAD` in all.
+        workers: each computes one task at a time, and has `TASKS_PER_THREAD` in all.
         task: seconds of a task at its worker.
         scheduling: seconds of the scheduler, and of the client, for a task; one at a time.
         tasks: how many there are.
     """
-    ends = [(0.0, worker) for worker in range(workers) for _ in range(PER_THREAD)]
+    ends = [(0.0, worker) for worker in range(workers) for _ in range(TASKS_PER_THREAD)]
     free = [0.0] * workers
     now = 0.0
     heapq.heapify(ends)

@@ -17,7 +17,7 @@ import zarr
 
 import ir_runtime as ov
 from ir_runtime.dask import cluster, map_blocks, model_source
-from ir_runtime.dask.job import LOOK_SECONDS, TASK_SECONDS, _Places, _Tasks
+from ir_runtime.dask.job import TASK_SECONDS, WORKER_COUNT_SECONDS, _TaskLimit, _TaskQueue
 from ir_runtime.dask.manifest import Manifest
 from ir_runtime.dask.planning import ArrayType
 from ir_runtime.dask.targets import create_targets, open_targets
@@ -37,7 +37,7 @@ def test_a_model_is_read_once_to_plan(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_tasks_have_several_chunks_where_these_are_small() -> None:
-    tasks = _Tasks(range(100), lambda: 4)
+    tasks = _TaskQueue(range(100), lambda: 4)
     assert next(tasks) == range(1)
     tasks.adapt(TASK_SECONDS / 10)
     assert len(next(tasks)) == 10
@@ -46,20 +46,20 @@ def test_tasks_have_several_chunks_where_these_are_small() -> None:
     assert sizes[:2] == [23, 17]  # a quarter of the rest
     assert sizes[-3:-1] == [4, 4]  # no less than an eighth of a task
     assert sum(sizes) == 89
-    slow = _Tasks(range(3), lambda: 4)
+    slow = _TaskQueue(range(3), lambda: 4)
     slow.adapt(7.0)
     assert [list(task) for task in slow] == [[0], [1], [2]]
 
 
 def test_workers_that_join_get_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, int] = {}
-    places = _Places(SimpleNamespace(nthreads=lambda: threads))
-    assert places() == 3
+    limit = _TaskLimit(SimpleNamespace(nthreads=lambda: threads))
+    assert limit() == 3
     threads["tcp://a"] = 4
-    assert places() == 3  # as it was a moment ago
+    assert limit() == 3  # as it was a moment ago
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + LOOK_SECONDS + 60)
-    assert places() == 12
+    monkeypatch.setattr(time, "monotonic", lambda: now + WORKER_COUNT_SECONDS + 60)
+    assert limit() == 12
 
 
 @pytest.mark.parametrize("output", ["out.zarr", "out.npy"])
