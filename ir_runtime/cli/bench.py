@@ -46,8 +46,8 @@ more. OpenVINO computes in f32, and does not quantize activations or its cache o
 performance it runs as it comes. Variables are reset before each run, untimed.
 
 Inputs that no file gives are random, as `run --random` makes them. Results agree where they differ by
-at most 1e-4 of an output's largest number (f16, bf16: 1e-2), and all but reals are equal. Where only the
-order of rows differs, as of objects that are equally likely, that is said.
+at most 1e-4 of an output's largest number (outputs of f16, bf16: 1e-2; products in these: 1e-1), and all but
+reals are equal. Where only the order of rows differs, as of objects that are equally likely, that is said.
 """
 
 

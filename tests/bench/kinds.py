@@ -1,4 +1,4 @@
-"""Networks of the kinds in tests/models/kinds.py against OpenVINO at f32, alternated within one process for each backend.
+"""Networks of the kinds in tests/models/kinds.py against OpenVINO, alternated within one process for each backend and mode.
 
 The fastest run of each side counts: what else the machine does lengthens the others.
 """
@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,12 @@ def measure(options: Options) -> Iterator[Row]:
 
     how = options.threads, options.seconds, options.cpu_time
     for name in selected(list(KINDS), options):
-        for backend in options.backends:
-            row = {"kind": name, "backend": backend}
-            yield attempted(row, partial(fresh, _figures, name, backend, *how))
+        for backend, mode in product(options.backends, options.modes):
+            row = {"kind": name, "backend": backend, "mode": mode}
+            yield attempted(row, partial(fresh, _figures, name, backend, mode, *how))
 
 
-def _figures(name: str, backend: str, threads: int, seconds: float, cpu_time: bool) -> Row:
+def _figures(name: str, backend: str, mode: str, threads: int, seconds: float, cpu_time: bool) -> Row:
     sys.path.insert(0, str(TESTS))
     import numpy as np
     import openvino as ov
@@ -54,12 +55,13 @@ def _figures(name: str, backend: str, threads: int, seconds: float, cpu_time: bo
     model = KINDS[name]()
     inputs = inputs_of(model)
     config = {"INFERENCE_NUM_THREADS": threads}
-    exact = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-    theirs = ov.Core().compile_model(model, "CPU", {**config, **exact})
+    exact = {"INFERENCE_PRECISION_HINT": "f32"} if mode == "accuracy" else {}
+    theirs = ov.Core().compile_model(model, "CPU", {**config, **exact, "PERFORMANCE_HINT": "LATENCY"})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         ov.save_model(model, path, compress_to_fp16=False)
-        ours = ir.compile_model(ir.read_model(path), "CPU", config, backend=backend)
+        how = {**config, "EXECUTION_MODE_HINT": mode.upper()}
+        ours = ir.compile_model(ir.read_model(path), "CPU", how, backend=backend)
         requests = [ours.create_infer_request(), theirs.create_infer_request()]
         found, expected = (np.asarray(request.infer(inputs)[0]) for request in requests)
         calls: list[Callable[[], Any]] = [request.infer for request in requests]
@@ -89,19 +91,20 @@ def _thousandths(value: float) -> str:
 
 
 def summary(rows: list[Row]) -> Iterable[str]:
-    """The geometric mean for each backend, and its slowest kind."""
-    for backend in dict.fromkeys(row["backend"] for row in rows):
-        mine = [row for row in rows if row["backend"] == backend]
+    """The geometric mean for each backend and mode, and its slowest kind."""
+    for pair in dict.fromkeys((row["backend"], row["mode"]) for row in rows):
+        mine = [row for row in rows if (row["backend"], row["mode"]) == pair]
         slowest = max(mine, key=lambda row: row["ratio"])
         mean = geometric_mean(row["ratio"] for row in mine)
-        yield f"\n{backend}, {len(mine)} kinds: {mean:.2f} of OpenVINO's time, slowest {slowest['ratio']:.2f} ({slowest['kind']})"
+        yield f"\n{', '.join(pair)}, {len(mine)} kinds: {mean:.2f} of OpenVINO's time, slowest {slowest['ratio']:.2f} ({slowest['kind']})"
 
 
 PART = Part(
-    "Kinds of networks: ms of the fastest run, and the ratio to OpenVINO at f32",
+    "Kinds of networks: ms of the fastest run, and the ratio to OpenVINO",
     {
         "kind": str,
         "backend": str,
+        "mode": str,
         "ours": _thousandths,
         "openvino": _thousandths,
         "ratio": ratio,

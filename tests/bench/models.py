@@ -1,6 +1,6 @@
-"""Whole networks against OpenVINO at f32, by `ir-runtime bench`: a process for each line of the table.
+"""Whole networks against OpenVINO, by `ir-runtime bench`: a process for each line of the table.
 
-Ratios are ours divided by OpenVINO's: of the fastest runs, of the medians, of the time from the file to a
+Both at f32, or what is fastest here against OpenVINO as it comes, by mode; the table says what each multiplies in. Ratios are ours divided by OpenVINO's: of the fastest runs, of the medians, of the time from the file to a
 model that is ready, and of the peak memory.
 """
 
@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,7 +54,7 @@ PATIENCE = 120
 
 
 def measure(options: Options) -> Iterator[Row]:
-    """A row for each network, batch and backend."""
+    """A row for each network, batch, backend and mode."""
     for batch in options.batches:
         for name in selected(NETWORKS, options):
             if batch > 1 and name in ONE_AT_A_TIME:
@@ -63,12 +64,12 @@ def measure(options: Options) -> Iterator[Row]:
             with TemporaryDirectory() as folder:
                 inputs = _inputs(name, batch, Path(folder))
                 reference = _onnx(path, inputs) if options.onnx and batch == 1 and not made else None
-                for backend in options.backends:
-                    row = {"model": name, "backend": backend, "batch": batch, "onnx": reference}
+                for backend, mode in product(options.backends, options.modes):
+                    row = {"model": name, "backend": backend, "mode": mode, "batch": batch, "onnx": reference}
                     if made:
                         yield row | {"error": made}
                     else:
-                        yield attempted(row, lambda: _figures(path, inputs, backend, options))  # noqa: B023
+                        yield attempted(row, lambda: _figures(path, inputs, backend, mode, options))  # noqa: B023
 
 
 def _make(name: str, path: Path, batch: int, options: Options) -> str:
@@ -93,8 +94,9 @@ def _inputs(name: str, batch: int, folder: Path) -> Path:
     return path
 
 
-def _figures(path: Path, inputs: Path, backend: str, options: Options) -> Row:
-    command = [sys.executable, "-m", "ir_runtime", "bench", path, "-i", inputs, "-b", backend, "--json"]
+def _figures(path: Path, inputs: Path, backend: str, mode: str, options: Options) -> Row:
+    command = [sys.executable, "-m", "ir_runtime", "bench", path, "-i", inputs, "--backend", backend]
+    command += ["--mode", mode, "--json"]
     how = ["-t", options.seconds, "-nthreads", options.threads, "--starts", options.starts]
     clock = ["--cpu-time"] if options.cpu_time else []
     line = list(map(str, [*command, *how, *clock, "--against", "openvino"]))
@@ -104,6 +106,7 @@ def _figures(path: Path, inputs: Path, backend: str, options: Options) -> Row:
     found = json.loads(done.stdout)
     ours, theirs = found["sides"]
     return {
+        "products": f"{ours['precision']}, {theirs['precision']}",
         "ours": ours["latency_ms"]["min"],
         "openvino": theirs["latency_ms"]["min"],
         "ratio": found["ratio"]["min"],
@@ -128,14 +131,15 @@ def _onnx(path: Path, inputs: Path) -> float | None:
 
 
 def summary(rows: list[Row]) -> Iterable[str]:
-    """Geometric means for each batch and backend, and the worst of each."""
-    for batch, backend in dict.fromkeys((row["batch"], row["backend"]) for row in rows):
-        mine = [row for row in rows if (row["batch"], row["backend"]) == (batch, backend)]
+    """Geometric means for each mode, batch and backend, and the worst of each."""
+    for kind in dict.fromkeys((row["mode"], row["batch"], row["backend"]) for row in rows):
+        mode, batch, backend = kind
+        mine = [row for row in rows if (row["mode"], row["batch"], row["backend"]) == kind]
         slowest, furthest = (max(mine, key=lambda row: row[key]) for key in ("ratio", "difference"))
         means = {
             key: geometric_mean(row[key] for row in mine) for key in ("ratio", "medians", "load", "memory")
         }
-        yield f"\n{backend}, batch {batch}, {len(mine)} networks, geometric means of ours / OpenVINO:"
+        yield f"\n{backend}, {mode}, batch {batch}, {len(mine)} networks, geometric means of ours / OpenVINO:"
         yield (
             f"  latency {means['ratio']:.2f} (medians {means['medians']:.2f}), read and compile {means['load']:.2f}, "
             f"peak memory {means['memory']:.2f}"
@@ -147,10 +151,12 @@ def summary(rows: list[Row]) -> Iterable[str]:
 
 
 PART = Part(
-    "Networks: ms of the fastest run, and ratios to OpenVINO at f32",
+    "Networks: ms of the fastest run, and ratios to OpenVINO",
     {
         "model": str,
         "backend": str,
+        "mode": str,
+        "products": str,
         "batch": str,
         "ours": milliseconds,
         "openvino": milliseconds,

@@ -36,6 +36,7 @@ class Options:
     starts: int
     onnx: bool
     cpu_time: bool
+    modes: tuple[str, ...] = ("accuracy",)
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,14 @@ def program(*parts: Part) -> click.Command:
     @click.option("--onnx/--no-onnx", default=True, help="Time onnx.reference, too.")
     @click.option(
         "--cpu-time", is_flag=True, help="CPU time, not wall time; for one thread on a busy machine."
+    )
+    @click.option(
+        "--mode",
+        "modes",
+        multiple=True,
+        type=click.Choice(["accuracy", "performance"]),
+        default=("accuracy",),
+        help="accuracy: both at f32; performance: what is fastest here, and OpenVINO as it comes. Repeatable.",
     )
     @click.option("--json", "target", type=click.Path(path_type=Path), help="Also write the rows to a file.")
     def main(

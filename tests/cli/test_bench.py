@@ -359,6 +359,32 @@ def test_streams_precision_and_the_queue_reach_the_sides(
     assert "PERFORMANCE_HINT" not in Setting("net.xml", hint="none").properties(OPENVINO)
 
 
+def test_a_mode_is_ours_and_leaves_openvino_as_it_comes() -> None:
+    setting = Setting("net.xml", hint="none", mode="performance")
+    assert setting.properties(OURS) == {"EXECUTION_MODE_HINT": "PERFORMANCE"}
+    assert setting.properties(OPENVINO) == {}
+    assert Setting("net.xml", hint="none").properties(OURS) == {}
+    assert Setting("net.xml", hint="none").properties(OPENVINO)["INFERENCE_PRECISION_HINT"] == "f32"
+
+
+@pytest.mark.parametrize("precision", ["f32", "f16", "bf16"])
+def test_each_side_says_what_it_multiplies_in(
+    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    fast(monkeypatch)
+    write_chain(folder)
+    found = record(invoke(f"bench chain.xml -niter 1 --backend numba --precision {precision} --json"))
+    assert [side["precision"] for side in found["sides"]] == [precision]
+
+
+def test_results_agree_within_what_their_products_allow() -> None:
+    ours, theirs = [np.float32([1, 2])], [np.float32([1, 2.1])]
+    assert not compare(ours, theirs).agree
+    assert compare(ours, theirs, narrow=True).agree
+    assert not compare(ours, [np.float32([1, 2.5])], narrow=True).agree
+    assert not compare([np.int32([1, 2])], [np.int32([1, 3])], narrow=True).agree
+
+
 def test_counters_are_shown_and_saved(folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     fast(monkeypatch)
     write_chain(folder)

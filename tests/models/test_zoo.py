@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import openvino
 import pytest
 from harness.agreement import assert_agree
 from harness.detections import assert_same_detections
 from harness.oracle import PLUGIN, core
 
 import ir_runtime
+from ir_runtime import debug
 from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
 from models.zoo import ZOO, example_inputs, ir_path
@@ -49,6 +51,33 @@ def test_agrees_with_openvino(name: str) -> None:
     for backend, found in ours.items():
         agree(name, found, theirs.to_tuple())
         agree_with_reference(name, found, ours["reference"], backend)
+
+
+# Of each kind: bottlenecks, depthwise filters, an encoder, a decoder.
+ROUNDED = ["resnet50", "mobilenet_v2", "bert_base", "gpt2"]
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounding_explains_products_of_bf16(name: str) -> None:
+    report = debug.compare(ir_runtime.read_model(ir_path(name)), example_inputs(name), "numba:bf16")
+    assert report.ran == ("bf16",)
+    assert report.explained, report
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_bf16_is_no_further_off_than_openvino(name: str) -> None:
+    """From what the definitions give in f64; OpenVINO rounds what is between its nodes, too."""
+    path, inputs = ir_path(name), example_inputs(name)
+    plugin = core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
+    if plugin.get_property("INFERENCE_PRECISION_HINT") != openvino.Type.bf16:
+        pytest.skip("OpenVINO has no kernels of bf16 for this processor")
+    model = ir_runtime.read_model(path)
+    ours = ir_runtime.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"}, backend="numba")
+    results = zip(
+        debug.oracle(model, inputs).outputs, ours(inputs).values(), plugin(inputs).values(), strict=True
+    )
+    for exact, found, theirs in results:
+        assert np.linalg.norm(found - exact) <= 1.2 * np.linalg.norm(theirs - exact)
 
 
 def agree_with_reference(name: str, found: Sequence[Array], wanted: Sequence[Array], backend: str) -> None:

@@ -16,9 +16,8 @@ from ._panels import PackedPanels, pack_panels
 
 __all__ = ["BF16_PRODUCTS", "F32_PRODUCTS", "Products", "asked_products"]
 
-# Beside products of bf16, Winograd in f32 is faster with few channels on large maps.
+# Up to so many channels, Winograd in f32 is faster than products of bf16.
 MAX_WINOGRAD_CHANNELS = 128
-MIN_WINOGRAD_LENGTH = 28
 
 
 @dataclass(frozen=True)
@@ -45,16 +44,13 @@ class Products:
         """Return how many words numbers take, with a zero after them if they do not fill the last one."""
         return -(-numbers // self.per_word)
 
-    def prefers_winograd(self, filters: Sequence[int], out: Sequence[int]) -> bool:
+    def prefers_winograd(self, filters: Sequence[int]) -> bool:
         """Return whether Winograd in f32, where it is faster than products of f32, is faster than these, too.
 
         Args:
             filters: ``[C_out, C_in, 3, 3]``.
-            out: the least lengths of the result.
         """
-        return not self.is_faster or (
-            max(filters[:2]) <= MAX_WINOGRAD_CHANNELS and min(out) >= MIN_WINOGRAD_LENGTH
-        )
+        return not self.is_faster or max(filters[:2]) <= MAX_WINOGRAD_CHANNELS
 
 
 def _as_given(x: Array) -> Array:

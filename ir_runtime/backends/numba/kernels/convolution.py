@@ -91,7 +91,7 @@ def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array, products: P
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
     out = [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))]
-    return is_profitable(w.shape, out) and products.prefers_winograd(w.shape, out)
+    return is_profitable(w.shape, out) and products.prefers_winograd(w.shape)
 
 
 def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
