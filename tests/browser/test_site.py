@@ -48,8 +48,10 @@ def test_what_a_page_mentions_can_be_followed(site: Path, page: Any) -> None:
     page.goto((site / "index.html").as_uri())
     page.get_by_role("link", name="ir-runtime guide first-nan").first.click()
     page.wait_for_url("**/guides/first-nan.html")
+    assert "trace-nan" in page.inner_text("article")
     page.get_by_role("link", name="Commands").first.click()
     page.wait_for_url("**/commands/index.html")
+    assert "validate" in page.inner_text("article")
 
 
 @pytest.mark.parametrize(

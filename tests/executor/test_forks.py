@@ -139,8 +139,10 @@ def test_a_fork_does_not_wait_for_ever(model: ir.CompiledModel, monkeypatch: pyt
     running.start()
     ARRIVED.wait()
     forking()
+    done = len(STEPS)
     GO_ON.set()
     running.join()
+    assert done < len(STEPS) == 100, "the other thread was still running"
 
 
 def test_a_fork_does_not_wait_for_observers(model: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +162,11 @@ def test_a_fork_does_not_wait_for_observers(model: ir.CompiledModel, monkeypatch
     running.start()
     watched.wait()
     forking()
+    is_running = running.is_alive()
     forked.set()
     running.join()
+    assert is_running
+    assert len(STEPS) == 100
 
 
 def test_a_fork_waits_for_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

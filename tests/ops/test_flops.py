@@ -63,14 +63,14 @@ def test_counts_are_numbers_and_formulas_agree_with_them(op: str) -> None:
             assert (other if isinstance(other, int) else other.at(lengths)) == number
 
 
-MOVING = "Concat Transpose Reshape Gather Split Slice StridedSlice Pad Tile Broadcast Convert Parameter Squeeze ShapeOf"
+MOVING = "Concat Transpose Reshape Gather Split Slice StridedSlice Pad Tile Broadcast Convert Squeeze ShapeOf"
 
 
 @pytest.mark.parametrize("name", MOVING.split())
 def test_what_moves_data_computes_nothing(name: str) -> None:
-    for cls in registry.versions(name):
-        for sample in SAMPLES.get(cls.versioned_name(), ()):
-            assert sample.layer().flops(operands(sample)) == 0
+    samples = [s for cls in registry.versions(name) for s in SAMPLES.get(cls.versioned_name(), ())]
+    assert samples
+    assert {sample.layer().flops(operands(sample)) for sample in samples} == {0}
 
 
 def zeros(*shape: int) -> Array:
