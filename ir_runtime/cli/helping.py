@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -29,6 +28,8 @@ class Formatter(click.HelpFormatter):
     def __init__(
         self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
     ) -> None:
+        import shutil  # which imports all that compresses archives
+
         if width is None and (columns := shutil.get_terminal_size().columns) < _CLICKS_NARROWEST:
             width = max(columns - 2, _NARROWEST)
         super().__init__(indent_increment, width, max_width)
