@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity, one_line
-from .markup import table
 
 __all__ = [
     "MOST",
@@ -244,6 +243,8 @@ class Diagnostics:
         return len(self._kept)
 
     def _repr_html_(self) -> str:
+        from .markup import table
+
         rows = [
             (found.severity, found.code, str(found.where or ""), found.message, found.hint)
             for found in self._kept

@@ -50,16 +50,16 @@ def _blocked(call: int) -> None:
     q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
     mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
     causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
-    none, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
+    zero_row, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
     k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
     q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
-    lines = (keys + LANES - 1) // LANES * LANES
-    wide = (values + LANES - 1) // LANES * LANES
+    padded_keys = (keys + LANES - 1) // LANES * LANES
+    padded_values = (values + LANES - 1) // LANES * LANES
     scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
-    turned_keys = scores + 4 * block * lines
-    packed = turned_keys + 4 * lines * width
-    about = packed + 4 * wide * keys
-    places = about + 8 * block
+    transposed_keys = scores + 4 * block * padded_keys
+    packed = transposed_keys + 4 * padded_keys * width
+    statistics = packed + 4 * padded_values * keys
+    places = statistics + 8 * block
     offset = places + 8 * block
     store_i64(offset, 0, 0)
     blocks = (queries + block - 1) // block
@@ -73,23 +73,23 @@ def _blocked(call: int) -> None:
         seen = min(keys, first + rows) if causal != 0 else keys
         held = batch * heads + head // shared
         if held != before:
-            pack_transposed(_head(k, batch, head // shared), k_row, keys, width, turned_keys)
+            pack_transposed(_head(k, batch, head // shared), k_row, keys, width, transposed_keys)
             pack_rows(_head(v, batch, head // shared), v_row, keys, values, packed)
             before = held
         start = _head(q, batch, head) + first * q_row
         for row in range(rows):
             store_i64(places, row, start + row * q_row)
-        multiply_panels(places, rows, turned_keys, width, width, keys, seen, offset, none, scores, 4 * lines)
+        multiply_panels(places, rows, transposed_keys, width, width, keys, seen, offset, zero_row, scores, 4 * padded_keys)
         for row in range(rows):
-            line, adding = scores + 4 * lines * row, _mask_row(mask, batch, head, first + row)
+            line, adding = scores + 4 * padded_keys * row, _mask_row(mask, batch, head, first + row)
             count = min(keys, first + row + 1) if causal != 0 else keys
-            softmax_terms(line, adding, count, line, about + 8 * row, factor)
-            zero_tail(line, count, seen, none)
+            softmax_terms(line, adding, count, line, statistics + 8 * row, factor)
+            zero_tail(line, count, seen, zero_row)
             store_i64(places, row, line)
         target = _head(out, batch, head) + first * out_row
-        multiply_panels(places, rows, packed, keys, seen, values, values, offset, none, target, out_row)
+        multiply_panels(places, rows, packed, keys, seen, values, values, offset, zero_row, target, out_row)
         for row in range(rows):
-            scale_row(target + row * out_row, values, np.float32(1) / load_f32(about, 2 * row))
+            scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
         unit = fetch_add(counter)
 
 
@@ -101,13 +101,13 @@ def _decode(call: int) -> None:
     width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
     q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
     mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
-    causal, none = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
+    causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
     factor = load_f32(job, AttentionJob.factor)
     k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
     q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
     scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
-    lines = (keys + LANES - 1) // LANES * LANES
-    about = scores + 4 * lines * shared * queries
+    padded_keys = (keys + LANES - 1) // LANES * LANES
+    statistics = scores + 4 * padded_keys * shared * queries
     groups = heads // shared
     unit = fetch_add(counter)
     while unit < load_i64(job, AttentionJob.batch) * groups:
@@ -117,21 +117,21 @@ def _decode(call: int) -> None:
             some = min(KEY_BLOCK, keys - first)
             for line in range(shared * queries):
                 source = _head(q, batch, group * shared + line // queries) + line % queries * q_row
-                place = scores + 4 * (lines * line + first)
+                place = scores + 4 * (padded_keys * line + first)
                 dot_rows(source, key + first * k_row, k_row, some, width, place)
         for line in range(shared * queries):
             head, row = group * shared + line // queries, line % queries
-            place, adding = scores + 4 * lines * line, _mask_row(mask, batch, head, row)
+            place, adding = scores + 4 * padded_keys * line, _mask_row(mask, batch, head, row)
             count = min(keys, row + 1) if causal != 0 else keys
-            softmax_terms(place, adding, count, place, about, factor)
-            scale_row(place, count, np.float32(1) / load_f32(about, 0))
-            zero_tail(place, count, keys, none)
-            zero_tail(_head(out, batch, head) + row * out_row, 0, values, none)
+            softmax_terms(place, adding, count, place, statistics, factor)
+            scale_row(place, count, np.float32(1) / load_f32(statistics, 0))
+            zero_tail(place, count, keys, zero_row)
+            zero_tail(_head(out, batch, head) + row * out_row, 0, values, zero_row)
         for first in range(0, keys, KEY_BLOCK):
             some = min(KEY_BLOCK, keys - first)
             for line in range(shared * queries):
                 target = _head(out, batch, group * shared + line // queries) + line % queries * out_row
-                place = scores + 4 * (lines * line + first)
+                place = scores + 4 * (padded_keys * line + first)
                 add_weighted_rows(place, value + first * v_row, v_row, some, values, target)
         unit = fetch_add(counter)
 
