@@ -170,7 +170,7 @@ def _recorded(target: Path, job: Job, head: Record, resume: bool) -> Iterator[Ma
     elif target.exists() or path.exists():
         raise InputError(
             f"{str(target if target.exists() else path)!r} exists",
-            hint="--resume goes on with it; else remove it first, and its .manifest.jsonl",
+            hint="--resume continues it; or remove it and its .manifest.jsonl",
         )
     else:
         create_targets(job.targets)

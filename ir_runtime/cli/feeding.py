@@ -65,7 +65,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
     missing = [port for port in ports if port not in given]
     if missing and seed is None:
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
-        hint = "-i NAME=FILE.npy gives an input its data, --random makes some up"
+        hint = "-i NAME=FILE.npy gives an input its data, --random generates it"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
     _say_lengths(missing)
     made_up = {port: Feed(_random(model, port, seed or 0), "random") for port in missing}

@@ -106,7 +106,7 @@ def _matching(pattern: str) -> list[str]:
     if os.path.isdir(pattern):
         inside = sorted(glob.glob(os.path.join(glob.escape(pattern), "**", "*.xml"), recursive=True))
         if not inside:
-            raise click.UsageError(f"no .xml is in {pattern!r}")
+            raise click.UsageError(f"{pattern!r} contains no .xml")
         return inside
     if os.path.exists(pattern) or not glob.has_magic(pattern):
         return [pattern]

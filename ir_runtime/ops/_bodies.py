@@ -45,14 +45,14 @@ _MAX_ROUNDS = 12
 def check_one(value: Value, name: str) -> None:
     """Require a tensor of one element, of any rank."""
     if not value.count.contains(1):
-        raise InferenceError(f"{name} must be one number or truth value, not of shape {value.shape}")
+        raise InferenceError(f"{name} must be one number or boolean, not of shape {value.shape}")
 
 
 def only(array: Array, name: str) -> float:
     """Return the element of a tensor that must have one."""
     if array.size != 1:
         shape = PartialShape(array.shape)
-        raise ExecutionError(f"{name} must be one number or truth value, not of shape {shape}")
+        raise ExecutionError(f"{name} must be one number or boolean, not of shape {shape}")
     found: float = array.item()
     return found
 
@@ -80,14 +80,14 @@ def check_ties(body: Body) -> None:
         if cut.part_size < 1 or cut.stride == 0:
             wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"
             raise InferenceError(
-                f"port_map cuts input {port}, counted from 0, with {wrong}, which gives no parts"
+                f"port_map splits input {port}, counted from 0, with {wrong}, which gives no parts"
             )
     fed = {entry.parameter for entry in body.inputs} | {body.iteration}
     round = {edge.parameter for edge in body.back_edges}
     for id, layer in body.parameters.items():
         if id not in fed and (id in round or body.graph.readers(Port(id, 0))):
             raise InferenceError(
-                f"layer {id} {layer.name!r} of {body.name}, a Parameter, receives nothing: the port map has no <input> "
+                f"layer {id} {layer.name!r} of {body.name}, a Parameter, has no value: the port map has no <input> "
                 f"for it",
                 code=Code.UNCONNECTED,
             )
@@ -107,7 +107,9 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
     known = [(port, count) for port, count in found if count.is_static]
     if len({count for _, count in known}) > 1:
         counts = ", ".join(f"input {port} into {count}" for port, count in known)
-        raise InferenceError(f"inputs must be cut into equally many parts, but port_map cuts {counts}")
+        raise InferenceError(
+            f"inputs must be split into the same number of parts, but port_map splits {counts}"
+        )
     return known[0][1] if known else Dimension() if found else Dimension(1)
 
 

@@ -119,7 +119,7 @@ class Bucketize(Op):
         known = inputs[1].known()
         if known is not None and (falls := np.flatnonzero(known[1:] < known[:-1])).size:
             place = int(falls[0])
-            yield f"buckets must ascend, but element {place + 1} is {known[place + 1]}, behind {known[place]}"
+            yield f"buckets must be in ascending order, but element {place + 1} is {known[place + 1]}, after {known[place]}"
 
     def evaluate(self, data: Array, buckets: Array) -> Array:
         common = np.result_type(_ordinary(data.dtype), _ordinary(buckets.dtype))
@@ -154,7 +154,7 @@ def _known_or(number: Number, value: Value) -> Array | None:
 class If(Op):
     """Run ``then_body`` if ``condition`` holds, else ``else_body``."""
 
-    condition = Input(T_BOOLEAN, "one truth value")
+    condition = Input(T_BOOLEAN, "one boolean")
     values = Input(T_OUTER, "what the bodies read", variadic=True)
     results = Output(T_OUTER, "what the body that ran gives", variadic=True)
 

@@ -11,7 +11,7 @@ from .elementwise import Binary, Unary
 
 
 class Logical(Binary):
-    """A function of two truth values."""
+    """A function of two booleans."""
 
     a = Input(T_BOOLEAN, "first operand")
     b = Input(T_BOOLEAN, "second operand")
@@ -58,7 +58,7 @@ class Xor(LogicalXor):
 class LogicalNot(Unary):
     """Whether ``data`` does not hold."""
 
-    data = Input(T_BOOLEAN, "truth values")
+    data = Input(T_BOOLEAN, "booleans")
     output = Output(T_BOOLEAN, "their opposites")
 
     ufunc = np.logical_not

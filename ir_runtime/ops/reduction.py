@@ -171,7 +171,7 @@ class ReduceMax(UfuncReduction):
 
 
 class LogicalReduction(UfuncReduction):
-    """A reduction of truth values."""
+    """A reduction of booleans."""
 
     data = Input(T_BOOLEAN, "tensor to reduce")
     reduced = Output(T_BOOLEAN, "the axes gone, or of length 1")

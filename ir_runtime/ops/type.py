@@ -17,8 +17,8 @@ from ._reals import from_reals, to_reals
 from .conversion import convert
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
-T = Element("T", NUMERIC, "any type of numbers, or boolean")
-T_LIKE = Element("T2", NUMERIC, "any type of numbers, or boolean")
+T = Element("T", NUMERIC, "any numeric type, or boolean")
+T_LIKE = Element("T2", NUMERIC, "any numeric type, or boolean")
 T_PLACE = Element("T_IDX", (ElementType.i64, ElementType.i32), "i64 or i32")
 T_BYTE = Element("T_BYTE", (ElementType.u8,), "u8")
 T_TEXT = Element("T_TEXT", (ElementType.string,), "string")
@@ -45,10 +45,10 @@ class Convert(Op):
     symbolic = True
 
     def verify(self) -> None:
-        """Require a type of numbers."""
+        """Require a numeric type."""
         if self.destination_type not in NUMERIC:
             raise ValueError(
-                f"attribute 'destination_type' must be a type of numbers, not {self.destination_type}"
+                f"attribute 'destination_type' must be a numeric type, not {self.destination_type}"
             )
 
     def infer(self, data: Value) -> PartialShape:
@@ -213,7 +213,7 @@ class StringTensorPack(Op):
                 begin, end = first[wrong][0], last[wrong][0]
                 raise InferenceError(
                     f"begins and ends hold {begin} and {end} for one string; it must be within the {symbols.count} bytes of "
-                    f"symbols, and end behind its beginning"
+                    f"symbols, and end after its begin"
                 )
         return shape
 

@@ -1102,7 +1102,7 @@ def logical_not(
     """LogicalNot-1: Whether ``data`` does not hold.
 
     Args:
-        node: truth values.
+        node: booleans.
         name: the name of the node.
     """
     return make(

@@ -341,7 +341,7 @@ def test_the_command_needs_a_folder() -> None:
 
 
 @pytest.mark.usefixtures("warned")
-@pytest.mark.filterwarnings("ignore:compiled kernels cannot be kept")
+@pytest.mark.filterwarnings("ignore:compiled kernels cannot be cached")
 def test_the_working_directory_is_never_the_cache(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,7 +479,7 @@ with warnings.catch_warnings(record=True) as caught:
         env={**os.environ, "PYTHONPATH": place},
     )
     assert done.stdout.startswith("numpy ["), done.stderr
-    assert done.stdout.count("compiled kernels cannot be kept") == 1
+    assert done.stdout.count("compiled kernels cannot be cached") == 1
 
 
 @pytest.mark.oracle

@@ -115,8 +115,8 @@ STRICTER: Mapping[str, str] = {
         f"Embedding{kind}": "constant indices lie outside the table"
         for kind in ("BagOffsets", "BagOffsetsSum", "BagPacked", "BagPackedSum", "SegmentsSum")
     },
-    "If": "a condition is one truth value",
-    "Loop": "an execution condition is one truth value",
+    "If": "a condition is one boolean",
+    "Loop": "an execution condition is one boolean",
     "ScaledDotProductAttention": "there are fewer keys than the mask has columns",
 }
 """Operations that refuse shapes that OpenVINO lets pass, and fails on when it runs, but where it is said."""

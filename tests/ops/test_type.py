@@ -53,7 +53,7 @@ def test_bounds_say_nothing_as_floats() -> None:
 
 @pytest.mark.parametrize("target", [E.string, E.dynamic])
 def test_only_numbers(target: E) -> None:
-    with pytest.raises(ValidationError, match="'destination_type' must be a type of numbers, not"):
+    with pytest.raises(ValidationError, match="'destination_type' must be a numeric type, not"):
         Convert(destination_type=target)
 
 

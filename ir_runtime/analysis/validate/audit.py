@@ -80,7 +80,7 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
                 Code.DUPLICATE_NAME,
                 f"a tensor of {layers[0]}, at line {layers[0].where.line}, is named {name!r}, too",
                 again.where,
-                "a tensor is looked up by its name, so each has its own",
+                "tensors are looked up by name: give each a unique name",
                 Mark(attribute="names"),
             )
 

@@ -63,7 +63,7 @@ def _check_port_map(layer: Layer, report: Diagnostics) -> None:
     for spec in layer.outputs[mapped:] if bodies else ():
         report.error(
             Code.PORT_COUNT,
-            f"output port {spec.id} of the layer is given nothing: the port map of {bodies[0].name} has no <output> "
+            f"output port {spec.id} of the layer has no value: the port map of {bodies[0].name} has no <output> "
             f"for it",
             layer.where,
             mark=Mark(port=spec.id, output=True),

@@ -49,7 +49,7 @@ def _check_read(
 def _check_once(name: str, layers: Sequence[Layer], report: Diagnostics) -> None:
     for again in layers[1:]:
         message = f"variable {name!r} is assigned at line {layers[0].where.line}, too"
-        report.error(Code.VARIABLE, message, again.where, "leave one of them", mark=_MARK)
+        report.error(Code.VARIABLE, message, again.where, "remove one of them", mark=_MARK)
 
 
 def check_reads(graph: Graph, report: Diagnostics) -> None:

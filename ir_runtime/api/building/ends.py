@@ -169,7 +169,7 @@ class Constant(Node, type="Constant"):
         return self.get_data()
 
     def get_vector(self) -> Array:
-        """Return the contents in one dimension; truth values as int8, as in OpenVINO."""
+        """Return the contents in one dimension; booleans as int8, as in OpenVINO."""
         found = super().get_data().reshape(-1)
         return found.astype(np.int8) if found.dtype == np.bool_ else found
 

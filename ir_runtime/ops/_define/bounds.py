@@ -31,7 +31,7 @@ Number: TypeAlias = int | Interval
 Ends: TypeAlias = tuple[int | None, int | None]
 
 UNDECIDED = Dimension(0, 1)
-"""A truth value that is not known yet."""
+"""A boolean that is not known yet."""
 
 LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
 # The largest number of pairs of numbers to enumerate.
@@ -205,7 +205,7 @@ def less(x: Number, y: Number) -> bool | None:
 
 
 def truth(answer: bool | None) -> Number:
-    """Return a truth value as a number."""
+    """Return a boolean as a number."""
     return UNDECIDED if answer is None else int(answer)
 
 

@@ -23,7 +23,7 @@ T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 class CumSum(Op):
     """Sums of ``data`` up to each element along ``axis``.
 
-    OpenVINO also takes truth values, where the page asks for numbers: their sum is whether there is a true one.
+    OpenVINO also accepts booleans, where the page asks for numbers: their sum is whether one of them is true.
     """
 
     bounded = True
@@ -80,7 +80,7 @@ class SegmentMax(Op):
         if known is not None and list(known) != sorted(known):
             drop = next(i for i in range(1, len(known)) if known[i] < known[i - 1])
             raise InferenceError(
-                f"segment_ids must ascend, but element {drop} is {known[drop]}, behind {known[drop - 1]}"
+                f"segment_ids must be in ascending order, but element {drop} is {known[drop]}, after {known[drop - 1]}"
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()

@@ -24,7 +24,7 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
         count, rest = divmod(length.__index__(), each)
         if rest:
             raise InferenceError(
-                f"the last dim of {name} is {length}, no multiple of {each}, as it holds {each} numbers for each of "
+                f"the last dim of {name} is {length}, not a multiple of {each}, as it holds {each} numbers for each of "
                 f"the {what}",
                 hint=_HINTS[name],
             )

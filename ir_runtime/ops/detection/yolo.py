@@ -123,7 +123,7 @@ class ReorgYolo(Op):
         entries, depth, height, width = data.shape
         stride = self.stride
         kept = depth // stride**2
-        # Where C is no multiple of stride ** 2, places reach into the next channel, as in the reference.
+        # Where C is not a multiple of stride ** 2, places reach into the next channel, as in the reference.
         channel = np.arange(depth)
         offset, source = channel // kept, channel % kept
         y = np.arange(height) * stride + (offset // stride)[:, None]

@@ -92,7 +92,7 @@ class Loop(_LoopBase):
     """Run the body while its condition holds, and at most ``trip_count`` times."""
 
     trip_count = Input(T_TRIPS, "the most iterations, one number; a negative one means any number")
-    condition = Input(T_BOOLEAN, "whether to run the first iteration, one truth value")
+    condition = Input(T_BOOLEAN, "whether to run the first iteration, one boolean")
     values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
     results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
 

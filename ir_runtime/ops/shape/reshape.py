@@ -83,7 +83,7 @@ def _impossible(
     if -1 in pattern and asked == 0:
         message = f"data {source} holds {given} elements, but a 0 in shape {shown} leaves none"
     elif -1 in pattern:
-        message = f"data {source} holds {given} elements, which do not divide by the {asked} of shape {shown}"
+        message = f"data {source} holds {given} elements, not a multiple of the {asked} of shape {shown}"
     else:
         message = f"data {source} holds {given} elements, but shape {shown} asks for {asked}"
     return InferenceError(message, hint=_way_out(source, pattern, special_zero))

@@ -244,4 +244,4 @@ def _check_ascending(offsets: Value, count: Dimension) -> None:
     known = offsets.ints() or ()
     for before, after in pairwise(known):
         if after < before:
-            raise InferenceError(f"offsets must ascend, but {after} comes after {before}")
+            raise InferenceError(f"offsets must be in ascending order, but {after} comes after {before}")

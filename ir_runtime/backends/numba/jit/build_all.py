@@ -64,7 +64,7 @@ def in_background() -> None:
         if _is_held(place / BuildLock.NAME):
             return
     except OSError as reason:
-        message = f"compiled kernels cannot be kept in {place}: {reason.strerror or reason}; numpy is used instead of numba"
+        message = f"compiled kernels cannot be cached in {place}: {reason.strerror or reason}; numpy is used instead of numba"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
     _notify(

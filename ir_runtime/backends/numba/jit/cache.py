@@ -52,7 +52,7 @@ def folder() -> Path | None:
             if os.path.lexists(known):
                 _check(os.lstat(known), known, stat.S_ISDIR)
     except OSError as reason:
-        _warn_once(f"compiled kernels cannot be kept: {_reason(reason)}; {HINT}")
+        _warn_once(f"compiled kernels cannot be cached: {_reason(reason)}; {HINT}")
         return None
     return place
 
@@ -97,7 +97,7 @@ def store(name: str, code: bytes) -> None:
             _write(place, name, code)
     except OSError as reason:
         message = (
-            f"compiled kernels cannot be kept in {place}: {_reason(reason)}; each process compiles its own"
+            f"compiled kernels cannot be cached in {place}: {_reason(reason)}; each process compiles its own"
         )
         _warn_once(message)
 

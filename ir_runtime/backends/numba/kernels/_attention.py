@@ -79,7 +79,9 @@ def _blocked(call: int) -> None:
         start = _head(q, batch, head) + first * q_row
         for row in range(rows):
             store_i64(places, row, start + row * q_row)
-        multiply_panels(places, rows, transposed_keys, width, width, keys, seen, offset, zero_row, scores, 4 * padded_keys)
+        multiply_panels(
+            places, rows, transposed_keys, width, width, keys, seen, offset, zero_row, scores, 4 * padded_keys
+        )
         for row in range(rows):
             line, adding = scores + 4 * padded_keys * row, _mask_row(mask, batch, head, first + row)
             count = min(keys, first + row + 1) if causal != 0 else keys
