@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...ir.dimension import Dimension, Symbol
+from ...ir.dimension import Dimension
 from .dependent_dims import Direction
 from .lengths import Pattern
 from .oracle import BudgetExceededError, Dim
@@ -176,11 +176,8 @@ def _at(samples: Samples, direction: Direction, lengths: Iterable[int]) -> tuple
 def _as_one_symbol(
     samples: Samples, direction: Direction, part: Dimension
 ) -> tuple[Mapping[Dim, Dimension], ...]:
-    """Return a box in which all dims of a direction share one symbol; none if they are not equal."""
-    if direction.sums or any(samples.dependent_dims.offset(dim) for dim in direction.own):
-        return ()
-    tied = Dimension.between(part.min, part.max, Symbol(samples.name(direction)))
-    return (dict.fromkeys(direction.own, tied),)
+    box = samples.as_one_symbol(direction, part)
+    return () if box is None else (box,)
 
 
 def _interdependent(samples: Samples) -> set[Dim]:

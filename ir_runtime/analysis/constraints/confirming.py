@@ -60,13 +60,14 @@ def confirmed(
 
 
 def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
-    """Run a small and a large feasible point, and yield what fails."""
+    """Run a small and a large feasible point, and yield what fails; of models with variables, one is enough."""
     first, *others = sorted(found.accepted, key=lambda trial: trial.size)
-    if why := runs.failure_of(first, found):
-        yield f"whether it runs: {why}"
+    if first_fails := runs.failure_of(first, found):
+        yield f"whether it runs: {first_fails}" if runs.skipped(first_fails) else first_fails
     large = [trial for trial in others if trial.size <= LARGE][-1:]
-    whys = (runs.failure_of(trial, found) for trial in large)
-    yield from (why for why in whys if why and not runs.skipped(why))
+    whys = [why for trial in large if (why := runs.failure_of(trial, found)) and not runs.skipped(why)]
+    if not (first_fails and runs.has_variables):
+        yield from whys
 
 
 def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constraint:
@@ -124,24 +125,26 @@ class _Runs:
         self._least = min(self._least or took, took)
         if trial.size > MIN_MEASURED:
             self._rate = max(self._rate, took / trial.size)
-        if trial.accepted:
-            return f"inference accepts {where}, but running fails: {failure}{self._note}" if failure else ""
-        return "" if failure else f"inference refuses {where}, but it runs"
+        if not trial.accepted:
+            return "" if failure else f"inference refuses {where}, but it runs"
+        if failure and self.has_variables:
+            return f"which lengths run depends on the variables, too: with empty ones, {where} fails in {failure}"
+        return f"inference accepts {where}, but running fails in {failure}" if failure else ""
 
     @property
-    def _note(self) -> str:
-        if not self.graph.of_type("ReadValue"):
-            return ""
-        return "; the model has variables: which lengths run depends on what earlier calls left in them"
+    def has_variables(self) -> bool:
+        """Whether earlier calls decide, too, what runs."""
+        return bool(self.graph.of_type("ReadValue"))
 
     def _failure(self, arrays: Sequence[Array]) -> str:
+        """Return the layer that fails and, unless variables explain it, why."""
         try:
             self.run(arrays)
         except IRError as reason:
-            layer = f"layer {reason.where.layer!r}: " if reason.where and reason.where.layer else ""
-            return f"{layer}{reason.message}"
+            layer = f"layer {reason.where.layer!r}" if reason.where and reason.where.layer else "the model"
+            return layer if self.has_variables else f"{layer}: {reason.message}"
         except MemoryError:
-            return "not enough memory"
+            return "the model: not enough memory"
         return ""
 
     def _arrays(self, lengths: Mapping[Dim, int]) -> list[Array]:

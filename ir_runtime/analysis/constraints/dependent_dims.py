@@ -15,6 +15,12 @@ __all__ = ["DependentDims", "Direction", "find_dependent_dims"]
 _UP = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
 _DELTAS = (*_UP, *(-d for d in _UP))
 
+# The shortest length that others are changed to: 1 broadcasts.
+_SHORTEST = 2
+
+# How many of them are tried before it is asked whether all are refused.
+_TRIED = 4
+
 # Differences that move a dim away from those that it equals.
 _AWAY = (14, 6, 4, 32, 224, -6, -4, -2)
 
@@ -168,7 +174,26 @@ class _Search:
 
     def _delta(self, dims: Sequence[Dim]) -> int | None:
         """Return a difference by which these dims can change together."""
-        return next((delta for delta in _DELTAS if self._accepts(dims, delta)), None)
+        first = next((delta for delta in _DELTAS[:_TRIED] if self._accepts(dims, delta)), None)
+        if first is not None or (self._refuses(dims, longer=True) and self._refuses(dims, longer=False)):
+            return first
+        return next((delta for delta in _DELTAS[_TRIED:] if self._accepts(dims, delta)), None)
+
+    def _refuses(self, dims: Sequence[Dim], longer: bool) -> bool:
+        """Return whether inference refuses all longer, or all shorter, lengths of these dims at once."""
+        box = dict[Dim, int | Dimension](self.base)
+        alike: dict[int, Dim] = {}
+        for dim in dims:
+            length = self.base[dim]
+            symbol = self.probe.layers.symbols[alike.setdefault(length, dim)]
+            if not longer and length <= _SHORTEST:
+                return True  # no shorter ones are tried
+            lengths = Dimension.between(length + 1) if longer else Dimension.between(_SHORTEST, length - 1)
+            part = lengths.merge(self.probe.bounds(dim))
+            if part is None:
+                return True
+            box[dim] = Dimension.between(part.min, part.max, symbol)
+        return self.probe.accepts(box) is False
 
     def _accepts(self, dims: Iterable[Dim], delta: int) -> bool:
         moved = {dim: self.base[dim] + delta for dim in dims}

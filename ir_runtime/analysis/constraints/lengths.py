@@ -12,6 +12,9 @@ __all__ = ["Accepts", "Pattern", "explore"]
 Accepts = Callable[[int], bool | None]
 """Whether a length is accepted; ``None`` if undecided."""
 
+Refuses = Callable[[int, int | None], bool]
+"""Whether it is proved that all lengths between two bounds are refused; without the upper one, all longer ones."""
+
 FAR = 1 << 16
 """The longest length to try for unbounded lengths."""
 
@@ -72,7 +75,9 @@ class Pattern:
         return bounds if self.step == 1 else f"{bounds}, {self.residues} mod {self.step}"
 
 
-def explore(accepts: Accepts, start: int, low: int = 1, high: int | None = None) -> Pattern:
+def explore(
+    accepts: Accepts, start: int, low: int = 1, high: int | None = None, refuses: Refuses = lambda *_: False
+) -> Pattern:
     """Find the pattern of accepted lengths between two bounds, starting from an accepted one.
 
     Args:
@@ -80,8 +85,9 @@ def explore(accepts: Accepts, start: int, low: int = 1, high: int | None = None)
         start: a length that is accepted.
         low: the shortest length that may be tried.
         high: the longest, if there is a bound.
+        refuses: proves that ranges of lengths are refused, which need not be tried then.
     """
-    return _Search(accepts, start, low, FAR if high is None else high, high is not None).pattern()
+    return _Search(accepts, start, low, FAR if high is None else high, high is not None, refuses).pattern()
 
 
 @dataclass(slots=True)
@@ -91,6 +97,7 @@ class _Search:
     low: int
     high: int
     bounded: bool
+    refuses: Refuses
 
     def pattern(self) -> Pattern:
         jump = self._jump()
@@ -209,11 +216,18 @@ class _Search:
         lattice = {found.nearest(n) for n in inside}
         reach = min(found.step, LONGEST_PERIOD)
         period = range(self.start - reach, self.start + reach)
-        beyond = set(self._beyond(found.low, -1, found.step, rng))
-        if found.high is not None:
+        beyond = set[int]()
+        if found.low > self.low and not self.refuses(self.low, found.low - 1):
+            beyond |= set(self._beyond(found.low, -1, found.step, rng))
+        if found.high is not None and not self._refuses_longer(found.high):
             beyond |= set(self._beyond(found.high, 1, found.step, rng))
         tried = inside | lattice | set(period) | beyond
         return sorted(n for n in tried if self.low <= n <= self.high)
+
+    def _refuses_longer(self, length: int) -> bool:
+        """Return whether it is proved that all longer lengths are refused."""
+        most = self.high if self.bounded else None
+        return (most is None or length < most) and self.refuses(length + 1, most)
 
     def _beyond(self, last: int, sign: int, step: int, rng: random.Random) -> Iterator[int]:
         """Yield lengths beyond a bound: those next to it, and some further away."""

@@ -6,9 +6,11 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from ...cached import cached_property
+from ...ir.dimension import Dimension
 from .dependent_dims import DependentDims, Direction
 from .lengths import Pattern, explore
 from .oracle import BudgetExceededError, Dim
@@ -79,7 +81,9 @@ class Samples:
         low, high = self._bounds(direction)
         start, name = self.dependent_dims.base[direction.own[0]], self.name(direction)
         try:
-            found = explore(lambda n: self.accepts({direction: n}), start, low, high)
+            found = explore(
+                lambda n: self.accepts({direction: n}), start, low, high, partial(self._refuses, direction)
+            )
         except BudgetExceededError:
             self.undecided.append(f"{name}: its lengths were not tried, as the search ended before")
             return None
@@ -88,6 +92,17 @@ class Samples:
         example = f", such as {found.refused_between}," if found.refused_between else ""
         self.undecided.append(f"{name}: some lengths{example} are refused, in no pattern that was found")
         return None
+
+    def _refuses(self, direction: Direction, low: int, high: int | None) -> bool:
+        box = self.as_one_symbol(direction, Dimension.between(low, high))
+        return box is not None and self.probe.accepts({**self.dependent_dims.base, **box}) is False
+
+    def as_one_symbol(self, direction: Direction, part: Dimension) -> dict[Dim, Dimension] | None:
+        """Return a box in which all dims of a direction share one symbol; ``None`` if they are not equal."""
+        if direction.sums or any(self.dependent_dims.offset(dim) for dim in direction.own):
+            return None
+        symbol = self.probe.layers.symbols[direction.own[0]]
+        return dict.fromkeys(direction.own, Dimension.between(part.min, part.max, symbol))
 
     def _bounds(self, direction: Direction) -> tuple[int, int | None]:
         """Return the bounds of the first dim of a direction that keep all its dims within their Parameters' bounds."""
