@@ -47,7 +47,7 @@ def fitted(
     fitting = None if widths is None else _shortened(rows, names, widths)
     if widths is None or fitting is None:
         head = next((i for i, name in enumerate(header) if name not in right), 0)
-        titles = _titles([row[head] for row in rows], columns - _GAP)
+        titles = _titles([row[head] for row in rows], columns - _GAP, header[head] in sentences)
         blocks = (_block(header, row, head, columns, sentences) for row in rows)
         pairs = zip(titles, blocks, strict=True)
         return "", [line for title, block in pairs for line in (*title, *block)]
@@ -141,9 +141,10 @@ def _rendered(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def _titles(cells: Sequence[str], width: int) -> list[list[str]]:
-    """Return the lines that name blocks: shortened if different names still look different, else whole."""
-    for way in (cells, _without_scopes(cells, width), _without_prefix(cells, width)):
+def _titles(cells: Sequence[str], width: int, is_sentence: bool) -> list[list[str]]:
+    """Return the lines that name blocks: names shortened if different ones still look different; else whole."""
+    ways = (cells, _without_scopes(cells, width), _without_prefix(cells, width))
+    for way in () if is_sentence else ways:
         if _differ(cells, short := _cut(way, width)):
             return [[f"  {cell}"] for cell in short]
     return [[f"  {line}" for line in textwrap.wrap(cell, width) or [cell]] for cell in cells]

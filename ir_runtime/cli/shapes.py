@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..widths import shortened, visible
 from .exits import Exit
 from .limited import limited
 from .models import as_json, read, selects, weights
 from .progress import status
 from .render import Record, finding, plural, result, table
 from .shaping import shaped, shapes_of
-from .terminal import show
+from .terminal import columns, show
 
 if TYPE_CHECKING:
     from ..analysis.constraints.constraint import Constraint, Constraints
@@ -167,8 +168,13 @@ def _sure(constraint: Constraint) -> str:
 
 
 def _refusing(constraint: Constraint) -> str:
+    """Return the line and the layer; on a terminal, a long name without its middle."""
     where = constraint.reason.where if constraint.reason else None
-    return "" if where is None else str(where).removeprefix(f"{where.file}:")
+    if where is None:
+        return ""
+    if (width := columns()) is not None and where.layer is not None:
+        where = replace(where, layer=shortened(where.layer, width // 3))
+    return str(where).removeprefix(f"{where.file}:")
 
 
 def _remark(net: Model) -> None:

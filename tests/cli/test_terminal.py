@@ -159,6 +159,17 @@ def test_changes_on_a_narrow_terminal_are_headed_by_their_layer(monkeypatch: pyt
     assert lines[place + 1] == "    operation Add-1  change removed"
 
 
+def test_sentences_that_head_blocks_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constraint without its middle says nothing."""
+    net = Net()
+    inputs = [net.parameter(f"input_{name}", "?,2") for name in ("queries", "positions")]
+    net.result(net.op("Concat", *inputs, axis=1, name=LONG))
+    Path("joined.xml").write_bytes(net.xml())
+    said = plain(on_terminal(monkeypatch, "shapes joined.xml", 40))
+    assert "input_queries[0] = input_positions[0] = batch certainty confirmed" in " ".join(said.split())
+    assert LONG not in said.split("Open lengths")[0]
+
+
 @pytest.mark.parametrize("name", ["run", "shapes"])
 def test_what_is_long_is_cut_and_said_to_be(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, name: str
