@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..widths import visible
+from .overlays import MANY
 from .records import Record, Records
 from .source import OldModel
 
@@ -39,5 +40,12 @@ def _mark(
         data["nodes"][number]["x"] = texts
     values = [len(told[number]) if number in told else None for number in range(len(records.items))]
     data["overlays"].append(
-        {"key": "change", "label": "changes", "unit": "changes", "kind": "sum", "values": values}
+        {
+            "key": "change",
+            "label": "changes",
+            "unit": "changes",
+            "kind": "sum",
+            "values": values,
+            "full": MANY,
+        }
     )

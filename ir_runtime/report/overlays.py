@@ -13,12 +13,14 @@ from .memory import output_bytes
 from .records import Record, Records
 from .source import Measures
 
-__all__ = ["notes", "overlays"]
+__all__ = ["MANY", "notes", "overlays"]
 
 Number: TypeAlias = "float | int | None"
 
 _EXPLAINED = 8
 """The largest R at which rounding explains the error of a layer."""
+MANY = 3
+"""Findings, or changes, that have the darkest colour."""
 _ERROR = f"the error over the largest that rounding causes; up to {_EXPLAINED}, rounding explains it"
 _REACHED = "the largest magnitude over the largest number of the type; 1 is where Inf or NaN begins"
 
@@ -49,9 +51,11 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
         yield _overlay(records, "time", "time", "ms", "sum", time) | {"inclusive": 1}
     if measures.errors:
         label = f"error against {visible(measures.against)} (R)"
-        yield by_name("error", label, "", "max", measures.errors, full=2 * _EXPLAINED, legend=_ERROR)
+        yield by_name("error", label, "R", "max", measures.errors, full=2 * _EXPLAINED, legend=_ERROR)
     if measures.broken or measures.peaks:
-        yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1, legend=_REACHED)
+        yield by_name(
+            "nan", "first Inf or NaN", "of the limit", "max", _reached(measures), full=1, legend=_REACHED
+        )
     flops = _overlay(
         records, "flops", "FLOPs", "FLOP", "sum", lambda i: lengths.at(records.cost_of(i)) or None
     )
@@ -62,7 +66,10 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
     yield _overlay(
         records, "memory", "memory of outputs", "B", "sum", lambda i: output_bytes(i, measures.memory)
     )
-    yield _overlay(records, "findings", "findings", "", "sum", lambda i: records.count_findings(i))
+    findings = _overlay(
+        records, "findings", "findings", "findings", "sum", lambda i: records.count_findings(i)
+    )
+    yield findings | {"full": MANY}
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:

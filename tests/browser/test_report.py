@@ -256,6 +256,7 @@ def test_a_narrow_window_needs_no_scrolling_sideways(opened: Any, plain: str) ->
     found = opened(plain, width=400, height=800)
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 400
     assert found.page.locator("svg.graph").bounding_box()["width"] > 380
+    assert found.page.evaluate("d3.zoomTransform(report.views[0].svg).k") >= 0.9, "text can be read"
 
 
 def test_print_has_the_whole_graph_and_every_part(opened: Any, plain: str) -> None:
@@ -286,6 +287,11 @@ def test_scales_without_a_unit_are_explained(opened: Any, measured: str) -> None
     page = opened(measured).page
     page.select_option("#overlay", "nan")
     assert "1 is where Inf or NaN begins" in page.inner_text("#legend")
+    page.click("#unfold")
+    box = page.locator(".box", has_text="Convolution")
+    assert box.last.text_content().endswith("of the limit")
+    page.select_option("#overlay", "error")
+    assert page.evaluate("[...document.querySelectorAll('.box')].some(box => / R$/.test(box.textContent))")
 
 
 def test_what_is_out_of_sight_is_not_in_the_document(opened: Any) -> None:
@@ -310,6 +316,9 @@ def test_a_model_with_errors_is_shown_with_them(opened: Any) -> None:
     found = opened(model.report().html)
     page = found.page
     assert page.locator("circle.flag.error").count() >= 1
+    page.select_option("#overlay", "findings")
+    assert "3 findings or more" in page.inner_text("#legend")
+    assert page.locator(".box.hot text").last.text_content().endswith("1 finding")
     page.click("#tab-findings")
     page.locator("#view-findings button").click()
     assert "it is wrong" in found.details()

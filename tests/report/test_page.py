@@ -170,6 +170,7 @@ def test_measures_become_overlays_and_charts() -> None:
     assert overlays.keys() >= {"time", "error", "nan", "weights", "memory"}
     assert "rounding explains" in overlays["error"]["legend"]
     assert "1 is where Inf or NaN begins" in overlays["nan"]["legend"]
+    assert [overlays[key]["unit"] for key in ("error", "nan")] == ["R", "of the limit"]
     conv = next(k for k, node in enumerate(data["nodes"]) if node["t"] == "Convolution")
     assert overlays["memory"]["values"][conv] == 2 * 24 * 8 * 8 * 4
     assert overlays["weights"]["values"][conv] == 4 * 24 * 9

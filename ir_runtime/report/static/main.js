@@ -49,7 +49,7 @@ class App {
     if (o.kind === 'category') { for (const name of o.names.slice(0, 9)) { const span = make(place, 'span'); make(span, 'i').style.background = o.colours[name]; span.append(name); } return; }
     if (o.at) make(place, 'span', {}, `at ${o.at}:`);
     make(place, 'span', {}, '0'); make(place, 'span', { class: 'ramp' });
-    make(place, 'span', {}, o.kind === 'max' ? `${number(o.full, o.unit)} or more` : `a quarter of ${number(o.totals[0], o.unit)} or more`);
+    make(place, 'span', {}, o.full ? `${number(o.full, o.unit)} or more` : `a quarter of ${number(o.totals[0], o.unit)} or more`);
     if (o.legend) make(place, 'span', {}, `(${o.legend})`);
   }
 

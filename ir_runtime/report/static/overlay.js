@@ -51,7 +51,7 @@ class Overlay {
   strength(item) { // from 0 to 1
     const v = this.value(item);
     if (v === null || v <= 0) return 0;
-    return this.kind === 'max' ? Math.min(1, v / this.full) : Math.min(1, Math.sqrt(4 * v / (this.totals[0] || 1)));
+    return this.full ? Math.min(1, v / this.full) : Math.min(1, Math.sqrt(4 * v / (this.totals[0] || 1)));
   }
 
   colour(item) {
@@ -64,7 +64,7 @@ class Overlay {
     const v = this.value(item);
     if (v === null || v === undefined) return '';
     if (this.kind === 'category') return String(v);
-    const share = this.kind === 'sum' && this.totals[0] ? `, ${(100 * v / this.totals[0]).toFixed(1)} %` : '';
+    const share = this.kind === 'sum' && !this.full && this.totals[0] ? `, ${(100 * v / this.totals[0]).toFixed(1)} %` : '';
     return number(v, this.unit) + share;
   }
 
