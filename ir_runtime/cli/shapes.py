@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["shapes"]
 
+# Characters of the name of a layer that are always shown.
+_SHORTENED = 30
+
 _EPILOG = """\b
 ir-runtime shapes net.xml
 ir-runtime shapes net.xml --shape 'data=[?,3,?,?]' --layers '*conv*'
@@ -173,7 +176,7 @@ def _refusing(constraint: Constraint) -> str:
     if where is None:
         return ""
     if (width := columns()) is not None and where.layer is not None:
-        where = replace(where, layer=shortened(where.layer, width // 3))
+        where = replace(where, layer=shortened(where.layer, max(width // 3, _SHORTENED)))
     return str(where).removeprefix(f"{where.file}:")
 
 

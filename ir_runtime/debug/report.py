@@ -157,8 +157,9 @@ def _lines(report: Comparison) -> list[str]:
     lines += [
         f"more of these in {name!r} than were tried: no fault can be shown there" for name in report.untried
     ]
-    seen = report.boundaries - len(report.unobserved)
-    lines.append(f"{seen} of {report.boundaries} tensors observed")
+    if report.boundaries:
+        seen = report.boundaries - len(report.unobserved)
+        lines.append(f"{seen} of {report.boundaries} tensors observed")
     return lines
 
 

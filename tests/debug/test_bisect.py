@@ -65,6 +65,7 @@ def test_a_difference_that_rounding_explains_is_a_result(tmp_path: Path) -> None
     found = debug.bisect(model, inputs, "numpy")
     assert (bool(found), found.layers, found.layer, found.runs) == (False, (), "", 1)
     assert str(found).startswith("nothing to find: rounding explains how numpy differs from f64\noutput ")
+    assert "0 of 0" not in str(found)
     done = CliRunner().invoke(main, ["bisect", str(path), "--against", "numpy", "--random", "--json"])
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
