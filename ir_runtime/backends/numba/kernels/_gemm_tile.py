@@ -26,6 +26,9 @@ WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 
 _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
+UNROLL = 4
+"""Words that a narrow tile takes a turn."""
+
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
@@ -109,17 +112,62 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
             lambda: [builder.select(_is_any_other(emit, rows, table, zeros), depth, emit.i64(0))],
             lambda: [depth],
         )
-        with emit.loop(length, [weights, *before]) as (k, (place, *sums), after):
-            columns = [emit.load(emit.at(place, 4 * LANES * j), product.vector) for j in range(vectors)]
-            along = builder.mul(k, emit.i64(4))
-            for i in range(rows):
-                factor = product.splat(emit, emit.load(emit.at(lines[i], along), product.vector.element))
-                for j in range(vectors):
-                    n = i * vectors + j
-                    sums[n] = product.add(emit, sums[n], factor, columns[j])
-            after += [emit.at(place, 4 * LANES * vectors), *sums]
+        after = _accumulate_tap(emit, product, lines, length, [weights, *before], vectors)
         following += [emit.at(weights, size), *after[1:]]
     return following[1:]
+
+
+def _accumulate_tap(
+    emit: Emit,
+    product: WordProduct,
+    lines: Sequence[Value],
+    length: Value,
+    state: Sequence[Value],
+    vectors: int,
+) -> list[Value]:
+    """Add the products of a tap to the sums; take and return the address of the weights, and the sums.
+
+    A narrow tile takes several words a turn: the addresses of its rows do not fit in registers, and loading one
+    for each product would take as long as the products.
+    """
+    builder, unroll = emit.builder, UNROLL if vectors < WIDE else 1
+    turns = builder.sdiv(length, emit.i64(unroll))
+    with emit.loop(turns, state) as (turn, now, after):
+        after += _products(
+            emit, product, lines, builder.mul(turn, emit.i64(4 * unroll)), now, vectors, unroll
+        )
+    if unroll == 1:
+        return after
+    done = builder.mul(turns, emit.i64(unroll))
+    with emit.loop(builder.sub(length, done), after) as (k, now, rest):
+        along = builder.mul(builder.add(done, k), emit.i64(4))
+        rest += _products(emit, product, lines, along, now, vectors, 1)
+    return rest
+
+
+def _products(
+    emit: Emit,
+    product: WordProduct,
+    lines: Sequence[Value],
+    along: Value,
+    state: Sequence[Value],
+    vectors: int,
+    count: int,
+) -> list[Value]:
+    """Add the products of some words of each row, which begin at a byte offset, with as many rows of weights."""
+    place, *sums = state
+    for word in range(count):
+        columns = [
+            emit.load(emit.at(place, 4 * LANES * (word * vectors + j)), product.vector)
+            for j in range(vectors)
+        ]
+        for i, line in enumerate(lines):
+            number = emit.load(emit.at(emit.at(line, along), 4 * word), product.vector.element)
+            factor = product.splat(emit, number)
+            for j in range(vectors):
+                n = i * vectors + j
+                sums[n] = product.add(emit, sums[n], factor, columns[j])
+    return [emit.at(place, 4 * LANES * vectors * count), *sums]
 
 
 def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
