@@ -182,6 +182,18 @@ def test_names_are_text_in_svg() -> None:
     assert not [each for each in root.iter() if "script" in each.tag]
 
 
+def test_characters_that_are_not_printed_are_written_out() -> None:
+    """As one that turns the direction of those after it."""
+    net = Net(name="to\u202egether")
+    net.result(net.op("Abs", net.parameter("x", "2"), name="a\u202eb"))
+    found = of(ir_runtime.read_model(net.xml()))
+    for text in (dot_of(found), svg_of(found)):
+        assert "\u202e" not in text
+        assert "a\\" in text
+        assert "u202eb" in text
+        assert "u202egether" in text
+
+
 def test_graphs_with_a_cycle_are_drawn() -> None:
     net = Net()
     x = net.parameter("x", "2", out="FP32 2")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ir_runtime.ops import Input, Op, Output, T, op
+from ir_runtime.ops import Input, Op, Output, T, find_operation, op, registry
 
 PACKAGE = "ir_runtime.ops"
 
@@ -23,6 +23,14 @@ assert len(registry) > 200
 assert "{PACKAGE}.detection.proposal" in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_versions_that_are_required_must_be_there() -> None:
+    assert registry.require("Convert").versioned_name() == "Convert-1"
+    with pytest.raises(LookupError, match="opset2 has no operation 'Eye'"):
+        registry.require("Eye", 2)
+    assert find_operation("Eye", 2) is None
+    assert find_operation("relu") is registry.require("ReLU")
 
 
 def test_what_is_defined_elsewhere_must_be_new() -> None:
