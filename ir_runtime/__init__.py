@@ -281,9 +281,9 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
         if name not in _WHERE:
-            from .absent import answers
+            from .absent import explaining_getattr
 
-            answers(__name__)(name)
+            explaining_getattr(__name__)(name)
         from importlib import import_module
 
         module = import_module(f".{_WHERE[name]}", __name__)

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .nearest import nearest, suggestion
 
-__all__ = ["SENTENCES", "Answers", "answers", "explain_absent", "missing_module", "sentence"]
+__all__ = [
+    "SENTENCES",
+    "ExplainsAbsent",
+    "explaining_getattr",
+    "explain_absent",
+    "missing_module",
+    "sentence",
+]
 
 _CONVERT = (
     "models of other frameworks are not converted here: call openvino.convert_model where OpenVINO is installed, "
@@ -107,11 +114,11 @@ def _below(module: str) -> str:
     return module.partition(".")[2]
 
 
-def answers(module: str) -> Callable[[str], NoReturn]:
+def explaining_getattr(module: str) -> Callable[[str], NoReturn]:
     """Return a ``__getattr__`` for a module, which says of any name why it is missing; ``dir`` shows public names only."""
     vars(sys.modules[module]).setdefault("__dir__", completion(module))
 
-    def answer(name: str) -> NoReturn:
+    def explaining(name: str) -> NoReturn:
         message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("__"):
             raise AttributeError(message, name=name)
@@ -121,12 +128,12 @@ def answers(module: str) -> Callable[[str], NoReturn]:
             raise ImportError(f"cannot import {name!r} from {module!r}{why}", name=module)
         raise AttributeError(message + why, name=name, obj=sys.modules[module])
 
-    return answer
+    return explaining
 
 
 def explain_absent(module: str) -> None:
     """Let a module say of any name why it is missing. Type checkers do not see it, and so find misspelled names."""
-    vars(sys.modules[module])["__getattr__"] = answers(module)
+    vars(sys.modules[module])["__getattr__"] = explaining_getattr(module)
 
 
 def completion(module: str) -> Callable[[], list[str]]:
@@ -145,7 +152,7 @@ def completion(module: str) -> Callable[[], list[str]]:
     return names
 
 
-class Answers:
+class ExplainsAbsent:
     """A class of OpenVINO's API: says of a name that it has not why that is."""
 
     __slots__ = ()

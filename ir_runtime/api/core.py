@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError, UnsupportedError
@@ -73,7 +73,7 @@ def compile_model(
     return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
 
 
-class Core(Answers):
+class Core(ExplainsAbsent):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
     The first one imports what most models need, which functions such as `read_model` do when a model needs it.

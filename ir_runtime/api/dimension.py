@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import ClassVar, SupportsIndex
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from ..ir import dimension
@@ -15,7 +15,7 @@ from ..ir.symbol import Symbol
 __all__ = ["Dimension"]
 
 
-class Dimension(dimension.Dimension, Answers):
+class Dimension(dimension.Dimension, ExplainsAbsent):
     """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
 
     >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")

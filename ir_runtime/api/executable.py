@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..backends import load
 from ..backends.core.threads import at_most
 from ..executor.compile import compile_plan
@@ -36,7 +36,7 @@ __all__ = ["Executable"]
 _MAY_BE_STRINGS = (ElementType.string, ElementType.dynamic)
 
 
-class Executable(Answers):
+class Executable(ExplainsAbsent):
     """A model with kernels chosen, ready to run any number of times, also at once.
 
     >>> import numpy as np

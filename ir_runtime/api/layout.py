@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 
@@ -20,7 +20,7 @@ _ALIASES = {
 _EXPECTED = 'expected a layout such as "NCHW", "N...C" or "[batch,?,width]"'
 
 
-class Layout(Answers):
+class Layout(ExplainsAbsent):
     """The names of the dimensions of a tensor, in order.
 
     A letter per dimension, ``NCHW``, or names in brackets, ``[batch,channels,height,width]``. ``?`` is a

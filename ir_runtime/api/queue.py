@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..forks import register
 from ..wrong_arguments import ArgumentTypeError
@@ -17,7 +17,7 @@ from .compiled import CompiledModel, InferRequest
 __all__ = ["AsyncInferQueue"]
 
 
-class AsyncInferQueue(Answers):
+class AsyncInferQueue(ExplainsAbsent):
     """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``.
 
     What a run or a callback raises, of whatever kind, is raised once: by the next call that starts a run, waits, or

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
@@ -22,7 +22,7 @@ from .tensor import Tensor
 __all__ = ["RequestTensors"]
 
 
-class RequestTensors(Answers):
+class RequestTensors(ExplainsAbsent):
     """The inputs and outputs of a request by index, name or port, kept between runs.
 
     Inputs and outputs are set and read by index, name or port:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, overload
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from .any_value import Entries, OVAny, plain, wrapped
@@ -70,7 +70,7 @@ class RTMap(MutableMapping[str, Any]):
         return "<RTMap>"  # as OpenVINO shows every one
 
 
-class HasRTInfo(Answers):
+class HasRTInfo(ExplainsAbsent):
     """What has runtime information, which is replaced, and never changed in place.
 
     >>> import numpy as np

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, SupportsIndex, TypeAlias, overload
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from ..ir import dimension, shape
@@ -24,7 +24,7 @@ __all__ = ["PartialShape", "Shape", "ShapeLike"]
 _FAR = (1 << 63) - 1
 
 
-class Shape(list[int], Answers):
+class Shape(list[int], ExplainsAbsent):
     """The lengths of a tensor. As OpenVINO's ``Shape``.
 
     >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == (1, 3), Shape([1, 2, 3])[1:]
@@ -93,7 +93,7 @@ def _parsed(text: str) -> list[int]:
     return list(map(int, lengths))
 
 
-class PartialShape(shape.PartialShape, Answers):
+class PartialShape(shape.PartialShape, ExplainsAbsent):
     """A sequence of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's ``PartialShape``.
 
     >>> found = PartialShape("?,3,1..4,..8")

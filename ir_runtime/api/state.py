@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
@@ -15,7 +15,7 @@ from .view import View
 __all__ = ["VariableState", "variable_states"]
 
 
-class VariableState(Answers):
+class VariableState(ExplainsAbsent):
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
 
     def __init__(self, name: str, type: TensorType, values: dict[str, Array]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..absent import Answers
+from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
@@ -24,7 +24,7 @@ __all__ = ["TensorContent"]
 _STRING_BYTES = 32
 
 
-class TensorContent(Answers):
+class TensorContent(ExplainsAbsent):
     """An array with an element type, and the memory that it may fill.
 
     What a tensor holds:

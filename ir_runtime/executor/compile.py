@@ -120,7 +120,7 @@ class _Compiler:
         """Find layers whose results follow from shapes alone, which are computed once for each shape."""
         state = self.program.state
         if state.fold:
-            self.program.shape_only = measuring(self.program.graph, self.program.layers, state.seen)
+            self.program.shape_only = measuring(self.program.graph, self.program.layers, state.visible_value)
 
     def match(self) -> None:
         """Match patterns, from the outputs backwards, and drop layers that nothing reads any more."""
@@ -145,7 +145,7 @@ class _Compiler:
         """Let kernels compute the layers that alone read their results, as epilogues."""
         program, state = self.program, self.program.state
         if state.fold:
-            program.groups = fuse(program.graph, program.groups, set(program.outputs), state.seen)
+            program.groups = fuse(program.graph, program.groups, set(program.outputs), state.visible_value)
 
     def pack(self) -> None:
         """Let kernels pack their weights, now that it is known what they compute."""
@@ -172,7 +172,7 @@ class _Compiler:
         state, refused = self.program.state, list[Refusal]()
         if not state.fold or layer.op is None or layer.id in self.program.kernels:
             return None
-        context = MatchContext(self.program.graph, state.seen)
+        context = MatchContext(self.program.graph, state.visible_value)
         for backend in self.backends:
             fusion, more = backend.match(context, layer)
             if fusion is not None:

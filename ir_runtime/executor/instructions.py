@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from ..backends import Kernel, Unary
 from ..errors import ExecutionError
 
-__all__ = ["Instruction", "Executable", "Slots", "given", "instructions_of"]
+__all__ = ["Instruction", "Executable", "Slots", "as_outputs", "instructions_of"]
 
 Slots: TypeAlias = list[Any]
 """An array for each slot, ``None`` in empty ones."""
@@ -144,10 +144,10 @@ def _any_arity(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> 
 
 
 def _pairs(writes: _Slots, results: Any) -> Iterable[tuple[int, Any]]:
-    return zip(writes, given(results, len(writes)))  # noqa: B905 - `given` checks the lengths
+    return zip(writes, as_outputs(results, len(writes)))  # noqa: B905 - `as_outputs` checks the lengths
 
 
-def given(results: Any, count: int) -> tuple[Any, ...]:
+def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
     """Return the results of a kernel as a tuple; an operation may have more outputs than its layer, but not fewer.
 
     Raises:

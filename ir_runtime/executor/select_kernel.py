@@ -62,12 +62,12 @@ class KernelSelector:
         if layer.id in self.program.kernels:
             return self.program.kernels[layer.id]
         state, reads = self.program.state, self.program.reads(layer)
-        inputs = [state.seen(port) for port in reads]
+        inputs = [state.visible_value(port) for port in reads]
         if any(value.quantized is not None for value in inputs):
             if (kernel := self._quantized(layer.op, inputs)) is not None:
                 return kernel
             state.unpack(port for port in reads if port in state.packed)
-            inputs = [state.seen(port) for port in reads]
+            inputs = [state.visible_value(port) for port in reads]
         unread = [i for i, port in enumerate(layer.output_ports) if state.fold and port not in read]
         kernel = choose(layer.op, inputs, self.backends, unread)
         state.let_go(reads)

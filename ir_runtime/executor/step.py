@@ -10,7 +10,7 @@ from ..analysis.expected import Expected
 from ..backends import Kernel
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from .instructions import Slots, given
+from .instructions import Slots, as_outputs
 
 __all__ = ["Observer", "Patch", "Step"]
 
@@ -78,7 +78,7 @@ class Step:
         Raises:
             ExecutionError: if the kernel returns fewer outputs than the layer declares.
         """
-        return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
+        return as_outputs(self.kernel(*args), len(self.writes))[: len(self.writes)]
 
     def store(self, env: Slots, results: Sequence[Array]) -> None:
         """Put results where later steps read them; empty the slots that none reads any more.

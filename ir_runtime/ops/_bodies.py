@@ -24,7 +24,7 @@ __all__ = [
     "check_ties",
     "common_parts",
     "feeds_of",
-    "given",
+    "outputs_of",
     "infer_iterations",
     "iterated",
     "only",
@@ -62,7 +62,7 @@ def feeds_of(body: Body, every: Sequence[_Tensor]) -> dict[int, _Tensor]:
     return {i.parameter: every[i.port] for i in body.inputs if i.cut is None and i.port < len(every)}
 
 
-def given(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_Tensor]:
+def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_Tensor]:
     """Return what each output of the layer takes from the Results of a body."""
     by_port = {o.port: o.result for o in body.outputs}
     missing = set(range(count)) - by_port.keys()
@@ -145,7 +145,7 @@ def iterated(
 ) -> tuple[TensorType, ...]:
     """Return the types of the outputs after any number of iterations that ``trips`` allows."""
     cuts = {o.port: o.cut for o in body.outputs}
-    last = [value.type for value in given(body, results, count)]
+    last = [value.type for value in outputs_of(body, results, count)]
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
 
 

@@ -16,7 +16,7 @@ from ..ir.graph import Body
 from ..ir.operands import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
-from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only
+from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, only, outputs_of
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import UNDECIDED, Number, choose
 from ._define.operation import Element, Input, Op, Output, attr, body_field, op
@@ -169,13 +169,13 @@ class If(Op):
         bodies = self.bodies() if known is None else (self._chosen(known),)
         # All that may run are visited before any is refused, so that each is known to have been looked at.
         found = [(body, self._results(body, (condition, *values), visit)) for body in bodies]
-        every = [[v.type for v in given(body, results, self._count())] for body, results in found]
+        every = [[v.type for v in outputs_of(body, results, self._count())] for body, results in found]
         return tuple(reduce(TensorType.join, types) for types in zip(*every, strict=True))
 
     def evaluate(self, condition: Array, *values: Array, visit: Visit) -> tuple[Array, ...]:
         body = self._chosen(condition)
         results = visit(body, feeds_of(body, (condition, *values)))
-        return tuple(given(body, results, self._count()))
+        return tuple(outputs_of(body, results, self._count()))
 
     def _results(self, body: Body, every: tuple[Value, ...], visit: Visit) -> Mapping[int, Value]:
         check_ties(body)

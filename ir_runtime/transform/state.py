@@ -43,7 +43,7 @@ class CompileState:
         is_constant = self.graph[port.layer].type == "Constant"
         return self.values[port].known() if self.fold or is_constant else None
 
-    def seen(self, port: Port) -> Value:
+    def visible_value(self, port: Port) -> Value:
         """Return what a kernel may rely on: contents only if they are fixed in the plan."""
         value = self.values[port]
         if self.contents(port) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..absent import Answers, explain_absent
+from ..absent import ExplainsAbsent, explain_absent
 from ..api.nodes import Node, Output
 from ..codes import Code
 from ..errors import InputError
@@ -18,7 +18,7 @@ __all__ = ["NodeFactory"]
 _PACKAGE = __name__.partition(".")[0]
 
 
-class NodeFactory(Answers):
+class NodeFactory(ExplainsAbsent):
     """Creates nodes of the operations of an opset. As OpenVINO's ``NodeFactory``.
 
     >>> import numpy as np

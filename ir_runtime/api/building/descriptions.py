@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ...absent import Answers
+from ...absent import ExplainsAbsent
 
 __all__ = [
     "BodyOutputDescription",
@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 
-class _Description(Answers):
+class _Description(ExplainsAbsent):
     def copy(self) -> Self:
         """Return the same description, to be changed.
 

@@ -30,16 +30,16 @@ FEW_QUERIES = 4
 @backend.accelerates(ScaledDotProductAttention)
 def sdpa(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
     """Return a kernel that computes block by block of queries, for inputs of supported types."""
-    return sdpa_kernel(op, inputs, attend)
+    return sdpa_kernel(op, inputs, attention)
 
 
 @backend.pattern(ScaledDotProductAttention)
 def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Attention whose keys and values are repeated for every head of the queries that shares them."""
-    return match_grouped_queries(context, layer, sdpa, attend)
+    return match_grouped_queries(context, layer, sdpa, attention)
 
 
-def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
     """Attend to values ``[batch, groups, keys, values]`` with queries ``[batch, heads, queries, width]``.
 
     The number of heads is a multiple of the number of groups (key and value heads).
