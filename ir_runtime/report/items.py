@@ -140,8 +140,8 @@ class _Walk:
 
 def parts_of(item: Item, body: Body | None = None) -> Path:
     """Return the scope of a layer with bodies, and inside it the scope of one body, if there are several."""
-    layer = item.layer
-    own = Part(f"{layer.type} {layer.name.rpartition('/')[2]}", item.index)
+    layer, name = item.layer, item.layer.name.rpartition("/")[2]
+    own = Part(layer.type if name == layer.type else f"{layer.type} {name}", item.index)
     if body is None or len(item.bodies) == 1:
         return (own,)
     return (own, Part(body.name.removesuffix("_body"), item.index, body.name))

@@ -180,9 +180,12 @@ def test_both_bodies_of_an_if_are_scopes() -> None:
     found.set_else_body(bodies[1][0])
     found.set_input(x.output(0), bodies[0][1], bodies[1][1])
     output = found.set_output(bodies[0][0].results[0], bodies[1][0].results[0])
-    labels = [scope.label for scope in folded(ov.Model([ops.result(output)], [flag, x])).scopes]
+    model = ov.Model([ops.result(output)], [flag, x])
+    labels = [scope.label for scope in folded(model).scopes]
     assert labels[2:] == ["then", "else"]
     assert labels[1].startswith("If ")
+    found.friendly_name = "If"
+    assert [scope.label for scope in folded(model).scopes][1] == "If", "not twice"
 
 
 def test_wide_scopes_are_cut_into_parts_in_order() -> None:

@@ -58,8 +58,8 @@ class Model {
     const tensors = new Map(list.map(e => [e[0] + ':' + e[1], e]));
     if (tensors.size > 1) return { text: tensors.size + ' tensors', differs: [...tensors.values()].some(e => this.tensor(e)[4]) };
     const [type, shape, declared, , differs] = this.tensor(list[0]);
-    if (shape === null) return { text: declared ? cut(declared[1], 26) : '', differs: false };
-    return { text: cut((type === this.common ? '' : type + ' ') + shape, 26), differs: !!differs };
+    if (shape === null) return { text: declared ? cut(declared[1], LABEL) : '', differs: false };
+    return { text: cut((type === this.common ? '' : type + ' ') + shape, LABEL), differs: !!differs };
   }
 
   edgeTitle(list) {

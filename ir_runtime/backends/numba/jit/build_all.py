@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ __all__ = ["BuildLock", "build_all", "in_background", "pending", "ready"]
 
 # Seconds after which a lock is stale.
 _TIMEOUT = 600
+# Narrower terminals are written to as if they were as wide as this.
+_NARROWEST = 20
 # A file in the folder that exists once all kernels are compiled.
 _COMPLETE = "complete"
 
@@ -113,6 +117,7 @@ def _is_held(path: Path) -> bool:
 
 
 def _notify(text: str) -> None:
-    """Print a line if there is a terminal."""
+    """Print a text if there is a terminal, within its width."""
     if sys.stderr is not None and sys.stderr.isatty():
-        print(f"ir_runtime: {text}", file=sys.stderr)
+        width = max(shutil.get_terminal_size().columns, _NARROWEST)
+        print(textwrap.fill(f"ir_runtime: {text}", width, subsequent_indent="  "), file=sys.stderr)
