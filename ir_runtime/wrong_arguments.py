@@ -7,13 +7,21 @@ from typing import TypeVar
 from .codes import Code
 from .errors import InputError
 
-__all__ = ["ArgumentTypeError", "OutOfRangeError", "checked"]
+__all__ = ["ArgumentTypeError", "NoArrayError", "NoDataError", "OutOfRangeError", "checked"]
 
 _Kind = TypeVar("_Kind")
 
 
 class ArgumentTypeError(InputError, TypeError):
     """An argument of a type that the function does not take."""
+
+
+class NoArrayError(ArgumentTypeError, ValueError):
+    """An argument that is not an array of numbers, by its type or by what it holds."""
+
+
+class NoDataError(InputError, AttributeError):
+    """The data of a layer that has none: programs ask by ``hasattr`` whether there are some."""
 
 
 class OutOfRangeError(InputError, IndexError):

@@ -14,6 +14,7 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..kernels.strings import decode
+from ..wrong_arguments import NoArrayError
 from .nodes import Output
 from .tensor import Tensor
 from .tensor_data import as_numpy, unpacked
@@ -177,14 +178,14 @@ def _from_python(port: Output, value: object) -> Array:
     except OverflowError:
         raise _does_not_fit(port) from None
     except (TypeError, ValueError):
-        raise InputError(
+        raise NoArrayError(
             f"input {port.label!r} is not an array of {wanted}",
             hint="it must hold numbers only, and nested lists must have equal lengths",
         ) from None
     if wanted in (ElementType.string, ElementType.dynamic):
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
-        raise InputError(f"input {port.label!r} is not an array of numbers, expected {wanted}")
+        raise NoArrayError(f"input {port.label!r} is not an array of numbers, expected {wanted}")
     whole = wanted.integral or wanted.is_encoded
     if whole and not np.array_equal(found, array):
         raise _does_not_fit(port)

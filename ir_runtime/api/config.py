@@ -34,11 +34,19 @@ def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
     Raises:
         InputError: if the property or its value is unknown.
     """
-    found = {str(key): _read(str(key), value) for key, value in as_mapping(config).items()}
+    found = {_name(key): _read(_name(key), value) for key, value in as_mapping(config).items()}
     for_cpu = found.pop("DEVICE_PROPERTIES", None)
     if isinstance(for_cpu, Mapping) and isinstance(for_cpu.get("CPU"), Mapping):
         found = found | check_config(for_cpu["CPU"])
     return found
+
+
+def _name(key: object) -> str:
+    if not isinstance(key, str):
+        raise ArgumentTypeError(
+            f"the name of a property must be a string, got {key!r}", code=Code.BAD_REQUEST
+        )
+    return str(key)
 
 
 def _read(name: str, value: object) -> object:

@@ -37,6 +37,10 @@ class ConstOutput(Output):
     def _names(self) -> tuple[str, ...]:
         return self._fixed_names
 
+    def __lt__(self, other: object) -> bool:
+        """Whether it comes before another port in the model, so that keys of results can be sorted."""
+        return self._port < other._port if isinstance(other, ConstOutput) else NotImplemented
+
 
 def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
     """Show inputs and outputs as OpenVINO does."""

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ..absent import ExplainsAbsent
 from ..backends import prepare
 from ..codes import Code
-from ..errors import InputError, UnsupportedError
+from ..errors import InputError
 from ..limits import DEFAULT, Limits
 from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
@@ -24,6 +23,7 @@ from .reading import read_fragment, read_fragments, read_model
 from .streams import Streams
 from .validating import validate
 from .versions import Version
+from .without_plugins import WithoutPlugins
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
 
@@ -73,7 +73,7 @@ def compile_model(
     return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
 
 
-class Core(ExplainsAbsent):
+class Core(WithoutPlugins):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
     The first one imports what most models need, which functions such as `read_model` do when a model needs it.
@@ -253,31 +253,6 @@ class Core(ExplainsAbsent):
             InputError: if the device is not available.
         """
         self._config.pop(Device.queried(device_name).name, None)
-
-    def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
-        """Refuse the plugin ``plugin_name``: it is compiled code for OpenVINO. The other arguments are ignored.
-
-        >>> Core().register_plugin("mine.so", "GPU")  # doctest: +IGNORE_EXCEPTION_DETAIL
-        Traceback (most recent call last):
-        UnsupportedError: plugin 'mine.so' cannot be loaded
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(
-            f"plugin {plugin_name!r} cannot be loaded: a plugin is compiled code for OpenVINO",
-            code=Code.BAD_REQUEST,
-            hint="kernels for ir_runtime are written in Python: ir-runtime guide adding-a-kernel",
-        )
-
-    def register_plugins(self, xml_config_file: str) -> None:
-        """Refuse OpenVINO's compiled plugins, as `register_plugin`.
-
-        >>> Core().register_plugins("plugins.xml")  # doctest: +IGNORE_EXCEPTION_DETAIL
-        Traceback (most recent call last):
-        UnsupportedError: plugin 'plugins.xml' cannot be loaded
-        """
-        self.register_plugin(xml_config_file, "")
 
     def add_extension(self, extension: object) -> None:
         """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 
+from ..codes import Code
 from ..ir.tensor import TensorType
+from ..wrong_arguments import ArgumentTypeError
 from .ports import TypedPort
 
-__all__ = ["DescriptorTensor", "NamedPort"]
+__all__ = ["DescriptorTensor", "NamedPort", "listed_names"]
 
 
 class NamedPort(TypedPort):
@@ -62,3 +64,11 @@ class DescriptorTensor(NamedPort):
 
     def __hash__(self) -> int:
         return hash(self._of)
+
+
+def listed_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a tensor. A text is none of several: it would become a name for each letter."""
+    found = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (None,)
+    if not all(isinstance(name, str) for name in found):
+        raise ArgumentTypeError(f"expected a set of names, got {names!r}", code=Code.BAD_REQUEST)
+    return tuple(map(str, found))

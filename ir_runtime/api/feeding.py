@@ -10,6 +10,7 @@ import numpy as np
 from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
+from ..wrong_arguments import ArgumentTypeError
 from .casting import as_array, describe, exact_type
 from .names import find_index
 from .nodes import Output
@@ -135,7 +136,7 @@ def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Coll
 def _same(ports: Sequence[Output], key: object) -> int | str | Output:
     if isinstance(key, int | str | Output):
         return key
-    raise InputError(
+    raise ArgumentTypeError(
         f"{key!r} is not an input: expected an index, a name or a port",
         code=Code.NO_SUCH_NAME,
         hint=_all(ports),

@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array
+from ..wrong_arguments import NoDataError
 from .attributes import attributes_of
 from .building.layer import type_name
 from .descriptor import DescriptorTensor
@@ -122,7 +123,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
             InputError: for other layers.
         """
         if self.layer.type != "Constant" or self.layer.op is None:
-            raise InputError(
+            raise NoDataError(
                 f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
                 code=Code.BAD_REQUEST,
             )

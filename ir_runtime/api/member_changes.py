@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from ..analysis.state import variables_of
 from ..codes import Code
-from ..errors import InputError
 from ..wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
 from .building.arguments import as_results
 from .building.ends import Parameter, Result
@@ -96,24 +95,16 @@ class MemberChanges(Editing):
         self._edit().results += as_results(results)
 
     def remove_result(self, result: Node) -> None:
-        """Remove an output.
-
-        Raises:
-            InputError: if the model does not have it.
-        """
-        _remove(self._edit().results, checked(result, Result), "Result")
+        """Remove an output; one that the model does not have is ignored, as in OpenVINO."""
+        _remove(self._edit().results, checked(result, Result))
 
     def add_parameters(self, parameters: Iterable[Node]) -> None:
         """Add inputs."""
         self._edit().parameters += [checked(each, Parameter) for each in parameters]
 
     def remove_parameter(self, parameter: Node) -> None:
-        """Remove an input, which nothing may read any more when the model is used.
-
-        Raises:
-            InputError: if the model does not have it.
-        """
-        _remove(self._edit().parameters, checked(parameter, Parameter), "Parameter")
+        """Remove an input, which nothing may read any more when the model is used; others are ignored."""
+        _remove(self._edit().parameters, checked(parameter, Parameter))
 
     def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
         """Let all layers that read an input read another one, which takes its place and its names.
@@ -138,18 +129,13 @@ class MemberChanges(Editing):
         self._edit().sinks += [_sink(each) for each in sinks]
 
     def remove_sink(self, sink: Node | Output) -> None:
-        """Remove a layer that assigns a variable.
-
-        Raises:
-            InputError: if the model does not have it.
-        """
-        _remove(self._edit().sinks, _node(sink), "sink")
+        """Remove a layer that assigns a variable; one that the model does not have is ignored."""
+        _remove(self._edit().sinks, _node(sink))
 
 
-def _remove(nodes: list[Node], node: Node, what: str) -> None:
-    if node not in nodes:
-        raise InputError(f"{node!r} is not a {what} of the model", code=Code.BAD_REQUEST)
-    nodes.remove(node)
+def _remove(nodes: list[Node], node: Node) -> None:
+    """Remove a node wherever it is in the list."""
+    nodes[:] = [each for each in nodes if each is not node]
 
 
 def _node(sink: object) -> Node:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import SupportsIndex, TypeVar
 
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
 from ..nearest import did_you_mean
-from ..wrong_arguments import OutOfRangeError
+from ..wrong_arguments import ArgumentTypeError, OutOfRangeError
 from .ports import TypedPort
 
 __all__ = ["find_index", "find_port", "find_ports", "unknown_name"]
@@ -18,7 +19,7 @@ __all__ = ["find_index", "find_port", "find_ports", "unknown_name"]
 _Port = TypeVar("_Port", bound=TypedPort)
 
 
-def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: str) -> _Port:
+def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TypedPort | None, what: str) -> _Port:
     """Return an input or output of a model, by index, tensor name or layer name.
 
     Raises:
@@ -27,7 +28,7 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
     return ports[find_index(ports, key, what)]
 
 
-def find_index(ports: Sequence[TypedPort], key: int | str | TypedPort | None, what: str) -> int:
+def find_index(ports: Sequence[TypedPort], key: SupportsIndex | str | TypedPort | None, what: str) -> int:
     """Return the index of an input or output of a model, as `find_port`."""
     if key is None:
         if len(ports) != 1:
@@ -37,7 +38,8 @@ def find_index(ports: Sequence[TypedPort], key: int | str | TypedPort | None, wh
                 hint=_known(ports),
             )
         return 0
-    if isinstance(key, int):
+    if isinstance(key, SupportsIndex):
+        key = operator.index(key)
         if not 0 <= key < len(ports):
             raise OutOfRangeError(
                 f"{what} index {key} is out of range: the model has {len(ports)}",
@@ -45,6 +47,9 @@ def find_index(ports: Sequence[TypedPort], key: int | str | TypedPort | None, wh
                 hint=_known(ports),
             )
         return key
+    if not isinstance(key, str | TypedPort):
+        message = f"{key!r} is not an {what}: expected an index, a name or a port"
+        raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_known(ports))
     if isinstance(key, TypedPort):
         found = [i for i, p in enumerate(ports) if p == key]
     else:  # a tensor may be called as another's layer is; then the tensor is meant

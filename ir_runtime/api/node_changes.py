@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +14,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
+from ..wrong_arguments import checked
 from .any_value import Entries
 from .building.layer import changed, named
 from .layers import LayerInfo
@@ -162,6 +163,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
 
     def set_friendly_name(self, name: str) -> None:
         """Give the layer another name."""
+        checked(name, str)
         self._edit()
         self.layer = replace(self.layer, name=name, where=replace(self.layer.where, layer=name))
 
@@ -176,8 +178,10 @@ class NodeChanges(LayerInfo[_Output, _Input]):
 
     if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
-        def __getattr__(self, name: str) -> Callable[..., object]:
+        def __getattr__(self, name: str) -> object:
             """Return what reads or changes an attribute: ``get_axis`` and ``set_axis`` for ``axis``."""
+            if name == "data":  # whose property has raised that there are none
+                return self.get_data()
             what, _, rest = name.partition("_")
             known = self.get_attributes() if what in ("get", "set") and "layer" in vars(self) else {}
             found = [attribute for attribute in known if attribute.replace("-", "_") == rest]

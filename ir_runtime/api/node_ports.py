@@ -14,7 +14,7 @@ from ..ir.tensor import TensorType, Value
 from ..wrong_arguments import ArgumentTypeError
 from .any_value import Entries
 from .building.layer import informed
-from .descriptor import DescriptorTensor, NamedPort
+from .descriptor import DescriptorTensor, NamedPort, listed_names
 from .layout import Layout
 from .layout_info import check_layout, layout_of, with_layout
 from .operators import Operators
@@ -172,12 +172,12 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
 
     def set_names(self, names: Iterable[str]) -> None:
         """Give the tensor these names only."""
-        self._node._rename(self._index, tuple(names))
+        self._node._rename(self._index, listed_names(names))
 
     def add_names(self, names: Iterable[str]) -> None:
         """Give the tensor these names, too."""
         known = self._names
-        if more := tuple(name for name in dict.fromkeys(names) if name not in known):
+        if more := tuple(name for name in dict.fromkeys(listed_names(names)) if name not in known):
             self._node._rename(self._index, (*known, *more))
 
     def replace(self, replacement: OutputBase[_Node, _Input]) -> None:

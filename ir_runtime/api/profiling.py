@@ -22,7 +22,7 @@ class Status(Enum):
     EXECUTED = 2
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, kw_only=True, slots=True)
 class ProfilingInfo:
     """How long a layer took. As OpenVINO's ``ProfilingInfo``.
 
@@ -37,12 +37,12 @@ class ProfilingInfo:
     [('y', 'Exp')]
     """
 
-    node_name: str
-    node_type: str
-    exec_type: str
-    real_time: datetime.timedelta
-    cpu_time: datetime.timedelta
-    status: Status = Status.EXECUTED
+    node_name: str = ""
+    node_type: str = ""
+    exec_type: str = ""
+    real_time: datetime.timedelta = datetime.timedelta()
+    cpu_time: datetime.timedelta = datetime.timedelta()
+    status: Status = Status.NOT_RUN
 
     Status: ClassVar[type[Status]] = Status
     NOT_RUN = Status.NOT_RUN
@@ -62,4 +62,11 @@ def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
 
 def _entry(layer: Layer, kernel: str, seconds: float, status: Status) -> ProfilingInfo:
     span = datetime.timedelta(seconds=seconds)
-    return ProfilingInfo(layer.name, layer.type, kernel, span, span, status)
+    return ProfilingInfo(
+        node_name=layer.name,
+        node_type=layer.type,
+        exec_type=kernel,
+        real_time=span,
+        cpu_time=span,
+        status=status,
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, SupportsIndex
 
 from ..absent import ExplainsAbsent
 from ..codes import Code
@@ -44,13 +45,15 @@ class AsyncInferQueue(ExplainsAbsent):
         jobs: how many there are; by default as many as there are threads.
 
     Raises:
-        InputError: if ``model`` is not compiled.
+        InputError: if ``model`` is not compiled, or ``jobs`` is not a number from 0 on.
     """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         if not isinstance(model, CompiledModel):
             got = type(model).__name__
             raise ArgumentTypeError(f"expected a compiled model, got {got}", code=Code.BAD_REQUEST)
+        if not isinstance(jobs, SupportsIndex) or operator.index(jobs) < 0:
+            raise ArgumentTypeError(f"jobs must be a number from 0 on, got {jobs!r}", code=Code.BAD_REQUEST)
         self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.threads)]
         self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], object] | None = None

@@ -15,6 +15,7 @@ from ..executor.step import Observer
 from ..forks import register
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from ..wrong_arguments import ArgumentTypeError
 from .background import Background
 from .executable import Executable
 from .nodes import Output
@@ -184,7 +185,14 @@ class Request(RequestTensors):
         return True
 
     def set_callback(self, callback: Callable[[Any], object], userdata: object = None) -> None:
-        """Call ``callback(userdata)`` after each run in the background."""
+        """Call ``callback(userdata)`` after each run in the background.
+
+        Raises:
+            InputError: if ``callback`` cannot be called.
+        """
+        if not callable(callback):
+            got = type(callback).__name__
+            raise ArgumentTypeError(f"callback must be a function, got {got}", code=Code.BAD_REQUEST)
         self._callback, self.userdata = callback, userdata
 
     def cancel(self) -> None:

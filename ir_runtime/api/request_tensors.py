@@ -97,7 +97,7 @@ class RequestTensors(ExplainsAbsent):
 
         Raises:
             InputError: if the index is unknown, or the tensor does not fit the input.
-            TypeError: if no tensor is given.
+            ArgumentTypeError: if no tensor is given.
         """
         number, given = _numbered(index, tensor)
         self._set(find_index(self._compiled._inputs, number, "input"), given)
@@ -111,7 +111,7 @@ class RequestTensors(ExplainsAbsent):
 
         Raises:
             InputError: if the index is unknown, or the tensor does not fit the output.
-            TypeError: if no tensor is given.
+            ArgumentTypeError: if no tensor is given.
         """
         number, given = _numbered(index, tensor)
         self._hold(find_index(self._compiled._outputs, number, "output"), given)
@@ -176,7 +176,7 @@ class RequestTensors(ExplainsAbsent):
     def _place(self, key: str | Output) -> tuple[bool, int]:
         """Return whether a tensor is an input, and its index among the inputs or outputs."""
         if not isinstance(key, str | Output):
-            raise InputError(
+            raise ArgumentTypeError(
                 f"{key!r} is not a tensor: expected a name or a port",
                 code=Code.NO_SUCH_NAME,
                 hint="get_input_tensor and get_output_tensor take an index",
@@ -194,6 +194,11 @@ class RequestTensors(ExplainsAbsent):
         port = self._compiled._outputs[index]
         if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
             raise InputError(f"output {port.label!r} must be written into a Tensor of {port.element_type}")
+        shape = port._type.shape
+        if shape.is_static and tensor._data.shape != shape.static:
+            raise InputError(
+                f"output {port.label!r} has shape {shape}, the Tensor {list(tensor._data.shape)}"
+            )
         self._output_values[index] = tensor
 
     def _input_tensor(self, index: int) -> Tensor:
@@ -227,4 +232,5 @@ def _numbered(index: int | Tensor | None, tensor: Tensor | None) -> tuple[int | 
         return None, index
     if isinstance(tensor, Tensor) and not isinstance(index, Tensor):
         return index, tensor
-    raise TypeError(f"expected a Tensor, or an index and a Tensor, got {index!r} and {tensor!r}")
+    message = f"expected a Tensor, or an index and a Tensor, got {index!r:.60} and {tensor!r:.60}"
+    raise ArgumentTypeError(message, code=Code.BAD_REQUEST)

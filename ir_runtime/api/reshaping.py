@@ -76,7 +76,7 @@ class Reshaping(MemberChanges):
         Raises:
             ValidationError: if a layer refuses; the model is then as before.
         """
-        given = shapes if isinstance(shapes, Mapping) else {None: shapes}
+        given = shapes if isinstance(shapes, Mapping) else {None: _shape(shapes)}
         nodes = self._nodes()
         parameters = dict(self._parameters or {})
         parameters |= {self._port(port).layer: type for port, type in self._reshaped(given)}
@@ -132,6 +132,8 @@ class Reshaping(MemberChanges):
 
 def _shape(given: ShapeLike) -> PartialShape:
     try:
+        if given is None or isinstance(given, Mapping):
+            raise TypeError("it has no lengths")
         return PartialShape(given)
     except (TypeError, ValueError) as reason:
         kind = ArgumentTypeError if isinstance(reason, TypeError) else InputError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -35,6 +36,9 @@ class OVDict(Mapping[Output, Array]):
         self._ports, self._arrays = tuple(ports), tuple(arrays)
 
     def __getitem__(self, key: int | str | Output) -> Array:
+        if not isinstance(key, str | Output):  # also from the end, as in a tuple
+            index = operator.index(key)
+            key = index + len(self._ports) if index < 0 else index
         try:
             return self._arrays[find_index(self._ports, key, "output")]
         except RuntimeError as reason:

@@ -58,6 +58,12 @@ COMPILED = {
 }
 """The ``SUPPORTED_PROPERTIES`` of a model compiled for a device, in the order of OpenVINO."""
 
+# What OpenVINO lists as RW of compiled models, though nothing of them can be set.
+_CHANGED = (
+    "PERFORMANCE_HINT DEVICE_PROPERTIES MODEL_PRIORITY PERF_COUNT MULTI_DEVICE_PRIORITIES SCHEDULE_POLICY"
+)
+_CHANGEABLE = {"AUTO": _CHANGED.split(), "MULTI": _CHANGED.split(), "BATCH": ["AUTO_BATCH_TIMEOUT"]}
+
 # Of every device; what older scripts set, which OpenVINO no longer knows; and what it has without listing it.
 _GLOBAL = (
     "CACHE_DIR CACHE_MODE ENABLE_MMAP FORCE_TBB_TERMINATE ALLOW_AUTO_BATCHING AUTO_BATCH_TIMEOUT DEVICE_PROPERTIES "
@@ -91,7 +97,8 @@ _ARCHITECTURES = {"x86_64": "intel64", "AMD64": "intel64", "aarch64": "arm64"}
 def names_of(device: str, compiled: bool = False) -> dict[str, str]:
     """Return the properties of a device or of a compiled model, and whether they can be set."""
     names = (COMPILED if compiled else READABLE)[device].split()
-    fixed = {name for name in names if compiled or name not in ACCEPTED}
+    changeable = _CHANGEABLE.get(device, ()) if compiled else ACCEPTED
+    fixed = {name for name in names if name not in changeable}
     return {name: "RO" if name in fixed else "RW" for name in names}
 
 

@@ -13,6 +13,7 @@ from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..kernels.strings import decode
+from ..wrong_arguments import ArgumentTypeError
 
 __all__ = ["as_numpy", "as_text", "decoded", "element_of", "encoded", "reinterpreted", "unpacked", "zeros"]
 
@@ -56,7 +57,9 @@ def element_of(array: Array) -> ElementType:
         InputError: if there is none.
     """
     if array.dtype == object and not all(isinstance(text, str | bytes) for text in array.flat):
-        raise InputError("a tensor cannot hold Python objects other than strings", code=Code.BAD_REQUEST)
+        raise ArgumentTypeError(
+            "a tensor cannot hold Python objects other than strings", code=Code.BAD_REQUEST
+        )
     try:
         return ElementType.from_dtype(array.dtype)
     except ValueError as reason:

@@ -189,7 +189,7 @@ class View(HasRTInfo, ABC):
 
     def set_friendly_name(self, name: str) -> None:
         """Give the model another name."""
-        self.friendly_name = name
+        self.friendly_name = checked(name, str)
 
     def get_name(self) -> str:
         """Return the name."""

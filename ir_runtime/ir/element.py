@@ -15,6 +15,10 @@ from .packing import packed_size
 __all__ = ["ElementType"]
 
 
+class _NoTypeError(ValueError, TypeError):
+    """What is no element type: enumerations of Python raise ValueError for it, those of OpenVINO TypeError."""
+
+
 class ElementType(Enum):
     """An element type of the IR: its name, the NumPy dtype that computes it, its bits in a file.
 
@@ -76,7 +80,7 @@ class ElementType(Enum):
         try:
             return cls.from_dtype(value)
         except TypeError:
-            return None
+            raise _NoTypeError(f"{value!r} is not an element type") from None
 
     @classmethod
     def parse(cls, text: str) -> ElementType:

@@ -40,7 +40,7 @@ CASES = {
     "from ir_runtime.frontend import FrontEndManger": "did you mean 'FrontEndManager'?",
     "ov.utils.get_cmake_path": "AttributeError: module 'ir_runtime.utils' has no attribute 'get_cmake_path': it is a helper",
     "import ir_runtime.runtime.opset": "ModuleNotFoundError: cannot import 'opset' from 'ir_runtime'",
-    "ov.Core().create_context": "AttributeError: 'Core' object has no attribute 'create_context': memory of GPUs",
+    "ov.Core().create_tensor": "AttributeError: 'Core' object has no attribute 'create_tensor': memory of GPUs",
     "ov.Core().read_modl": "AttributeError: 'Core' object has no attribute 'read_modl'; did you mean 'read_model'?",
 }
 
@@ -52,7 +52,7 @@ def test_what_is_said(program: str) -> None:
 
 def test_names_that_are_not_there_can_be_asked_for() -> None:
     assert not hasattr(ir_runtime, "RemoteTensor")
-    assert not hasattr(ir_runtime.Core(), "create_context")
+    assert not hasattr(ir_runtime.Core(), "create_tensor")
     assert getattr(ir_runtime, "RemoteTensor", None) is None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir.element import ElementType
-from ...ir.signature import port_at
+from ...ir.signature import Element, port_at
 from ...ir.tensor import Array
 from ...ops import Op
 from ..nodes import Node, Output
@@ -39,9 +39,17 @@ def with_types(cls: type[Op], inputs: Sequence[object]) -> list[object]:
 
 def _typed(value: object, cls: type[Op], index: int, required: dict[str, ElementType]) -> object:
     port = port_at(cls.inputs, index)
-    if not _is_numbers(value) or port is None or not port.element.shared or port.element.name not in required:
+    if not _is_numbers(value) or port is None:
         return value
-    return _converted(np.asarray(value), required[port.element.name], value)
+    array = np.asarray(value)
+    element = required.get(port.element.name) if port.element.shared else _narrower(array, port.element)
+    return value if element is None else _converted(array, element, value)
+
+
+def _narrower(array: Array, allowed: Element) -> ElementType | None:
+    """Return f32 for real numbers of Python where an input does not take f64."""
+    is_refused = array.dtype == np.float64 and ElementType.f64 not in allowed.allowed
+    return ElementType.f32 if is_refused and ElementType.f32 in allowed.allowed else None
 
 
 def _converted(array: Array, element: ElementType, value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import InputError
+from ...wrong_arguments import checked
 from ..nodes import Node, Output, as_output
 from .patterns import AnyInput, Optional, Or, Pattern, WrapType
 from .symbols import Symbols
@@ -50,7 +51,7 @@ class Matcher:
     """
 
     def __init__(self, node: Node | Output, name: str) -> None:
-        self._pattern, self._name = as_output(node), name
+        self._pattern, self._name = as_output(checked(node, Node, Output)), name
         self._found = _NOTHING
         self._root: Output | None = None
 
@@ -60,7 +61,7 @@ class Matcher:
 
     def match(self, node: Node | Output) -> bool:
         """Return whether the pattern matches at a node."""
-        value = node if isinstance(node, Output) else Output(node, 0)
+        value = node if isinstance(node, Output) else Output(checked(node, Node), 0)
         self._found, self._root = _NOTHING, None
         pattern = self._pattern.node
         if type(pattern) is WrapType and not pattern.fits(value.node):  # as for most nodes of a model
