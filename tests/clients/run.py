@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
+
+
+def compute_in_f32() -> None:
+    """Let OpenVINO compute in f32 where clients ask for nothing else: on processors that have bf16, it would round to that."""
+    import openvino
+
+    init = openvino.Core.__init__
+
+    def start(core: openvino.Core, *args: Any) -> None:
+        init(core, *args)
+        core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+
+    openvino.Core.__init__ = start  # type: ignore[method-assign]
 
 
 def main(program: str, package: str, models: str, out: str) -> None:
@@ -12,6 +26,8 @@ def main(program: str, package: str, models: str, out: str) -> None:
         from clients.in_place import install
 
         install()
+    else:
+        compute_in_f32()
     from models.architectures.repair import repair_torchvision
 
     repair_torchvision()
