@@ -13,7 +13,6 @@ from ..files import replacing
 from ..writer.compress import compress
 from ..writer.document import Content, write
 from ..writer.results import with_results
-from ..wrong_arguments import checked
 from .model import Model
 
 __all__ = ["save_model", "serialize"]
@@ -93,7 +92,6 @@ def serialize(
         ValidationError: if the model is not valid.
         InputError: if the files cannot be written.
     """
-    checked(model, Model)
     if version not in _VERSIONS:
         raise InputError(
             f"unknown version {version!r}", code=Code.BAD_REQUEST, hint="models are saved as IR_V11"

@@ -22,13 +22,13 @@ class WithoutPlugins(ExplainsAbsent):
         >>> import ir_runtime
         >>> ir_runtime.Core().create_context("GPU", {})  # doctest: +IGNORE_EXCEPTION_DETAIL
         Traceback (most recent call last):
-        UnsupportedError: device 'GPU' has no memory of its own here
+        UnsupportedError: device 'GPU' cannot share its memory: there is none but the CPU's
 
         Raises:
             UnsupportedError: always.
         """
         raise UnsupportedError(
-            f"device {checked(device_name, str)!r} has no memory of its own here",
+            f"device {checked(device_name, str)!r} cannot share its memory: there is none but the CPU's",
             code=Code.BAD_REQUEST,
             hint="tensors are NumPy arrays, and ir_runtime.Tensor shares their memory",
         )
@@ -39,7 +39,7 @@ class WithoutPlugins(ExplainsAbsent):
         >>> import ir_runtime
         >>> ir_runtime.Core().get_default_context("GPU")  # doctest: +IGNORE_EXCEPTION_DETAIL
         Traceback (most recent call last):
-        UnsupportedError: device 'GPU' has no memory of its own here
+        UnsupportedError: device 'GPU' cannot share its memory: there is none but the CPU's
         """
         self.create_context(device_name, {})
 

@@ -164,7 +164,19 @@ REFUSALS = [
     Call("variables", lambda: counting().reshape([2], {"seen": [3]})),
     Call("variable of another shape", lambda: set_state(np.ones(3, np.float32))),
     Call("variable of another type", lambda: set_state(np.ones(2, np.float64))),
-    Call("array for a tensor", lambda: running().set_input_tensor(0, [1]), PYTHON),
+    Call("array for a tensor", lambda: running().set_input_tensor(0, [1])),
+    Call(
+        "tensor of another shape for an output",
+        lambda: running().set_output_tensor(ir.Tensor(np.ones(3, np.float32))),
+    ),
+    Call("text for names of a tensor", lambda: passing().input().set_names("image")),
+    Call("jobs of a queue below 0", lambda: ir.AsyncInferQueue(ir.compile_model(passing()), -1)),
+    Call("number for the name of a property", lambda: ir.Core().set_property({5: 1})),
+    Call("number for the name of a layer", lambda: passing().set_friendly_name(5)),  # type: ignore[arg-type]
+    Call("half of an index", lambda: passing().input(0.5)),  # type: ignore[arg-type]
+    Call("shape that is none", lambda: passing().reshape({"x": None})),  # type: ignore[dict-item]
+    Call("context of a GPU", lambda: ir.Core().create_context("GPU", {})),
+    Call("callback that is none", lambda: running().set_callback(5)),
     Call("operation that defines nothing", lambda: Undefined(inputs=[ir.opset13.constant(1)])),
     Call("operation that does not compute", lambda: ir.compile_model(silent())(X)),
     Call("input without an edge", lambda: unfed().get_ordered_ops()[1].input(1).get_source_output()),
