@@ -110,11 +110,16 @@ def emulated(quantized: QuantizedWeights, size: int, x: Array, rows: bool = True
     numbers, scale = quantize_activations(x, groups)
     total = np.zeros((len(x), len(w)), np.float32)
     for g in range(groups.groups):
+        within = np.zeros_like(total)
         for part in range(groups.parts):
             columns = w[:, g, part * groups.size : (part + 1) * groups.size]
             sums = numbers[:, g, part, : columns.shape[1]].astype(np.int64) @ columns.T
-            factor = scale[:, g, part][:, None] * matrix.scale[:, g][None]
-            total = multiply_add(sums.astype(np.float32), factor, total)
+            own = scale[:, g, part][:, None]
+            if groups.parts == 1:
+                total = multiply_add(sums.astype(np.float32), own * matrix.scale[:, g], total)
+            within = multiply_add(sums.astype(np.float32), own, within)
+        if groups.parts > 1:
+            total = multiply_add(within, matrix.scale[:, g], total)
     return total
 
 

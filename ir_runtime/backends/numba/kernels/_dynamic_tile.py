@@ -36,6 +36,7 @@ class _Tile:
     Args:
         emit: the emitter.
         bits: of a quantized weight.
+        several: whether a group of weights is several groups of activations.
         job: the `DynamicJob`.
         lines: the addresses of the rows of activations.
         sides: the addresses of their scales.
@@ -44,6 +45,7 @@ class _Tile:
 
     emit: Emit
     bits: int
+    several: bool
     job: Value
     lines: Sequence[Value]
     sides: Sequence[Value]
@@ -64,12 +66,39 @@ class _Tile:
         state = [scales, zeros, weights, emit.i64(0), emit.i64(0), *start]
         with emit.loop(groups, state) as (_, (scales, zeros, *state), following):
             factors = [emit.load(emit.at(scales, 4 * LANES * j)) for j in range(PANEL_VECTORS)]
-            with emit.loop(parts, state) as (_, (weights, along, aside, *totals), after):
-                sums = self._first_sums(zeros, aside)
-                weights, along, sums = self._sums(units, weights, along, sums)
-                after += [weights, along, emit.at(aside, 4), *self._added(totals, sums, factors, aside)]
+            after = (self._several if self.several else self._one)(state, zeros, factors)
             following += [emit.at(scales, 4 * PANEL_COLUMNS), emit.at(zeros, PANEL_COLUMNS), *after]
         return following[5:]
+
+    def _one(self, state: Sequence[Value], zeros: Value, factors: Sequence[Value]) -> list[Value]:
+        """Add the products of a group of weights that is one of activations; ``state`` is addresses and totals."""
+        emit, (weights, along, aside, *totals) = self.emit, state
+        weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+        found = []
+        for n, scale in enumerate(self._scales(aside)):
+            factor = emit.multiply(scale, factors[n % PANEL_VECTORS])
+            found.append(emit.fma(emit.builder.sitofp(sums[n], VECTOR), factor, totals[n]))
+        return [weights, along, emit.at(aside, 4), *found]
+
+    def _several(self, state: Sequence[Value], zeros: Value, factors: Sequence[Value]) -> list[Value]:
+        """Add the products of a group of weights that is several of activations: its scale is applied once."""
+        emit, (*places, totals) = self.emit, (*state[:3], state[3:])
+        parts = load_word(emit, self.job, DynamicJob.parts)
+        start = [emit.constant(0)] * len(totals)
+        with emit.loop(parts, [*places, *start]) as (_, (weights, along, aside, *within), following):
+            weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+            following += [weights, along, emit.at(aside, 4)]
+            for number, scale, total in zip(sums, self._scales(aside), within, strict=True):
+                following.append(emit.fma(emit.builder.sitofp(number, VECTOR), scale, total))
+        *places, within = (*following[:3], following[3:])
+        found = [emit.fma(x, factors[n % PANEL_VECTORS], totals[n]) for n, x in enumerate(within)]
+        return [*places, *found]
+
+    def _scales(self, aside: Value) -> list[Value]:
+        """Return the scale of a group of activations for each sum."""
+        emit = self.emit
+        scales = [emit.splat(emit.load(emit.at(side, aside), F32)) for side in self.sides]
+        return [scale for scale in scales for _ in range(PANEL_VECTORS)]
 
     def _address(self, field: int, count: Value, size: int) -> Value:
         emit = self.emit
@@ -93,11 +122,10 @@ class _Tile:
             is_uniform, lambda: [one for one in found for _ in range(PANEL_VECTORS)], by_column
         )
 
-    def _sums(
-        self, units: Value, weights: Value, along: Value, sums: list[Value]
-    ) -> tuple[Value, Value, list[Value]]:
+    def _sums(self, weights: Value, along: Value, sums: list[Value]) -> tuple[Value, Value, list[Value]]:
         """Add the products of a group; return the addresses behind it, too."""
         emit = self.emit
+        units = load_word(emit, self.job, DynamicJob.units)
         chains = _CHAINS if len(self.lines) == 1 else 1
         more = [ir.Constant(INTS, None)] * (len(sums) * (chains - 1))
         with emit.loop(units, [weights, along, *sums, *more]) as (_, (weights, along, *found), following):
@@ -128,19 +156,6 @@ class _Tile:
                     sums[n] = dot(emit, sums[n], column, number)
         return sums
 
-    def _added(
-        self, totals: Sequence[Value], sums: Sequence[Value], factors: Sequence[Value], aside: Value
-    ) -> list[Value]:
-        """Add the sums of a group, scaled, to those in f32."""
-        emit, found = self.emit, []
-        for i, side in enumerate(self.sides):
-            own = emit.splat(emit.load(emit.at(side, aside), F32))
-            for j, factor in enumerate(factors):
-                n = i * PANEL_VECTORS + j
-                number = emit.builder.sitofp(sums[n], VECTOR)
-                found.append(emit.fma(number, emit.multiply(own, factor), totals[n]))
-        return found
-
 
 def _pieces(bits: int) -> tuple[list[int], int]:
     """Return how far a word of weights is shifted for each word of activations, and a mask of what is multiplied then."""
@@ -148,7 +163,7 @@ def _pieces(bits: int) -> tuple[list[int], int]:
     return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
 
 
-def _panel_instruction(bits: int) -> Instruction:
+def _panel_instruction(bits: int, several: bool) -> Instruction:
     """Return the instruction for all rows by one panel; parameters as those of `dynamic_panel`."""
 
     def write(
@@ -170,7 +185,7 @@ def _panel_instruction(bits: int) -> Instruction:
                 [emit.at(address, builder.mul(stride, emit.i64(i))) for i in range(size + 1)]
                 for address, stride in zip(addresses, strides, strict=True)
             )
-            totals = _Tile(emit, bits, job, lines[:-1], sides[:-1], apart).totals(panel)
+            totals = _Tile(emit, bits, several, job, lines[:-1], sides[:-1], apart).totals(panel)
             for n, total in enumerate(totals):
                 i, j = divmod(n, PANEL_VECTORS)
                 gain, shift = (emit.load(emit.at(row, 4 * LANES * j)) for row in rows_of_columns)
@@ -179,11 +194,12 @@ def _panel_instruction(bits: int) -> Instruction:
 
         emit_tiles(emit, _ROWS, rows, [x, side, out], tile)
 
-    write.__name__ = f"dynamic_panel_{bits}"
+    write.__name__ = f"dynamic_panel_{bits}{'_several' if several else ''}"
     return instruction(*[types.int64] * 7)(write)
 
 
-_panel_of_4_bits, _panel_of_8_bits = _panel_instruction(4), _panel_instruction(8)
+_panel_4, _panel_8 = _panel_instruction(4, False), _panel_instruction(8, False)
+_panel_4_several, _panel_8_several = _panel_instruction(4, True), _panel_instruction(8, True)
 
 
 @routine(*[types.int64] * 7)
@@ -199,7 +215,13 @@ def dynamic_panel(job: int, rows: int, x: int, side: int, apart: int, panel: int
         panel: its index.
         out: address of the result in the first row.
     """
+    several = load_i64(job, DynamicJob.parts) > 1
     if load_i64(job, DynamicJob.bits) == 4:
-        _panel_of_4_bits(job, rows, x, side, apart, panel, out)
+        if several:
+            _panel_4_several(job, rows, x, side, apart, panel, out)
+        else:
+            _panel_4(job, rows, x, side, apart, panel, out)
+    elif several:
+        _panel_8_several(job, rows, x, side, apart, panel, out)
     else:
-        _panel_of_8_bits(job, rows, x, side, apart, panel, out)
+        _panel_8(job, rows, x, side, apart, panel, out)
