@@ -93,7 +93,8 @@ def _matches(graph: Graph, item: str | tuple[str, int] | Port) -> list[Port]:
     found = [port for port, names in _named(graph) if item in names]
     found = found or [port for port, names in _named(graph) if any(fnmatchcase(n, item) for n in names)]
     if not found:
-        raise unknown_name("layer or tensor", item, sorted({n for _, names in _named(graph) for n in names}))
+        known = {n for _, names in _named(graph) for n in names}
+        raise unknown_name("layer or tensor", item, sorted(known, key=lambda n: (n.isdecimal(), n)))
     return found
 
 

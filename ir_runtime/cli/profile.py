@@ -119,7 +119,12 @@ def _text(found: ProfileReport, top: int) -> Iterator[str]:
     if found.other is not None:
         totals.insert(1, ["OpenVINO's latency, median, ms", _ms(found.other)])
     threads = "" if found.threads is None else f", threads: {found.threads}"
-    yield table(f"{visible(found.model)}: {found.backend} backend{threads}", ["quantity", "value"], totals)
+    yield table(
+        f"{visible(found.model)}: {found.backend} backend{threads}",
+        ["quantity", "value"],
+        totals,
+        sentences=("quantity",),
+    )
     rows = [
         [each.operation, str(each.steps), _ms(each.seconds), _share(each.seconds, found.total)]
         for each in found.operations

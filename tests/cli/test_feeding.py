@@ -123,6 +123,7 @@ def test_numbers_that_converters_give_tensors_are_no_names(folder: Path, invoke:
     found = invoke("run net.xml --random")
     assert found.stderr.startswith("random data for open lengths: attention_mask=[1,4], ids=[1,4]; --shape")
     assert "\n  sum   f32" in found.stdout
+    assert "available are attention_mask, " in invoke("run net.xml --random --layers zz").stderr
     found = invoke("run net.xml --random --shape '54=[2,4]' --shape 'mask=[2,4]' --json")
     assert [each["name"] for each in json.loads(found.stdout)["inputs"]] == ["attention_mask", "ids"]
 

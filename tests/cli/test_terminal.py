@@ -13,7 +13,8 @@ from click.testing import Result
 from harness.nets import Net
 from harness.tiny import total, write, write_chain
 
-from ir_runtime.bench import report
+from ir_runtime.bench import profiling, report
+from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start
 from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
@@ -106,6 +107,14 @@ def test_costs_of_narrow_terminals_are_whole(monkeypatch: pytest.MonkeyPatch) ->
     assert "--shape 'x[BATCH,SEQ,SIZE]'" in words
     named = [line for line in lines if line.endswith("below/exp")]
     assert len(named) == len(set(named)) == 2
+
+
+def test_quantities_of_a_profile_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "measure_peaks", lambda *_: Peaks(1e9, 1e9))
+    said = plain(on_terminal(monkeypatch, "profile chain.xml --random --runs 1 --backend numpy", 40))
+    assert too_wide(said, 40) == []
+    assert "peak of a product of" in said
+    assert "…" not in said.split("Operations")[0]
 
 
 def too_wide(text: str, columns: int) -> list[str]:

@@ -154,8 +154,8 @@ class Samples:
             return False
         if answer.refusal is not None:
             self.undecided.append(
-                f"not all lengths go together that are accepted one by one: with {self.text(point)} layer "
-                f"{answer.refusal.layer!r} refuses: {answer.refusal.message}"
+                f"{self.text(point)} are accepted one by one, but not together: layer {answer.refusal.layer!r} refuses: "
+                f"{answer.refusal.message}"
             )
         return answer.accepted is not False
 
