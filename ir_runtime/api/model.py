@@ -188,7 +188,7 @@ class Model(Reshaping):
 
         Args:
             confirm: also run the model with random inputs, to see whether running agrees.
-            seconds: how long running may take.
+            seconds: the CPU time that running may take.
             evaluations: how many layers may be inferred; what is not found out by then is said in ``undecided``.
         """
         from ..analysis.constraints.confirming import confirmed
