@@ -153,7 +153,7 @@ def completion(module: str) -> Callable[[], list[str]]:
 
 
 class ExplainsAbsent:
-    """A class of OpenVINO's API: says of a name that it has not why that is."""
+    """Base of the classes of OpenVINO's API: errors for missing names explain why they are missing."""
 
     __slots__ = ()
 
@@ -164,7 +164,7 @@ class ExplainsAbsent:
 
 
 class _MissingAttributeError(AttributeError):
-    """An attribute that a class has not; why is looked for when it is shown, as programs probe by ``hasattr``."""
+    """A missing attribute; the reason is looked up when the error is shown, as programs probe by ``hasattr``."""
 
     def __init__(self, obj: object, name: str) -> None:
         super().__init__(name=name, obj=obj)
@@ -177,7 +177,7 @@ class _MissingAttributeError(AttributeError):
         return message + _why(f"{cls.__name__}.{name}", [each for each in dir(cls) if each[0] != "_"])
 
 
-# Tracebacks show it as what it is for programs.
+# Tracebacks show it as the error that programs catch.
 _MissingAttributeError.__name__ = _MissingAttributeError.__qualname__ = AttributeError.__name__
 _MissingAttributeError.__module__ = AttributeError.__module__
 

@@ -21,7 +21,7 @@ except ImportError:  # Windows
 
 __all__ = ["lock", "named", "temporary_file", "resolve_target", "remove_stale", "replacing", "temporary_name"]
 
-# What tells temporary files of a target from each other.
+# What makes the names of temporary files unique.
 _TOKEN = re.compile("[0-9a-f]{8}")
 
 

@@ -18,7 +18,8 @@ _IDIOMS = re.compile(
     r"\b(whoever|nobody|somebody|anybody|everybody|so many|anew|lies?|lying|crew|desk|sights?)\b"
     r"|\bwhat is (known|asked|left|seen|said|there|found|done|wanted)\b|\bthere (is|are) no\b"
     r"|\b(thread|thread pool|process|processes|line|lines|errors|axis) of (its|their) own\b"
-    r"|\b(is|are) told (of|which|that)\b|\bmade of numpy\b|\bheld against\b",
+    r"|\b(is|are) told (of|which|that)\b|\bmade of numpy\b|\bheld against\b"
+    r"|\bgo(es)? on\b|\bin the place of\b|\btruth values?\b|\bonly a run tells\b",
     re.IGNORECASE,
 )
 

@@ -21,7 +21,7 @@ Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
 
 @dataclass(slots=True)
 class Agreement:
-    """Compares types, reports differences, and chooses the type to go on with, so that nothing is reported twice."""
+    """Compares types, reports differences, and chooses the type to continue with, so that nothing is reported twice."""
 
     graph: Graph
     report: Diagnostics
@@ -80,7 +80,7 @@ class Agreement:
         return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
-        """Return the values to go on with; ``quiet`` if the layer has been reported already."""
+        """Return the values to continue with; ``quiet`` if the layer has been reported already."""
         found = []
         for index, value in enumerate(values):
             found.append(self._output(layer, index, value, quiet))

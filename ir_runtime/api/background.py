@@ -75,7 +75,7 @@ class Background:
         return not self.is_running or self._ended.wait(seconds)
 
     def after_fork(self) -> None:
-        """In a child process, it goes on only if its thread is the one that forked."""
+        """In a child process, it continues only if its thread is the one that forked."""
         if not self.is_running or self._thread == threading.get_ident():
             return
         self.failure = ExecutionError(

@@ -167,7 +167,7 @@ class Core(WithoutPlugins):
             limits: bounds on what the model, and running it, may ask for.
 
         Raises:
-            ParseError: if it is no exported model of this package.
+            ParseError: if it is not an exported model of this package.
         """
         from .blob import read_blob
 
@@ -247,7 +247,7 @@ class Core(WithoutPlugins):
         return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:
-        """Forget the properties of a device; what is compiled goes on running.
+        """Forget the properties of a device; compiled models still run.
 
         Raises:
             InputError: if the device is not available.

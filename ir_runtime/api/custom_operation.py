@@ -68,7 +68,7 @@ class CustomOperation(Op):
         return cls.name
 
     def attributes(self) -> dict[str, Any]:
-        """Return what the node tells a visitor."""
+        """Return the attributes that the node reports to a visitor."""
         return kept_attributes(self.node)
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
@@ -158,7 +158,7 @@ def _parsed(text: str, like: object) -> Any:
 
 
 def kept_attributes(node: CustomNode) -> dict[str, Any]:
-    """Return what a node tells a visitor."""
+    """Return the attributes that a node reports to a visitor."""
     visitor = _Collecting()
     node.visit_attributes(visitor)
     return visitor.found

@@ -289,7 +289,7 @@ def _listed(outputs: Any) -> Iterable[Any]:
 
 
 def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
-    """Name the other operations that are not known, so that one run tells of all."""
+    """List the other unknown operations, so that one run reports all."""
     operations = sorted({e.where.operation for e in errors if e.where})
     return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""
 

@@ -167,7 +167,7 @@ class AsyncInferQueue(ExplainsAbsent):
             self._callback(request, userdata)
 
     def after_fork(self) -> None:
-        """In a child process, only the request whose thread has forked goes on."""
+        """In a child process, only the request whose thread has forked continues."""
         self._renew()
         for request in self._requests:
             request.after_fork()

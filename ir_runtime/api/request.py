@@ -226,7 +226,7 @@ class Request(RequestTensors):
             raise reason
 
     def after_fork(self) -> None:
-        """In a child process, a run in the background goes on only in the thread that forked."""
+        """In a child process, a run in the background continues only in the thread that forked."""
         if self._background is not None:
             self._background.after_fork()
 

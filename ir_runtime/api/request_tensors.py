@@ -208,7 +208,7 @@ class RequestTensors(ExplainsAbsent):
         return tensor
 
     def _output_tensor(self, index: int) -> Tensor:
-        """Return a tensor that each run writes into. It is no array that a run returned: those are the caller's."""
+        """Return a tensor that each run writes into. It is not an array that a run returned: those belong to the caller."""
         if index not in self._output_values:
             self._output_values[index] = _blank(self._compiled._outputs[index])
             if self._results is not None:

@@ -197,7 +197,7 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
             with _progress(min(left * job.rows, job.total)) as progress:
                 return run_job(client, job, manifest, progress)
     except BaseException:
-        show(f"{len(manifest.done)} of {plural(job.chunks, 'chunk')} are done; --resume goes on", err=True)
+        show(f"{len(manifest.done)} of {plural(job.chunks, 'chunk')} are done; --resume continues", err=True)
         raise
 
 

@@ -23,7 +23,7 @@ ir-runtime cache
 ir-runtime cache --clean old
 ir-runtime cache --move /fast/disk
 
-Kept are compiled kernels of the backend numba, and what the debugging commands have computed, to go on from there.
+Kept are compiled kernels of the backend numba, and what the debugging commands have computed, to resume from.
 All of it is made again when it is needed. IR_RUNTIME_CACHE says where it is, if not in the user's cache folder.
 """
 

@@ -33,7 +33,7 @@ ir-runtime cost net.xml --json
 Nothing runs: each operation declares its arithmetic. A multiply-accumulate is one MAC and two FLOPs; a
 function of one number, such as exp, is one FLOP; what only moves data has none. Layers that are computed
 when compiling are left out. With open lengths, counts are formulas of them, such as 2·seq·768·768;
---shape gives numbers. Lengths that only a run tells are n1, n2, ..., the iterations of a loop trips1; a
+--shape gives numbers. Lengths known only at run time are n1, n2, ..., the iterations of a loop trips1; a
 table says where they are. What depends on the data alone, as the boxes that a suppression leaves, is
 counted by what it reads.
 """
@@ -102,7 +102,7 @@ def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterato
         *(count.symbols for count in (found.flops, found.macs) if isinstance(count, Formula))
     )
     if rows := [[each.name, each.layer, _what(each)] for each in found.run_lengths if each.name in used]:
-        yield table("Numbers that only a run tells", ["name", "layer", "what"], rows)
+        yield table("Numbers known only at run time", ["name", "layer", "what"], rows)
     yield table(
         "Operations",
         ["operation", "layers", "FLOPs", "share", "MACs", "parameters"],
@@ -128,7 +128,7 @@ def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterato
 
 
 def _what(number: RunLength) -> str:
-    """Return what a number is that only a run tells."""
+    """Return what a number is that is known only at run time."""
     if number.axis is not None:
         return f"axis {number.axis}"
     return _WHAT.get(number.name.rstrip("0123456789"), "")
@@ -139,7 +139,7 @@ def _why_no_peak(found: Cost, inputs: Sequence[Output]) -> str:
     if found.unknown:
         return "unknown, as ranks are not known"
     if not found.lengths:
-        return "depends on lengths that only a run tells"
+        return "depends on lengths known only at run time"
     names = ", ".join(dict.fromkeys(each.name for each in found.lengths))
     return f"depends on {names}; pass numbers: {_shapes_to_give(found, inputs)}"
 

@@ -26,8 +26,8 @@ def fitted(
 ) -> tuple[str, list[str]]:
     """Return the header and the rows of a table for a terminal.
 
-    Long names lose their middle, and the scopes that they share where they would not differ any more; sentences go on
-    in the next line, and numbers stay whole. Where that does not fit, each row becomes a block of lines, and the
+    Long names lose their middle, and the scopes that they share where they would not differ any more; sentences are
+    wrapped, and numbers stay whole. Where that does not fit, each row becomes a block of lines, and the
     header is empty.
 
     Args:

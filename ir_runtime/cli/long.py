@@ -60,13 +60,13 @@ declared_types = click.option(
 _cache = click.option(
     "--cache",
     metavar="FOLDER",
-    help="Where to keep what is done, to go on from there after Ctrl-C; by default, the user's cache folder.",
+    help="Where to keep what is done, to resume after Ctrl-C; by default, the user's cache folder.",
 )
 
 
 @dataclass(frozen=True)
 class Debugging:
-    """What a debugging command works on: a model, its inputs, and a cache to go on from.
+    """What a debugging command works on: a model, its inputs, and a cache to resume from.
 
     Args:
         model: the path of the model.
@@ -147,7 +147,7 @@ def cache_folder(given: str | None) -> Path | None:
 
 
 class _Estimate:
-    """How long the rest takes if it goes on as it has since the start: what was done before then took no time."""
+    """How long the rest takes at the speed since the start; what was done before then took no time."""
 
     def __init__(self, shown: Bar) -> None:
         self._bar, self._start = shown, time.monotonic()

@@ -27,7 +27,7 @@ class Streaming:
         chunk: rows of a chunk of the result, which is recorded when it is done.
         scheduler: ``local``, ``threads``, or an address.
         workers: how many.
-        resume: whether to go on with a former run.
+        resume: whether to resume a former run.
         on_error: what to do with chunks that fail.
         sequence_axis: the axis of the steps, for models with states.
         send_model: whether to send the contents of the model to the workers.

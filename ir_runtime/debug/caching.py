@@ -63,7 +63,7 @@ class Cache:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Remove the entries that the block used, unless it is interrupted: after an error, nothing goes on."""
+        """Remove the entries that the block used, unless it is interrupted: after an error, nothing is resumed."""
         before = set(self.used)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Another IR as a side, or the parts of it that are in the place of parts of a model."""
+"""Another IR as a side, or the parts of it that correspond to parts of a model."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class OtherParts:
         self._theirs = {name: pairs[port] for port, name in named_ports(whole.graph, ports) if port in pairs}
 
     def part(self, model: Model) -> Model:
-        """Cut out what is in the place of a part of the model.
+        """Cut out what corresponds to a part of the model.
 
         Raises:
-            InputError: if it has no layer in the place of an end of the part.
+            InputError: if no layer corresponds to an end of the part.
         """
         ours = Reference(model)
         starts = [self._found(node.friendly_name) for node in model.parameters]

@@ -45,7 +45,7 @@ class Stop:
     Args:
         layer: the layer.
         inputs: its inputs.
-        outputs: its outputs. The rest of the run reads what this list holds when the iteration goes on.
+        outputs: its outputs. The rest of the run reads what this list holds when the iteration continues.
     """
 
     layer: Layer
@@ -111,7 +111,7 @@ class Stepping(Iterator[Stop]):
             RuntimeError: if the run has not ended.
         """
         if self._results is None:
-            raise RuntimeError("the run has not ended: go on with the iteration, or call finish()")
+            raise RuntimeError("the run has not ended: continue the iteration, or call finish()")
         return self._results
 
     def _run(self) -> Iterator[Stop]:

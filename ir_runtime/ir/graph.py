@@ -260,7 +260,7 @@ class Body:
     iteration: int | None = None
     """The Parameter that receives the number of the iteration."""
     condition: int | None = None
-    """The Result that says whether to go on."""
+    """The Result with the condition to continue."""
 
     @cached_property
     def parameters(self) -> Mapping[int, Layer]:

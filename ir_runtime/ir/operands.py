@@ -24,7 +24,7 @@ class Operands:
         outputs: the lengths of each output.
         contents: the contents of each input, where they are known.
         bodies: the FLOPs of one pass of each body, in the order of the bodies.
-        symbol: gives the symbol of a number that only a run tells, by what it counts, such as ``trips``.
+        symbol: gives the symbol of a number known only at run time, by what it counts, such as ``trips``.
     """
 
     inputs: tuple[Lengths, ...]
@@ -48,7 +48,7 @@ class Operands:
         return self.contents[index] if index < len(self.contents) else None
 
     def unknown(self, what: str) -> Formula:
-        """Return a symbol for a number that only a run tells, such as the iterations of a loop."""
+        """Return a symbol for a number known only at run time, such as the iterations of a loop."""
         return Formula.symbol(self.symbol(what))
 
 

@@ -44,7 +44,7 @@ def iou(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
     sides = np.maximum(high - low + more, 0)
     shared = sides[..., 0] * sides[..., 1]
     together = areas(a, extra) + areas(b, extra) - shared
-    # Said so that NaN goes on to the result, and so suppresses nothing.
+    # Negated, so that NaN propagates to the result, and suppresses nothing.
     meets = ~((shared <= 0) | (areas(a, extra) <= 0) | (areas(b, extra) <= 0))
     if apart and extra:
         meets &= (low <= high).all(axis=-1)
@@ -175,7 +175,7 @@ def _overlaps_of(a: Array, b: Array, more: Float, touching: bool) -> Array:
     height += more
     shared = np.maximum(width, 0, out=width)
     shared *= np.maximum(height, 0, out=height)
-    # Said so that NaN goes on to the result, and so suppresses nothing.
+    # Negated, so that NaN propagates to the result, and suppresses nothing.
     meets = meets & ~((shared <= 0) | (a[4] <= 0) | (b[4] <= 0))
     union = b[4] + a[4]
     union -= shared

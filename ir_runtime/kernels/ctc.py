@@ -34,8 +34,8 @@ def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tupl
 def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_repeated: bool) -> Array:
     """Return the negative log-likelihood of the targets, given ``logits[batch, time, classes]``.
 
-    A path through time goes over the blanks before, between and behind the labels of its target; it
-    passes each label, may leave out a blank, and stays where it is or goes on. With ``merge_repeated``,
+    A path through time visits the labels of its target in order, with blanks before, between and after them. It may
+    skip a blank; at each step, it stays or advances. With ``merge_repeated``,
     equal labels need the blank between them. Without it, no path stays at a label.
     """
     batch, time, _ = logits.shape

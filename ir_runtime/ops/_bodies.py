@@ -75,7 +75,7 @@ def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_
 
 
 def check_ties(body: Body) -> None:
-    """Require that parts have a length, and that all Parameters that are of use receive something."""
+    """Require that parts have a length, and that all Parameters that are read receive a value."""
     for port, cut in ((entry.port, entry.cut) for entry in body.inputs if entry.cut):
         if cut.part_size < 1 or cut.stride == 0:
             wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"

@@ -71,7 +71,7 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
 def broadcast_onto(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """Return the shape ``a``, which ``b`` must fit without changing it, with what ``b`` tells of its dims.
+    """Return the shape ``a``, which ``b`` must fit without changing it, with what ``b`` implies about its dims.
 
     >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
     <PartialShape: [?,3,4]>

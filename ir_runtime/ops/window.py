@@ -40,7 +40,7 @@ class SlidingWindow(Op):
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """Return the defaults of omitted attributes; of those per axis, if any attribute tells the number of axes."""
+        """Return the defaults of omitted attributes; of those per axis, if an attribute gives the number of axes."""
         said = (
             data[name] for name in ("strides", "dilations", "kernel", *cls.axis_defaults) if data.get(name)
         )
@@ -180,6 +180,6 @@ def data_dims(shape: PartialShape, spatial: int) -> PartialShape:
     if shape.rank != spatial + 2:
         raise InferenceError(
             f"data must have rank {spatial + 2}, N, C and one axis for each of 'strides', found {shape}",
-            hint="strides, pads and the like have one number for each spatial axis",
+            hint="strides, pads and similar attributes have one number for each spatial axis",
         )
     return shape

@@ -2063,7 +2063,7 @@ def strided_slice(
         strides: 1-D; steps, negative backwards, never 0; 1 when absent.
         begin_mask: where 1, the slice starts where the axis does; entry by entry of begin, 0 where it is too
             short.
-        end_mask: where 1, the slice goes on to the end of the axis; entry by entry of begin, 0 where it is
+        end_mask: where 1, the slice extends to the end of the axis; entry by entry of begin, 0 where it is
             too short.
         new_axis_mask: where 1, an axis of length 1 is inserted; entry by entry of begin, 0 where it is too
             short.

@@ -28,7 +28,7 @@ _MODEL_COLORS = (ColorFormat.RGB, ColorFormat.BGR, ColorFormat.GRAY, ColorFormat
 
 @dataclass
 class InputLowering:
-    """New Parameters in the place of one, and information about their tensors."""
+    """New Parameters that replace one, and information about their tensors."""
 
     info: InputInfo
     parameters: tuple[Node, ...]

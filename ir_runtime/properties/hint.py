@@ -1,6 +1,6 @@
 """Performance hints.
 
-Here THROUGHPUT gives each run fewer threads, so that several go on at once, as many as ``num_requests`` says;
+Here THROUGHPUT gives each run fewer threads, so that several run at once, as many as ``num_requests`` says;
 the other hints are accepted, and change nothing.
 """
 

@@ -146,5 +146,5 @@ class _Text:
 
 
 def _printable(text: str) -> str:
-    """Put a space in the place of each character that cannot be shown, so that marks stay below what they mark."""
+    """Replace each character that cannot be shown by a space, so that marks stay below what they mark."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)

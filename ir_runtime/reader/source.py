@@ -118,7 +118,7 @@ def _read_path(given: str, limits: Limits) -> Source:
     try:
         size = path.stat().st_size
         limits.check("xml_bytes", size, Location(str(path)))
-        with path.open("rb") as file:  # the size of what is no regular file is said to be 0
+        with path.open("rb") as file:  # the size of a file that is not regular is 0
             return Source(file.read((size or limits.xml_bytes) + 1), str(path), path)
     except FileNotFoundError:
         raise _unreadable(_shown(path), "no such file", _meant(path)) from None

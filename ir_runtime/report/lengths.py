@@ -21,7 +21,7 @@ class Lengths(NamedTuple):
     origin: str
 
     def at(self, count: Count | None) -> int | None:
-        """Return the value of a count; ``None`` if it also depends on what only a run tells."""
+        """Return the value of a count; ``None`` if it also depends on numbers known only at run time."""
         if count is None or isinstance(count, int):
             return count
         return count.at(self.values) if count.symbols <= self.values.keys() else None

@@ -61,7 +61,7 @@ def _reads(layer: Layer, assign: Layer) -> bool:
 
 
 def _picking(layer: Layer) -> Kernel:
-    """Gather, which leaves the cache as it is where every beam goes on with itself."""
+    """Gather, which does not copy the cache if no beam is reordered."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 

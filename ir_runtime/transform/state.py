@@ -59,7 +59,7 @@ class CompileState:
         return held(known) if known.nbytes < MIN_BYTES or not self.fold else known
 
     def _stand_in(self, port: Port) -> Array:
-        """Zeros in the place of weights that stay packed: their shape, but no memory."""
+        """Zeros instead of weights that stay packed: their shape, but no memory."""
         type = self.type(port)
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 

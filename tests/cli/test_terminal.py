@@ -88,7 +88,7 @@ def sentences() -> Net:
 
 
 def counted() -> Net:
-    """Two layers of which the names differ in the middle only, and counts of lengths that only a run tells."""
+    """Two layers of which the names differ in the middle only, and counts of lengths known only at run time."""
     net = Net()
     x = net.parameter("x", "?,?,?")
     for number in (1, 2):

@@ -240,7 +240,7 @@ def test_a_run_that_is_interrupted_says_how_far_it_came(folder: Path) -> None:
     line = "dense.xml -i x.npy -o out.zarr --scheduler threads"
     code, _, problems = start(line, "os.kill(os.getpid(), signal.SIGINT)")
     assert code == 130
-    assert "5 of 11 chunks are done; --resume goes on" in problems
+    assert "5 of 11 chunks are done; --resume continues" in problems
     assert "Traceback" not in problems
 
 

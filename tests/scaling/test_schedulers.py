@@ -55,7 +55,7 @@ def test_a_scheduler_that_is_killed_loses_nothing(folder: Path) -> None:
     assert "is lost" in json.loads(said)["error"]["message"]
     *_, progress, found, hint = problems.splitlines()
     done = int(progress.partition(" ")[0])
-    assert progress == f"{done} of 11 chunks are done; --resume goes on"
+    assert progress == f"{done} of 11 chunks are done; --resume continues"
     assert found == f"error[IR402]: the scheduler at {address} is lost, or has cancelled the run"
     assert hint == "  hint: run again with --resume, and with the --scheduler to use now"
     assert "Traceback" not in problems

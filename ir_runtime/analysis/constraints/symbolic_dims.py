@@ -23,7 +23,7 @@ Columns = Mapping[str, Sequence[int]]
 def symbolic_dims(probe: Probe, found: Constraints) -> dict[tuple[Port, int], Count]:
     """Return a formula for each dim that has one, by port and axis.
 
-    Formulas are fitted to inference at sample points and hold at all of them; that is no proof for others.
+    Formulas are fitted to inference at sample points and hold at all of them; that does not prove them for others.
 
     Args:
         probe: the oracle.

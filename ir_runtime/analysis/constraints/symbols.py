@@ -16,7 +16,7 @@ _LETTERS = {"N": "batch", "C": "channels", "H": "height", "W": "width", "D": "de
 # Parts of the names of inputs that hold what was computed for earlier tokens.
 _CACHES = ("past", "cache")
 
-# Images have no more channels than this, which tells [N,H,W,C] from [N,C,H,W].
+# Images have no more channels than this, which distinguishes [N,H,W,C] from [N,C,H,W].
 _CHANNELS = 4
 
 

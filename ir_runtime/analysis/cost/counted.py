@@ -110,7 +110,7 @@ class WeightCount:
 
 @dataclass(frozen=True, slots=True)
 class RunLength:
-    """A number that only a run tells, such as a length of a variable or the trips of a loop, and its symbol in formulas."""
+    """A number known only at run time, such as a length of a variable or the trips of a loop, and its symbol in formulas."""
 
     name: str
     """``n1``, ``trips1`` and so on."""

@@ -62,7 +62,7 @@ class _Walk:
     followed: set[tuple[str, int]] = field(default_factory=set)
     """The layers in front of weights that were looked at."""
     unknown: dict[Symbol | tuple[str, Port | int, int | str], RunLength] = field(default_factory=dict)
-    """Numbers that only a run tells: lengths by symbol or, if they have none, by body, port and axis; others by body, layer
+    """Numbers known only at run time: lengths by symbol or, if they have none, by body, port and axis; others by body, layer
     and what they count."""
     peaks: dict[int, int | None] = field(default_factory=dict)
     """What the bodies of a layer need at once, by its id."""
@@ -145,7 +145,7 @@ class _Walk:
         return tuple(found)
 
     def _symbol_of(self, layer: Layer, what: str) -> str:
-        """Return the symbol of a number that only a run of a layer tells."""
+        """Return the symbol of a number of a layer that is known only at run time."""
         return self._named((self.within, layer.id, what), what, layer, None)
 
     def _named(

@@ -203,7 +203,7 @@ class Loop(_Repeated, type="Loop"):
         return most[0] if most and goes_on else super().get_num_iterations()
 
     def _condition(self) -> bool:
-        """Return whether the body always says to go on."""
+        """Return whether the body's condition is always true."""
         result = self.get_function().results[self._special[1]] if self._special[1] >= 0 else None
         known = None if result is None else result._value(0).known()
         return known is not None and bool(known.all())

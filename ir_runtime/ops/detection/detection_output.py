@@ -81,7 +81,7 @@ class DetectionOutputBase(Op):
             )
 
     def known_classes(self) -> int | None:
-        """Return the number of classes, if an attribute tells."""
+        """Return the number of classes, if an attribute gives it."""
         return None
 
     def infer(

@@ -49,7 +49,7 @@ class RandomOp(Op):
     def as_tensorflow(
         self, element: E, shape: tuple[int, ...], spread: Spread, advance: Advance | None = None
     ) -> Array:
-        """Numbers evenly distributed, as TensorFlow draws them: by Philox. With ``advance``, the sequence goes on."""
+        """Numbers evenly distributed, as TensorFlow draws them: by Philox. With ``advance``, the sequence continues."""
         start = 0 if advance is None else advance(math.prod(shape) * SKIPPED)
         words = philox(self.seed(), self.op_seed % 2**64, _words(element, shape), start)
         if element.integral:

@@ -22,7 +22,7 @@ T_LIMIT = Element("T", TYPES, "the output_type")
 class RandomUniform(RandomOp):
     """Random numbers from ``minval``, below ``maxval``.
 
-    With seeds, every compilation of a model draws the same sequence. Aligned to TensorFlow, each run goes on with it;
+    With seeds, every compilation of a model draws the same sequence. Aligned to TensorFlow, each run continues it;
     aligned to PyTorch, each run starts again, as in OpenVINO.
     """
 

@@ -30,7 +30,9 @@ __all__ = ["Loop", "TensorIterator"]
 
 T_TRIPS = Element("T_TRIPS", SIGNED[:2], "i64 or i32")
 
-_NO_CONDITION = "the port map has no <output> with purpose='execution_condition', which says whether to go on"
+_NO_CONDITION = (
+    "the port map has no <output> with purpose='execution_condition', which says whether to continue"
+)
 _GOING = "the execution condition that the body gives"
 
 

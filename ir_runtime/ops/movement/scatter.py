@@ -113,7 +113,7 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
 
     def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
         if self.reduction in ("min", "max") and data.dtype.kind in "fV":
-            # An update that is no number changes nothing.
+            # An update that is NaN changes nothing.
             neutral = math.inf if self.reduction == "min" else -math.inf
             updates = np.where(np.isnan(updates), updates.dtype.type(neutral), updates)
         return self.scatter(data, indices, updates, self.reduction)

@@ -43,7 +43,7 @@ class StridedSlice(Op):
     region = Output(T_ANY, "the elements in the slices, without axes that shrink, and with new ones")
 
     begin_mask: tuple[int, ...] = _mask("the slice starts where the axis does")
-    end_mask: tuple[int, ...] = _mask("the slice goes on to the end of the axis", default_with_warning="")
+    end_mask: tuple[int, ...] = _mask("the slice extends to the end of the axis", default_with_warning="")
     new_axis_mask: tuple[int, ...] = _mask("an axis of length 1 is inserted", ())
     shrink_axis_mask: tuple[int, ...] = _mask("only the element at begin is taken, and the axis goes", ())
     ellipsis_mask: tuple[int, ...] = _mask("as many axes are taken whole as the others leave; once only", ())

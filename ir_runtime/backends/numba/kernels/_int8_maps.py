@@ -51,7 +51,7 @@ class LevelMap:
         channels: those that mean something.
         stored: channels with padding.
         zero: the level that stands for zero.
-        border: pixels above, below, left and right; it grows with the windows of those who read the map.
+        border: pixels above, below, left and right; it grows with the windows of the layers that read the map.
     """
 
     images: int

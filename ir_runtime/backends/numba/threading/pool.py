@@ -28,12 +28,12 @@ from .task import CALL_WORDS, store_args
 __all__ = ["ThreadPool", "acquire", "dispatcher", "release"]
 
 # Words of a pool: the number of the current call, its address (0 for none) and the task; how many workers may still
-# join it, and how many are in it; whether a run goes on; whether the pool is shut down. Then, on a cache line for each
+# join it, and how many are in it; whether a run is active; whether the pool is shut down. Then, on a cache line for each
 # worker, whether it is awake.
 _LINE = 8
 _CALL_NUMBER, _CALL, _TASK, _SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 0, 8, 9, 16, 24, 32, 33, 40
 
-# How often a thread polls before it yields, and then before it goes to sleep if no run goes on.
+# How often a thread polls before it yields, and then before it goes to sleep if no run is active.
 _SPIN_LIMIT = 2000
 _YIELD_LIMIT = 2000
 
@@ -84,7 +84,7 @@ def _join_call(pool: int) -> bool:
 
 @routine(types.int64, types.int64)
 def worker_loop(pool: int, worker: int) -> None:
-    """Work on every call, until no run goes on for a while."""
+    """Work on every call, until no run has been active for a while."""
     awake = pool + 8 * (_AWAKE + _LINE * worker)
     store_atomic(awake, 1)
     last, spins = -1, 0
@@ -182,7 +182,7 @@ class ThreadPool:
         self._words[_RUN_ACTIVE] = 0
 
     def after_fork(self) -> None:
-        """Forget the workers, which do not exist in a child; a run that goes on continues with one thread."""
+        """Forget the workers, which do not exist in a child; an active run continues with one thread."""
         self._words[:] = 0
         self._forked = True
 

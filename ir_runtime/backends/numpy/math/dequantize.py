@@ -94,13 +94,13 @@ class RowBlocks:
         return wide.reshape(*outer, self.count * self.stored)
 
     def rows(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row of each block in the file, and the one behind its last."""
+        """Yield the first row of each block in the file, and the one after its last."""
         for group in range(self.groups):
             for start in range(0, self.size, self.length):
                 yield group * self.size + start, group * self.size + min(start + self.length, self.size)
 
     def stored_rows(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row of each block as stored, and the one behind its last that is no padding."""
+        """Yield the first row of each block as stored, and the one after its last that is not padding."""
         for block, (first, last) in enumerate(self.rows()):
             yield block * self.stored, block * self.stored + last - first
 

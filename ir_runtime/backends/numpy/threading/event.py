@@ -1,9 +1,9 @@
 """Events that spin before they sleep, so that short waits cost nothing.
 
-To wake a thread that sleeps takes 20 µs, on a virtual machine 50 and more: as long as a small layer takes. A thread that
-spins continues at once, so it spins for as long as a few layers take, without the GIL. But to go on it needs the GIL,
-and would fall asleep until the thread that set the event releases that. So events are set by a function of NumPy that
-takes some time and releases the GIL meanwhile.
+Waking a thread takes 20 µs, on a virtual machine 50 and more: as long as a small layer takes. A thread that spins
+continues at once, so it spins for as long as a few layers take, without the GIL. But to continue it needs the GIL, and
+would sleep until the thread that set the event releases it. So events are set by a function of NumPy that takes some
+time and releases the GIL meanwhile.
 
 Where the C library has no spin locks (macOS, Windows), threads sleep at once.
 """
