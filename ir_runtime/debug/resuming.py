@@ -1,4 +1,4 @@
-"""Go on with a run of the reference that was interrupted, from the tensors that its other layers read."""
+"""Resume an interrupted run of the reference, from the tensors that its other layers read."""
 
 from __future__ import annotations
 

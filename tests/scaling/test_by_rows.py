@@ -257,7 +257,7 @@ def test_a_full_disk_is_an_error_of_the_run(folder: Path) -> None:
     )
     assert code == 5, problems
     assert "File too large" in problems
-    assert "--resume goes on" in problems
+    assert "--resume continues" in problems
 
 
 @pytest.mark.oracle
