@@ -1,4 +1,4 @@
-"""What `Core` refuses, because there are no plugins of OpenVINO, and no devices with a memory of their own."""
+"""The methods of `Core` that are refused, as they need plugins of OpenVINO, or devices with their own memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WithoutPlugins(ExplainsAbsent):
     """The methods of a core that are for plugins."""
 
     def create_context(self, device_name: str, properties: Mapping[str, object]) -> NoReturn:
-        """Refuse a context of a device's memory, as there is no such device here. The properties are ignored.
+        """Refuse a context of a device's memory, as no device here has its own memory. The properties are ignored.
 
         >>> import ir_runtime
         >>> ir_runtime.Core().create_context("GPU", {})  # doctest: +IGNORE_EXCEPTION_DETAIL
