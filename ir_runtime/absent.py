@@ -22,6 +22,7 @@ __all__ = [
     "ExplainsAbsent",
     "explaining_getattr",
     "explain_absent",
+    "list_public",
     "missing_module",
     "sentence",
 ]
@@ -136,6 +137,11 @@ def explain_absent(module: str) -> None:
     vars(sys.modules[module])["__getattr__"] = explaining_getattr(module)
 
 
+def list_public(module: str) -> None:
+    """Let ``dir`` show the public names of a module only."""
+    vars(sys.modules[module])["__dir__"] = completion(module)
+
+
 def completion(module: str) -> Callable[[], list[str]]:
     """Return a ``__dir__`` for a module: the names that it lists, else those of its functions and classes."""
 
@@ -146,7 +152,7 @@ def completion(module: str) -> Callable[[], list[str]]:
         return [
             name
             for name, thing in every.items()
-            if name[0] != "_" and callable(thing) and thing is not explain_absent
+            if name[0] != "_" and callable(thing) and thing not in (explain_absent, list_public)
         ]
 
     return names

@@ -25,7 +25,8 @@ class RefusedInputError(Exception):
 
     def __init__(self, layer: Layer, reason: IRError) -> None:
         super().__init__(reason.message)
-        self.layer, self.reason = layer, reason
+        self.layer: Layer = layer
+        self.reason: IRError = reason
 
 
 @dataclass(frozen=True, slots=True)

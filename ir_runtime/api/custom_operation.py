@@ -35,8 +35,8 @@ class CustomNode(Protocol):
 class CustomOperation(Op):
     """An operation that a node defines by its methods."""
 
-    values = Input(T_ANY, "what the node reads", variadic=True)
-    results = Output(ElementType.dynamic, "what the node gives", variadic=True)
+    values: ClassVar[Input] = Input(T_ANY, "what the node reads", variadic=True)
+    results: ClassVar[Output] = Output(ElementType.dynamic, "what the node gives", variadic=True)
     pure = False
     node: CustomNode
     create: ClassVar[Callable[[], CustomNode] | None] = None

@@ -51,7 +51,8 @@ class Editing(View):
     """
 
     def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
-        self._document, self.friendly_name = document, document.name
+        self._document = document
+        self.friendly_name: str = document.name
         self._rt_info: Mapping[str, object] = document.rt_info
         self._table, self._report = nodes, report
         self._members: Members | None = None

@@ -69,6 +69,7 @@ class Executable(ExplainsAbsent):
         self.limits: Limits = limits or model._document.limits
         self._streams = Streams.of(self.config)
         self._requested_backend = backend or _text(self.config.get("BACKEND"))
+        self.backend: str
         self.backend, self._chain = load(self._requested_backend, model._is_large)
         self._precision = precision_of(self.config, self._chain)
         self.config |= as_followed(self.config, self._precision)

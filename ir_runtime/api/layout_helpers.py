@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from ..absent import completion
+from ..absent import list_public
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import IO_TYPES
@@ -122,4 +122,4 @@ def _checked(layout: Layout) -> Layout:
     return layout
 
 
-__dir__ = completion(__name__)
+list_public(__name__)

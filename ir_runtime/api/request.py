@@ -64,7 +64,7 @@ class Request(RequestTensors):
         self._callback: Callable[[Any], object] | None = None
         self._profiles = str(compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES")
         self._profile: Profile | None = None
-        self.latency = 0.0
+        self.latency: float = 0.0
         """How long the last run took, in milliseconds."""
         self.userdata: Any = None
         register(self)

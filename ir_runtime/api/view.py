@@ -86,7 +86,7 @@ class View(HasRTInfo, ABC):
         return self._nodes().values
 
     @property
-    def graph(self) -> nx.MultiDiGraph:
+    def graph(self) -> nx.MultiDiGraph[int]:
         """The layers and edges as a frozen networkx graph, which every writer of networkx can save.
 
         Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and

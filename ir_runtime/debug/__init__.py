@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..absent import completion
+from ..absent import list_public
 from .bisect import Bisection, bisect
 from .budget import Budget, LayerCost, budget
 from .compare import compare
@@ -53,4 +53,4 @@ __all__ = [
 ]
 
 
-__dir__ = completion(__name__)
+list_public(__name__)

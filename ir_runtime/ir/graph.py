@@ -127,7 +127,7 @@ class Graph:
         """Every edge."""
 
     @cached_property
-    def network(self) -> nx.MultiDiGraph:
+    def network(self) -> nx.MultiDiGraph[int]:
         """The graph as a frozen ``networkx.MultiDiGraph``, built on first use.
 
         Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
@@ -136,7 +136,7 @@ class Graph:
         """
         import networkx as nx
 
-        network = nx.MultiDiGraph()
+        network: nx.MultiDiGraph[int] = nx.MultiDiGraph()
         network.add_nodes_from((layer.id, {"layer": layer}) for layer in self.layers.values())
         network.add_edges_from((s.layer, t.layer, t.number, {"source": s.number}) for s, t in self.edges)
         return nx.freeze(network)

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from ..absent import completion
+from ..absent import list_public
 from . import device, hint, intel_auto, intel_cpu, intel_gpu, intel_npu, log, streams
 from ._property import Property
 from .kinds import Choice, anything, choice, element_type, flag, number, text
@@ -114,7 +114,7 @@ key_cache_precision: Property = Property("KEY_CACHE_PRECISION", _cache_precision
 loaded_from_cache: Property = Property("LOADED_FROM_CACHE")
 max_batch_size: Property = Property("MAX_BATCH_SIZE")
 model_name: Property = Property("NETWORK_NAME")
-num_streams = streams.num
+num_streams: Property = streams.num
 optimal_batch_size: Property = Property("OPTIMAL_BATCH_SIZE")
 optimal_number_of_infer_requests: Property = Property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
 range_for_async_infer_requests: Property = Property("RANGE_FOR_ASYNC_INFER_REQUESTS")
@@ -126,4 +126,4 @@ value_cache_precision: Property = Property("VALUE_CACHE_PRECISION", _cache_preci
 weights_path: Property = Property("WEIGHTS_PATH", text)
 workload_type: Property = Property("WORKLOAD_TYPE", choice(WorkloadType))
 
-__dir__ = completion(__name__)
+list_public(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ...codes import Code
 from ...errors import InputError
@@ -48,7 +48,7 @@ class If(BodyNode, type="If"):
 
     _shown_class = "if_op"
 
-    names = ("then_body", "else_body")
+    names: ClassVar[tuple[str, ...]] = ("then_body", "else_body")
     opset = 8
 
     def __init__(self, execution_condition: Node | Output | None = None) -> None:

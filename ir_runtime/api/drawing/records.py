@@ -78,13 +78,13 @@ def _types(layer: Layer, values: Mapping[Port, Value]) -> Iterator[tuple[str, st
         yield ("dynamic", "[...]") if value is None else (str(value.element), str(value.shape))
 
 
-def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph:
+def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph[int]:
     """Return a graph for networkx whose attributes are text and numbers, so that every writer can save it.
 
     Nodes are ids of layers, with ``name``, ``type``, ``operation``, ``line``, ``attributes`` and ``outputs``. An edge's
     key is the input that it ends at; it has ``output``, ``input``, ``element`` and ``shape``.
     """
-    found = nx.MultiDiGraph()
+    found: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     for layer in graph.layers.values():
         types = [f"{type}{shape}" for type, shape in _types(layer, values)]
         line = {} if layer.where.line is None else {"line": layer.where.line}

@@ -85,7 +85,9 @@ class WrapType(Pattern):
             given, predicate = None, given
         listed = [] if given is None else [given] if isinstance(given, Node | Output) else list(given)
         super().__init__(listed, predicate or pred)
-        self.types = [known_type(name) for name in ([names] if isinstance(names, str) else names)]
+        self.types: list[type[Op]] = [
+            known_type(name) for name in ([names] if isinstance(names, str) else names)
+        ]
 
     def fits(self, node: Node) -> bool:
         """Return whether a node is of one of the types."""
