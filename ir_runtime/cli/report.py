@@ -110,7 +110,7 @@ def report(
             measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:
         measures = _unmeasured(net, shapes, histograms)
-    page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits))
+    page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits, constraints))
     show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
 
 
@@ -122,7 +122,7 @@ def _unmeasured(net: Model, shapes: Sequence[str], histograms: bool) -> Measures
     return Measures(histograms=histograms)
 
 
-def _beside(old: str | None, net: Model, limits: Limits) -> OldModel | None:
+def _beside(old: str | None, net: Model, limits: Limits, constraints: bool) -> OldModel | None:
     from ..debug import old_model
 
-    return None if old is None else old_model(read(old, None, limits=limits), net)
+    return None if old is None else old_model(read(old, None, limits=limits), net, constraints)

@@ -139,7 +139,7 @@ def _times(
     return {name: median(values) for name, values in times.items()}, fused
 
 
-def old_model(old: Model, new: Model) -> OldModel:
+def old_model(old: Model, new: Model, constraints: bool = True) -> OldModel:
     """Return a model to show beside a newer one, with all that changed, by layer.
 
     >>> import numpy as np, ir_runtime
@@ -151,6 +151,7 @@ def old_model(old: Model, new: Model) -> OldModel:
     Args:
         old: the older model.
         new: the newer one, whose report is asked for.
+        constraints: find the constraints on the inputs of the older one, which may take some seconds.
     """
     changes, pairs = diff_with_pairs(old, new)
     ours = {layer.name: layer.id for layer in reversed(list(old._graph))}
@@ -166,4 +167,4 @@ def old_model(old: Model, new: Model) -> OldModel:
             removed.setdefault(id, []).append(text)
             if id in pairs:
                 changed.setdefault(pairs[id], []).append(text)
-    return OldModel(source_of(old), pairs, removed, changed)
+    return OldModel(source_of(old, constraints), pairs, removed, changed)

@@ -252,6 +252,17 @@ def test_two_models_are_looked_at_together(opened: Any) -> None:
     assert "weights: 1 of 2 elements differ" in found.details()
 
 
+def test_two_models_are_drawn_at_one_scale(opened: Any) -> None:
+    def net(branches: int) -> ov.Model:
+        x = ops.parameter([2], np.float32, "x")
+        return ov.Model([ops.concat([named(ops.relu(x), f"side{k}") for k in range(branches)], 0)], [x])
+
+    old, new = net(2), net(6)
+    page = opened(new.report(old=old_model(old, new)).html).page
+    one, other = page.evaluate("report.views.map(view => d3.zoomTransform(view.svg).k)")
+    assert one == other
+
+
 def test_a_narrow_window_needs_no_scrolling_sideways(opened: Any, plain: str) -> None:
     found = opened(plain, width=400, height=800)
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 400

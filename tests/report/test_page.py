@@ -373,3 +373,10 @@ def test_libraries_are_the_pinned_ones_with_their_licences() -> None:
     assert pinned == {path.name for path in FOLDER.glob("*.js")}
     assert all((FOLDER / f"{Path(name).stem}.LICENSE").read_text(encoding="utf-8").strip() for name in pinned)
     assert all(library.integrity.startswith("sha512-") for library in libraries())
+
+
+def test_constraints_of_the_older_model_can_be_left_out() -> None:
+    x = ops.parameter([-1, 2], np.float32, "x")
+    model = ov.Model([ops.relu(x)], [x])
+    assert old_model(model, model.clone()).source.constraints is not None
+    assert old_model(model, model.clone(), constraints=False).source.constraints is None

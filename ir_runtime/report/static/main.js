@@ -17,6 +17,8 @@ class App {
     this.wire();
     this.setOverlay(this.key);
     for (const v of this.views) v.fit();
+    const scale = Math.min(...this.views.map(v => d3.zoomTransform(v.svg).k));
+    if (this.views.length > 1) for (const v of this.views) v.fit(true, scale); // two models are compared at one scale
     this.ready = performance.now() - began;
   }
 
