@@ -104,6 +104,17 @@ def test_a_compiled_model_says_what_it_follows(
     assert (rms(compiled(x)[0], exact) > 1e-3) == (followed > 0)
 
 
+def test_profiles_name_the_kernel(tmp_path: Path) -> None:
+    """Also where the last panel of a matrix has more columns than the result."""
+    path = saved(mlp(DECODERS["i4-32"]), tmp_path)
+    for size, name in ((32, "gemm_i8"), (0, "")):
+        config = {GROUP: size, "PERF_COUNT": True}
+        request = ir_runtime.compile_model(path, config=config, backend="numba").create_infer_request()
+        request.infer([np.ones((1, 128), np.float32)])
+        found = {info.exec_type for info in request.get_profiling_info() if info.node_type == "MatMul"}
+        assert (found == {name}) == (size > 0)
+
+
 def test_what_a_backend_does_not_follow_is_said(tmp_path: Path) -> None:
     path = saved(mlp(DECODERS["i4-32"]), tmp_path)
     for size, backend in ((48, "numba"), (32, "reference")):

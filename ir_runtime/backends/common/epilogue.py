@@ -16,6 +16,7 @@ from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Su
 from ...ops.elementwise import Binary
 from ...ops.quantization import FakeQuantize
 from .. import Kernel, KernelObject
+from ..core.kernel import name_of, named
 from ..core.lengths import Accepts, accepting
 from .activations import Activation, activation_of, broadcast_binary
 from .fake_quantize import fake_quantize_passes, limit_rows
@@ -104,7 +105,7 @@ class RowKernel(KernelObject):
         def kernel(*arrays: Array) -> Array:
             return compute(*arrays[:arity], bind(arrays[arity:]))
 
-        return accepting(kernel, self.accepts)
+        return named(accepting(kernel, self.accepts), name_of(compute))
 
 
 def epilogue_factory(

@@ -89,6 +89,8 @@ def dynamic_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue
 class _DynamicMatmul(QuantizedProduct):
     """A product of quantized activations with an integer matrix, and its epilogue."""
 
+    exec_type = "gemm_i8"
+
     def __init__(self, matrix: DynamicMatrix, epilogue: Epilogue) -> None:
         super().__init__(matrix.columns, epilogue)
         self._matrix = matrix

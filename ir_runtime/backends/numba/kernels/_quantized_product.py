@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....ir.tensor import Array
-from ...common.epilogue import RowEpilogue
 from ..codegen.descriptor import Descriptor, i64
 from ..threading.parallel import threads
 from ..threading.task import UNUSED
@@ -68,12 +67,6 @@ class QuantizedProduct(ABC):
     @abstractmethod
     def multiply(self, x: Array, y: Array, operands: Array) -> None:
         """Multiply rows, at least one, and store the products: whole panels of columns."""
-
-    def with_row_epilogue(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        """Multiply and apply an epilogue of NumPy: if the last panel has more columns than the result."""
-        y = self(x, w)
-        epilogue(y.reshape(-1, y.shape[-1]), 0)
-        return y
 
     def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
         rows = math.prod(x.shape[:-1])

@@ -11,8 +11,9 @@ from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
-from ...common.epilogue import RowKernel
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.rounding import quantized_operand
+from ...core.kernel import name_of, named
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..codegen.descriptor import i64
@@ -123,8 +124,16 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     depth, columns = weights.shape[::-1] if op.transpose_b else weights.shape
     accepts = axis_length(-1, depth)
     if columns % PANEL_COLUMNS:
-        return RowKernel(product(Epilogue()).with_row_epilogue, 2, accepts=accepts)
+        made = product(Epilogue())
+        return RowKernel(named(partial(_with_row_epilogue, made), name_of(made)), 2, accepts=accepts)
     return FusedKernel(product, accepts=accepts)
+
+
+def _with_row_epilogue(product: QuantizedProduct, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
+    """Multiply and apply an epilogue of NumPy: if the last panel has more columns than the result."""
+    y = product(x, w)
+    epilogue(y.reshape(-1, y.shape[-1]), 0)
+    return y
 
 
 def _exact_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue], QuantizedProduct] | None:
