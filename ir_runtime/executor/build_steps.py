@@ -17,7 +17,7 @@ from ..transform.fuse import Group
 from ..transform.state import CompileState
 from .guard import guarded
 from .length_check import LengthCheck, checked
-from .memory import Peak, freeing, peak, settled
+from .memory import Peak, peak, reuse_slots, with_frees
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .select_kernel import KernelSelector, needs_run
@@ -44,8 +44,8 @@ class StepBuilder:
         given = tuple(map(self._slot, inputs))
         steps = [self._step(group) for group in groups]
         wanted = tuple(map(self._held, outputs))
-        steps = freeing(steps, wanted)
-        return settled(
+        steps = with_frees(steps, wanted)
+        return reuse_slots(
             steps,
             given,
             wanted,
@@ -64,7 +64,7 @@ class StepBuilder:
         given = tuple(map(self._slot, inputs))
         steps = [self._step(group) for group in groups]
         wanted = tuple(map(self._slot, outputs))
-        return settled(freeing(steps, wanted), given, wanted, self.slots)
+        return reuse_slots(with_frees(steps, wanted), given, wanted, self.slots)
 
     def _peak(self, steps: Sequence[Step]) -> Peak:
         """Return how much memory a run needs at least.

@@ -14,16 +14,16 @@ from ..limits import Limits, current, within
 from ..scoped import nested
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
-from ..transform.kv_cache import growing
+from ..transform.kv_cache import cache_kernels
 from ..transform.passes import Pass
 from ..transform.program import Program
-from ..transform.quantized_weights import Found, compressed
+from ..transform.quantized_weights import Found, find_quantized_weights
 from ..transform.state import CompileState
 from .build_steps import StepBuilder
 from .needed import needed, sinks
 from .plan import ExecutionPlan
 from .select_kernel import KernelSelector
-from .shape_cache import ShapeCache, measuring, unfolded
+from .shape_cache import ShapeCache, dependency_chain, shape_arithmetic
 
 __all__ = ["PASSES", "After", "compile_plan"]
 
@@ -98,7 +98,7 @@ class _Compiler:
         readers = {op for backend in self.backends for op in backend.packed}
         if not state.fold or not readers:
             return
-        packed = compressed(program.graph, program.layers, self.types, program.outputs, readers)
+        packed = find_quantized_weights(program.graph, program.layers, self.types, program.outputs, readers)
         for layer in _inside(packed.values()):
             state.values[Port(layer.id, 0)] = Value(state.values[Port(layer.id, 0)].type)
         program.state = replace(state, packed=packed)
@@ -114,13 +114,15 @@ class _Compiler:
     def append_to_caches(self) -> None:
         """Let a Concat that extends a KV cache append to it in place."""
         if self.program.state.fold:
-            self.program.kernels = growing(self.program.graph)
+            self.program.kernels = cache_kernels(self.program.graph)
 
     def find_shape_arithmetic(self) -> None:
         """Find layers whose results follow from shapes alone, which are computed once for each shape."""
         state = self.program.state
         if state.fold:
-            self.program.shape_only = measuring(self.program.graph, self.program.layers, state.visible_value)
+            self.program.shape_only = shape_arithmetic(
+                self.program.graph, self.program.layers, state.visible_value
+            )
 
     def match(self) -> None:
         """Match patterns, from the outputs backwards, and drop layers that nothing reads any more."""
@@ -153,7 +155,7 @@ class _Compiler:
 
     def _packed(self, group: Group) -> Group:
         prepared = group.prepared()
-        self.program.state.let_go(group.reads)
+        self.program.state.release(group.reads)
         return prepared
 
     def _reads(self, layer: Layer) -> tuple[Port, ...]:
@@ -186,7 +188,7 @@ class _Compiler:
         program = self.program
         if layer.id not in program.shape_only:
             return None
-        if (layers := unfolded(program.graph, layer, program.shape_only)) is None:
+        if (layers := dependency_chain(program.graph, layer, program.shape_only)) is None:
             return None
         inner, writes = {each.id for each in layers}, layer.output_ports
         sources = [port for each in layers for port in program.reads(each)]

@@ -9,7 +9,7 @@ from ..diagnostics import Diagnostics
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.sizes import bytes_of
 from ..transform.state import CompileState
-from .memory import Peak, freeing, peak
+from .memory import Peak, peak, with_frees
 from .needed import needed
 from .step import Step
 
@@ -37,7 +37,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
         for layer in needed(graph, outputs)
         if _runs(state, layer)
     ]
-    steps = freeing(steps, slots_of(outputs))
+    steps = with_frees(steps, slots_of(outputs))
     written = {slot for step in steps for slot in step.writes}
     fixed = [port for port, slot in slots.items() if slot not in written and state.owned(port)]
     sizes = [bytes_of(state.type(port)) for port in slots]

@@ -14,7 +14,7 @@ from ..ir.tensor import Array
 from .plan import ExecutionPlan
 from .step import Step
 
-__all__ = ["Peak", "freeing", "peak", "settled"]
+__all__ = ["Peak", "with_frees", "peak", "reuse_slots"]
 
 
 class Peak(NamedTuple):
@@ -27,7 +27,7 @@ class Peak(NamedTuple):
 def peak(
     steps: Iterable[Step], always: int, sizes: Sequence[int], inside: Mapping[int, int] | None = None
 ) -> Peak:
-    """Follow the slots through the steps.
+    """Return the peak memory of steps, from the sizes of the slots that they write and free.
 
     Args:
         steps: in order, each with the slots that it frees.
@@ -46,8 +46,8 @@ def peak(
     return most
 
 
-def freeing(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
-    """Tell each step which slots it is the last to read; constants and outputs stay."""
+def with_frees(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
+    """Return the steps with the slots that each is the last to read, which it frees; constants and outputs stay."""
     kept = set(wanted)
     made = {slot for step in steps for slot in step.writes}
     read_later: set[int] = set()
@@ -61,21 +61,21 @@ def freeing(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
 
 
 @dataclass(slots=True)
-class _Places:
-    """Numbers slots again: what is never there at the same time may have the same place.
+class _SlotAllocator:
+    """Renumbers slots, so that arrays that are never live at the same time share one.
 
     Args:
-        shared: the slots that may change places with others; each of the rest has a separate place.
+        shared: the slots that may be shared; each of the others gets one for itself.
     """
 
     shared: frozenset[int]
     of: dict[int, int] = field(default_factory=dict)
-    """The place of a slot."""
+    """The new number of each slot."""
     free: list[int] = field(default_factory=list)
-    """Places that are not used now, the latest last: that is still in the processor's cache."""
+    """Free numbers, the latest last: its array is still in the processor's cache."""
     count: int = 0
 
-    def moved(self, step: Step) -> Step:
+    def renumbered(self, step: Step) -> Step:
         """Return the step on reused slots; steps must come in order. A result may take a slot that the step frees."""
         unread = {slot for slot in step.writes if slot in step.frees}
         reads = tuple(map(self.place, step.reads))
@@ -89,7 +89,7 @@ class _Places:
         return replace(step, reads=reads, writes=tuple(map(self.place, step.writes)), frees=frees)
 
     def place(self, slot: int) -> int:
-        """Where a slot is from now on."""
+        """Return the new number of a slot."""
         if slot not in self.of:
             if slot in self.shared and self.free:
                 self.of[slot] = self.free.pop()
@@ -98,7 +98,7 @@ class _Places:
         return self.of[slot]
 
 
-def settled(
+def reuse_slots(
     steps: Sequence[Step],
     inputs: Iterable[int],
     outputs: Iterable[int],
@@ -107,21 +107,21 @@ def settled(
 ) -> ExecutionPlan:
     """Return the plan of steps that know which slots they free, with as few slots as possible.
 
-    A run of a long model then touches few of them, and steps that are alike do the same to the same ones.
+    A run of a long model then touches few slots, and equal steps share instructions.
 
     Args:
         steps: in order.
-        inputs: where the inputs go.
-        outputs: where the outputs are at the end.
-        slots: constants in place, the rest empty.
-        more: what else the plan is to know.
+        inputs: the slots of the inputs.
+        outputs: the slots of the outputs.
+        slots: the slots before a run: constants, the rest empty.
+        more: other fields of the plan.
     """
     made = frozenset(slot for step in steps for slot in step.writes if slots[slot] is None)
-    places = _Places(made)
-    given = tuple(map(places.place, inputs))
-    moved = tuple(map(places.moved, steps))
-    wanted = tuple(map(places.place, outputs))
-    arrays: list[Array | None] = [None] * places.count
-    for slot, place in places.of.items():
+    allocator = _SlotAllocator(made)
+    given = tuple(map(allocator.place, inputs))
+    renumbered = tuple(map(allocator.renumbered, steps))
+    wanted = tuple(map(allocator.place, outputs))
+    arrays: list[Array | None] = [None] * allocator.count
+    for slot, place in allocator.of.items():
         arrays[place] = slots[slot] if slot not in made else None
-    return ExecutionPlan(moved, given, wanted, tuple(arrays), **more)
+    return ExecutionPlan(renumbered, given, wanted, tuple(arrays), **more)

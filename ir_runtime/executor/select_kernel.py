@@ -24,7 +24,7 @@ from ..transform.program import Program
 from .context import VARIABLES, advance
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
-from .subgraphs import Visitor, kept
+from .subgraphs import Visitor, contract_checked
 
 __all__ = ["KernelSelector", "needs_run"]
 
@@ -70,7 +70,7 @@ class KernelSelector:
             inputs = [state.visible_value(port) for port in reads]
         unread = [i for i, port in enumerate(layer.output_ports) if state.fold and port not in read]
         kernel = choose(layer.op, inputs, self.backends, unread)
-        state.let_go(reads)
+        state.release(reads)
         return kernel or self._reference(layer, layer.op, inputs)
 
     def _reference(self, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
@@ -92,7 +92,7 @@ class KernelSelector:
                 where=layer.where,
                 hint="its class has no evaluate, and no backend has a kernel for it",
             )
-        return kept(kernel, layer, self._types(layer)) if _is_external(op) else kernel
+        return contract_checked(kernel, layer, self._types(layer)) if _is_external(op) else kernel
 
     def _quantized(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
         """Return a kernel that multiplies weights as they are stored."""
@@ -107,7 +107,7 @@ class KernelSelector:
             plans = {body.name: self.compile_body(body, types[body.name]) for body in layer.bodies()}
             self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
             context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
-        return kept(partial(op.evaluate, **context), layer, self._types(layer))
+        return contract_checked(partial(op.evaluate, **context), layer, self._types(layer))
 
     def _inferred(self, layer: Layer, body: Body) -> Inferred:
         types = self.bodies.get((layer.id, body.name))

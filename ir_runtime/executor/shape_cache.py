@@ -16,16 +16,16 @@ from ..ops.shape.shape_of import ShapeOfBase
 from .context import RUN
 from .plan import ExecutionPlan
 
-__all__ = ["ShapeCache", "measuring", "unfolded"]
+__all__ = ["ShapeCache", "shape_arithmetic", "dependency_chain"]
 
 # What is kept for a step: results of this many bytes, for this many shapes.
 KEPT = 1 << 20
 REMEMBERED = 64
-# More layers than this are not put into one step: others may need what is inside, too.
+# The most layers in one step: other layers may need intermediate results, too.
 MOST = 64
 
 
-def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
+def shape_arithmetic(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
     """Return the ids of layers whose results follow from shapes, and from constants, numbered in order.
 
     Args:
@@ -46,7 +46,7 @@ def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Valu
     return found
 
 
-def unfolded(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
+def dependency_chain(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
     """Return a layer after all layers ``among`` those given that it depends on; ``None`` if they are too many."""
     found, waiting = {layer.id}, [layer]
     while waiting:
@@ -61,7 +61,7 @@ def unfolded(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Laye
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeCache(KernelObject):
-    """The kernel of such layers. It takes the tensors that are measured.
+    """The kernel of shape arithmetic. It takes the tensors whose shapes are read.
 
     Args:
         plan: computes the result.

@@ -14,7 +14,7 @@ from .context import RUN
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 
-__all__ = ["Visitor", "kept"]
+__all__ = ["Visitor", "contract_checked"]
 
 # What a Parameter of a body receives that the port map leaves out, as nothing reads it.
 _UNREAD = np.empty(0)
@@ -39,7 +39,7 @@ class Visitor:
         return dict(zip(body.results, found, strict=True))
 
 
-def kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
+def contract_checked(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
     """Return a kernel whose results are checked against the inferred types.
 
     A port map may say one thing and do another, a variable may hold something else, and an operation from

@@ -23,7 +23,7 @@ _SMALL = 1 << 20
 
 
 def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]) -> None:
-    """Evaluate every pure layer whose inputs are all constants; ``values`` learns the results.
+    """Evaluate every pure layer whose inputs are all constants; the results are added to ``values``.
 
     Contents that only such layers read are forgotten: of a weight that is decompressed in several
     steps, its bytes in the file and the last result are all that stays.

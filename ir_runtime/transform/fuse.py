@@ -16,7 +16,7 @@ __all__ = ["Group", "fuse"]
 class Group:
     """Layers of which the last one gives the result, and the kernel that computes them together.
 
-    Each stands behind those that it reads; what others but the last make, this kernel keeps to itself.
+    They are in topological order; only the outputs of the last one are visible outside.
     """
 
     layers: tuple[Layer, ...]
@@ -78,7 +78,7 @@ def fuse(
 def _only_reader(
     group: Group, outputs: Collection[Port], readers: Mapping[Port, Sequence[Group]]
 ) -> Layer | None:
-    """Return the layer that alone reads a result, unless it is matched with others."""
+    """Return the only layer that reads a result, unless it is matched with others."""
     if len(group.writes) != 1 or group.writes[0] in outputs:
         return None
     found = readers.get(group.writes[0], ())

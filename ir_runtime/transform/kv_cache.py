@@ -20,14 +20,14 @@ from ..forks import in_child
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 
-__all__ = ["appending", "growing"]
+__all__ = ["append_kernel", "cache_kernels"]
 
 # Room for at least this number of further entries, and for half as many as there are.
 ROOM = 64
 
 
-def growing(graph: Graph) -> dict[int, Kernel]:
-    """Kernels for the layers of each such pattern, by layer id."""
+def cache_kernels(graph: Graph) -> dict[int, Kernel]:
+    """Return the kernels of the layers of each such pattern, by layer id."""
     kernels: dict[int, Kernel] = {}
     for assign in graph.of_type("Assign"):
         for layers in _pattern(graph, assign):
@@ -44,9 +44,9 @@ def _pattern(graph: Graph, assign: Layer) -> Iterator[dict[int, Kernel]]:
         return
     axis = join.op.attributes()["axis"]
     if _reads(first, assign):
-        yield {join.id: appending(axis)}
+        yield {join.id: append_kernel(axis)}
     elif first.type == "Gather" and (held := _feeding(graph, first, 0)) and _reads(held, assign):
-        yield {join.id: appending(axis), first.id: _picking(first)}
+        yield {join.id: append_kernel(axis), first.id: _gather_kernel(first)}
 
 
 def _feeding(graph: Graph, layer: Layer, index: int) -> Layer | None:
@@ -60,8 +60,8 @@ def _reads(layer: Layer, assign: Layer) -> bool:
     return layer.type == "ReadValue" and layer.attributes.get("variable_id") == name
 
 
-def _picking(layer: Layer) -> Kernel:
-    """Gather, which does not copy the cache if no beam is reordered."""
+def _gather_kernel(layer: Layer) -> Kernel:
+    """Return a kernel for a Gather that does not copy the cache if no beam is reordered."""
     assert layer.op is not None
     evaluate = layer.op.evaluate
 
@@ -103,7 +103,7 @@ def _renew() -> None:
     _lock = threading.Lock()
 
 
-def appending(axis: int) -> Kernel:
+def append_kernel(axis: int) -> Kernel:
     """Concat of two tensors, the first of which may be in a buffer with room for the second."""
 
     def append(held: Array, new: Array) -> Array:

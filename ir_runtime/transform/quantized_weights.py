@@ -22,28 +22,28 @@ from ..ops.conversion import convert
 from ..ops.infrastructure.ends import Constant
 from ..ops.type import Convert
 
-__all__ = ["Found", "compressed"]
+__all__ = ["Found", "find_quantized_weights"]
 
-# Smaller ones are folded: nothing is won.
+# Smaller ones are folded, which costs little memory.
 LEAST = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """QuantizedWeights weights, and the layers behind their constant that make them f32, in order."""
+    """Quantized weights, and the layers that dequantize their constant, in order."""
 
     weights: QuantizedWeights
     layers: tuple[Layer, ...]
 
 
-def compressed(
+def find_quantized_weights(
     graph: Graph,
     layers: Iterable[Layer],
     types: Mapping[Port, Value],
     outputs: Collection[Port],
     readers: Collection[type[Op]],
 ) -> dict[Port, Found]:
-    """QuantizedWeights matrices by the port at which they are f32.
+    """Return quantized matrices by the port at which they are dequantized.
 
     Args:
         graph: the layers.
@@ -67,13 +67,13 @@ def compressed(
 
 
 _STEPS = ("Convert", "Multiply", "Subtract", "Reshape")
-# Between the codes and f32 nothing narrower may cut numbers short.
+# Between the quantized values and f32, no narrower type may round numbers.
 _WIDE = ("f16", "bf16", "f32")
 
 
 @dataclass(slots=True)
 class _Dequantization:
-    """What dequantizes: the scale, the zero point, and the shape in the end."""
+    """The parameters of a dequantization: the scale, the zero point, and the final shape."""
 
     scale: Array | None = None
     zero: Array | None = None
@@ -82,7 +82,7 @@ class _Dequantization:
 
 @dataclass(slots=True)
 class _Search:
-    """Walks from f32 back to the codes."""
+    """Walks back from dequantized to quantized values."""
 
     graph: Graph
     needed: Mapping[int, Layer]

@@ -59,7 +59,7 @@ class CompileState:
         return held(known) if known.nbytes < MIN_BYTES or not self.fold else known
 
     def _stand_in(self, port: Port) -> Array:
-        """Zeros instead of weights that stay packed: their shape, but no memory."""
+        """Return zeros instead of weights that stay packed: an array of their shape, without memory."""
         type = self.type(port)
         return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
@@ -72,8 +72,8 @@ class CompileState:
             return False
         return self.graph[port.layer].type != "Constant" or copied
 
-    def let_go(self, ports: Iterable[Port]) -> None:
-        """Constants that have been looked at need not stay in memory; most kernels have copies by now."""
+    def release(self, ports: Iterable[Port]) -> None:
+        """Release the pages of constants that were read; most kernels have copies."""
         for port in ports:
             if (array := self.contents(port)) is not None:
                 let_go(array)
