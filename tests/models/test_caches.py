@@ -12,7 +12,7 @@ from harness.oracle import PLUGIN, core
 
 import ir_runtime
 from ir_runtime.ir.tensor import Array
-from ir_runtime.transform.kv_cache import ROOM, appending
+from ir_runtime.transform.kv_cache import ROOM, append_kernel
 from models.stateful import decoder
 
 
@@ -87,7 +87,7 @@ def test_most_runs_copy_nothing(path: Path) -> None:
 
 
 def test_one_buffer_is_not_written_twice() -> None:
-    append = appending(0)
+    append = append_kernel(0)
     start = append(np.zeros((2, 3)), np.ones((1, 3)))
     one, two = append(start, np.full((1, 3), 2.0)), append(start, np.full((1, 3), 3.0))
     assert one[3].tolist() == [2, 2, 2]
@@ -96,7 +96,7 @@ def test_one_buffer_is_not_written_twice() -> None:
 
 
 def test_a_view_of_a_buffer_is_no_cache() -> None:
-    append = appending(1)
+    append = append_kernel(1)
     whole = append(np.zeros((2, 3)), np.ones((2, 1)))
     part = append(whole[:, 1:], np.full((2, 1), 5.0))
     assert part.tolist() == [[0, 0, 1, 5]] * 2
