@@ -103,7 +103,7 @@ def judged(
         if precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
         # What a side computed is all that judging it depends on, whatever the side is.
-        kind = f"judging {types} {seen.ran} {list(seen.tensors)}"
+        kind = f"judging {types} {seen.ran} {seen.wide} {seen.held} {list(seen.tensors)}"
         entry = entry_for(kind, model, chain(feeds, seen.outputs, seen.tensors.values()), "reference")
         case = Case(plain, wide, feeds, seen, types)
         del seen  # whose tensors would stay in memory

@@ -20,6 +20,7 @@ from .tensors import is_float
 __all__ = [
     "decides",
     "explained_decisions",
+    "following_decisions",
     "is_elementwise",
     "is_selection",
     "jumps",
@@ -65,6 +66,21 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
         return _is_random(layer)
     discrete = any(not is_float(types, port) for port in layer.output_ports)
     return discrete or layer.type in _STEPS or is_selection(layer) or _is_random(layer)
+
+
+def following_decisions(graph: Graph, types: Inferred) -> set[int]:
+    """Return the ids of the layers that decide, and of those whose integers follow from what these decide.
+
+    Args:
+        graph: the layers.
+        types: what was inferred about them.
+    """
+    found: set[int] = set()
+    for layer in graph:
+        read = any(port.layer in found and not is_float(types, port) for port in graph.reads(layer))
+        if decides(graph, types, layer) or (read and layer.type not in _EXACT):
+            found.add(layer.id)
+    return found
 
 
 def is_selection(layer: Layer) -> bool:

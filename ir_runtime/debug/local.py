@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, starmap
 from typing import Any
+
+import numpy as np
 
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
@@ -13,8 +15,9 @@ from ..records import Json, Record
 from .caching import Entry, resumed
 from .case import Case
 from .decisions import explained_decisions, is_elementwise, jumps, pinned
+from .emulation import nodes_in
 from .inside import Alternative, InsideDecisions
-from .precision import ROUNDING, emulated
+from .precision import ROUNDING, rounding_to, saturated
 from .progress import stage
 from .reference import chained
 from .results import DecisionResult, UnitResult
@@ -88,8 +91,12 @@ class LocalErrors:
         ]
 
     def _unit(self, layer: Layer, port: Port, inherited: float) -> UnitResult:
-        found, exact = self._case.tensors[port], self._exact.tensors[port]
-        rounded, members = self._rounded.tensors[port], _members(self._case, port)
+        precision, members = self._case.precision, _members(self._case, port)
+        exact = self._exact.tensors[port]
+        found, rounded = (
+            saturated(tensors[port], exact, precision)
+            for tensors in (self._case.tensors, self._rounded.tensors)
+        )
         error = error_of(found, exact)
         terms = max(self._exact.terms.get(member, Terms()) for member in members)
         unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
@@ -101,7 +108,7 @@ class LocalErrors:
             excess=excess(error, scatter),
             relative=error.relative,
             inherited=inherited,
-            equal=_equal(found, rounded),
+            equal=_equal(found, rounded, precision),
         )
 
 
@@ -120,12 +127,16 @@ class _Rounded:
         def exchange(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
-                    self.tensors[port] = array
+                    self.tensors[port] = array if rounded is None else rounded(array)
                 elif layer.id in case.deciding:
                     self.own[port] = array
-            return case.observed(layer, outputs)
+            seen = case.observed(layer, outputs)
+            return _held(seen, outputs, rounded) if rounded and layer.id in held else seen
 
-        change = chained(emulated(case.precision, case.tensors), exchange)
+        rounded = None if case.precision == "f32" else rounding_to(case.precision)
+        wide, held = frozenset(case.seen.wide), frozenset({*case.seen.wide, *case.seen.held})
+        emulate = nodes_in(case.precision, case.plain.graph, case.tensors, wide, held)
+        change = chained(emulate, exchange)
         case.plain.run(case.feeds, change, self.inside.record)
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
@@ -141,6 +152,16 @@ class _Rounded:
             self._case.shape(port, array.shape)
         self.own.update(zip(starmap(Port, record["own"]), arrays, strict=False))
         self.inside.restore(record["inside"], arrays)
+
+
+def _held(
+    seen: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
+) -> tuple[Array, ...]:
+    """Return what was observed, but with the numbers in f32 of which it is the rounding: layers in f32 read these."""
+    return tuple(
+        np.where(rounded(output) == array, output, array) if output.dtype.kind == "f" else array
+        for array, output in zip(seen, outputs, strict=True)
+    )
 
 
 class _Exact:
@@ -217,10 +238,12 @@ def _members(case: Case, port: Port) -> tuple[str, ...]:
     return tuple(layer.name for layer in unit_of(case.plain.graph, port, case.tensors, case.computed))
 
 
-def _equal(found: Array, rounded: Array) -> float:
-    """Return which part of the elements is equal; all of them where there are none."""
+def _equal(found: Array, rounded: Array, precision: str) -> float:
+    """Return which part of the elements is equal in a precision; all of them where there are none."""
     if found.shape != rounded.shape:
         return 0.0
+    if precision != "f32":  # behind the last product, a runtime may go on in f32
+        found = rounding_to(precision)(found)
     return float((found == rounded.astype(found.dtype, copy=False)).mean()) if found.size else 1.0
 
 

@@ -40,6 +40,8 @@ class Observation:
         asked: the precision that was asked for, if any.
         ran: the precisions that it ran in, as far as it says.
         unobserved: tensors that were to be seen, but cannot be without changing the result.
+        wide: the ids of layers that computed in f32 though others computed in a lower precision.
+        held: likewise, of those that gave f32: what others read of it may be rounded.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Observation:
     asked: str = ""
     ran: tuple[str, ...] = ()
     unobserved: tuple[Port, ...] = ()
+    wide: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, starmap
 
 from ..api.model import Model
@@ -29,12 +30,14 @@ def observed(
         count = len(plain.outputs)
         tensors = dict(zip(starmap(Port, record.pop("tensors")), arrays[count:], strict=True))
         unobserved, ran = tuple(starmap(Port, record.pop("unobserved"))), tuple(record.pop("ran"))
-        return Observation(outputs=arrays[:count], tensors=tensors, unobserved=unobserved, ran=ran, **record)
+        wide, held = tuple(record.pop("wide")), tuple(record.pop("held"))
+        seen = Observation(outputs=arrays[:count], tensors=tensors, ran=ran, wide=wide, held=held, **record)
+        return replace(seen, unobserved=unobserved)
     seen = side_of(side).observe(model, plain, feeds, ports)
     if entry is not None:
         record = {
             "name": seen.name, "asked": seen.asked, "ran": seen.ran, "unobserved": seen.unobserved,
-            "tensors": list(seen.tensors),
+            "tensors": list(seen.tensors), "wide": seen.wide, "held": seen.held,
         }  # fmt: skip
         entry.write("seen", record, chain(seen.outputs, seen.tensors.values()))
     return seen

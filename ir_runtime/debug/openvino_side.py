@@ -24,6 +24,7 @@ from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.pages import let_go
 from ..ir.tensor import Array
+from .execution_nodes import Node, boundaries, held, nodes_of, precisions_of, probable, wide
 from .faithful import observed, same_bits
 from .observation import Observation, Side
 from .reference import Reference
@@ -70,9 +71,14 @@ class OpenVINO:
         """
         with TemporaryDirectory() as folder:
             probing = _Probing(self, _saved(model, folder), reference, feeds)
-            wanted = _boundaries(reference, ports, probing.alone.node_of)
+            wanted = boundaries(reference, ports, probing.alone.node_of)
+            if probing.is_narrow:
+                wanted = probable(reference, wanted, *probing.nodes)
             found = _outputs(reference, wanted, probing.alone)
-            found |= probing.observe([port for port in wanted if port not in found])
+            asked = [port for port in wanted if port not in found]
+            if probing.is_narrow:  # what leads to an output of integers would run in f32
+                asked = [port for port in asked if is_float(reference.types, port)]
+            found |= probing.observe(asked)
         return Observation(
             name="openvino",
             outputs=probing.alone.outputs,
@@ -80,6 +86,8 @@ class OpenVINO:
             asked=self.hint,
             ran=probing.alone.precisions,
             unobserved=tuple(port for port in wanted if port not in found),
+            wide=wide(reference, *probing.nodes) if probing.is_narrow else (),
+            held=held(reference, *probing.nodes) if probing.is_narrow else (),
         )
 
 
@@ -98,23 +106,6 @@ def _saved(model: Model, folder: str) -> str:
     return path
 
 
-def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str, str]) -> list[Port]:
-    """Return the tensors that leave an execution node; a layer that no node names belongs to what reads it."""
-    graph, nodes = reference.graph, dict[int, str]()
-    for layer in reversed(graph.order):
-        readers = {
-            nodes.get(reader.layer, "") for port in layer.output_ports for reader in graph.readers(port)
-        }
-        alone = readers.pop() if len(readers) == 1 else layer.name
-        nodes[layer.id] = node_of.get(layer.name, alone)
-    outputs = {port._port for port in reference.outputs}
-    return [
-        port
-        for port in ports
-        if port in outputs or any(nodes[r.layer] != nodes[port.layer] for r in graph.readers(port))
-    ]
-
-
 @dataclass(frozen=True)
 class _Execution:
     """One compilation of the plugin, and its run.
@@ -130,7 +121,7 @@ class _Execution:
     outputs: list[Array]
     tensors: dict[Port, Array]
     node_of: dict[str, str]
-    nodes: dict[str, tuple[str, str, str]]
+    nodes: dict[str, Node]
     precisions: tuple[str, ...]
 
 
@@ -144,10 +135,17 @@ class _Probing:
             ) from None
         self._core = self._api.Core()
         self._side, self._path, self._reference, self._feeds = side, path, reference, feeds
-        self._is_narrow = False
+        self._names = {layer.name for layer in reference.graph}
+        self.is_narrow = False
+        """Whether it computes in bf16 or f16."""
         layers = () if side.fused else computed_layers(reference.graph)
         self.alone = self._run([port for layer in layers for port in layer.output_ports])
-        self._is_narrow = bool({"bf16", "f16"} & set(self.alone.precisions))
+        self.is_narrow = bool({"bf16", "f16"} & set(self.alone.precisions))
+
+    @property
+    def nodes(self) -> tuple[Mapping[str, str], Mapping[str, Node]]:
+        """The execution node of each layer that one names, and the nodes by name, of the run alone."""
+        return self.alone.node_of, self.alone.nodes
 
     def observe(self, ports: Sequence[Port]) -> dict[Port, Array]:
         """Return what can be seen of some tensors; all that is returned was seen in faithful runs."""
@@ -160,8 +158,16 @@ class _Probing:
     def _is_faithful(self, run: _Execution) -> bool:
         if not same_bits(run.outputs, self.alone.outputs):
             return False
-        kept = {node for node in self.alone.nodes.values() if node[0] not in _TRANSPORT}
-        return not self._is_narrow or kept <= set(run.nodes.values())
+        return not self.is_narrow or self._computing(self.alone) <= self._computing(run)
+
+    def _computing(self, run: _Execution) -> set[tuple[str, tuple[str, ...], str]]:
+        """The nodes that compute, by their layers in the model: what the plugin adds has another name each time."""
+        found = set()
+        for node in run.nodes.values():
+            layers = tuple(sorted(self._names.intersection(node.members)))
+            if layers and node.type not in _TRANSPORT:
+                found.add((node.type, layers, node.precision))
+        return found
 
     def _run(self, ports: Sequence[Port]) -> _Execution:
         try:
@@ -173,7 +179,7 @@ class _Probing:
     def _compiled_run(self, ports: Sequence[Port]) -> _Execution:
         model = self._core.read_model(self._path)
         count = len(model.outputs)
-        probed = _probe(model, self._reference, ports, self._is_narrow)
+        probed = _probe(model, self._reference, ports, self.is_narrow)
         config: dict[str, str | int] = {"INFERENCE_PRECISION_HINT": self._side.hint, "CACHE_DIR": ""}
         if self._side.threads:
             config["INFERENCE_NUM_THREADS"] = self._side.threads
@@ -184,8 +190,8 @@ class _Probing:
         arrays = [request.get_output_tensor(index).data for index in range(len(compiled.outputs))]
         arrays = readable(arrays, compiled.outputs)
         seen = {port: array.reshape(-1) for port, array in zip(probed, arrays[count:], strict=True)}
-        nodes, node_of = _nodes(compiled.get_runtime_model())
-        return _Execution(arrays[:count], seen, node_of, nodes, _precisions(nodes))
+        nodes, node_of = nodes_of(compiled.get_runtime_model())
+        return _Execution(arrays[:count], seen, node_of, nodes, precisions_of(nodes))
 
 
 def _probe(model: Any, reference: Reference, ports: Sequence[Port], products: bool) -> list[Port]:
@@ -208,34 +214,4 @@ def _probe(model: Any, reference: Reference, ports: Sequence[Port], products: bo
     return probed
 
 
-def _nodes(model: Any) -> tuple[dict[str, tuple[str, str, str]], dict[str, str]]:
-    """Return the execution nodes by name, and the node of each layer that one names."""
-    nodes: dict[str, tuple[str, str, str]] = {}
-    node_of: dict[str, str] = {}
-    for op in model.get_ordered_ops():
-        info, name = op.get_rt_info(), op.get_friendly_name()
-        type, members, precision = (
-            info[key].astype(str) if key in info else ""
-            for key in ("layerType", "originalLayersNames", "runtimePrecision")
-        )
-        nodes[name] = (type, members, precision)
-        node_of |= dict.fromkeys(members.split(","), name)
-    return nodes, node_of
-
-
 _TRANSPORT = ("Const", "Input", "Output", "Reorder")
-_PRODUCTS = (
-    "Convolution",
-    "Deconvolution",
-    "FullyConnected",
-    "MatMul",
-    "RNNCell",
-    "RNNSeq",
-    "ScaledDotProductAttention",
-)
-
-
-def _precisions(nodes: Mapping[str, tuple[str, str, str]]) -> tuple[str, ...]:
-    of_products = {precision for type, _, precision in nodes.values() if type in _PRODUCTS}
-    found = of_products or {precision for _, _, precision in nodes.values()} - {"i8", "u8"}
-    return tuple(sorted(found & {"bf16", "f16", "f32", "i8", "u8"}))

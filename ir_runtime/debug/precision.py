@@ -12,14 +12,25 @@ from ..ir.tensor import Array
 from .reference import Change, computed
 from .terms import PRODUCTS
 
-__all__ = ["ROUNDING", "emulated", "perturbed", "rounding_to"]
+__all__ = ["LIMITS", "ROUNDING", "emulated", "is_move", "perturbed", "rounding_to", "saturated"]
 
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
+LIMITS = {
+    "f16": float(np.finfo(np.float16).max),
+    "bf16": (2 - 2.0**-7) * 2.0**127,
+    "f32": float(np.finfo(np.float32).max),
+}
+"""The largest number of each type."""
 
 _MOVES = (".movement.", ".shape.")
 _BLOCK = 1 << 16
 """How many elements are moved together."""
+
+
+def is_move(layer: Layer) -> bool:
+    """Return whether a layer only moves numbers."""
+    return any(package in type(layer.op).__module__ for package in _MOVES)
 
 
 def perturbed(precision: str, seed: int) -> Change:
@@ -27,7 +38,7 @@ def perturbed(precision: str, seed: int) -> Change:
     random, unit = np.random.default_rng(seed), ROUNDING[precision]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if any(package in type(layer.op).__module__ for package in _MOVES):
+        if is_move(layer):
             return outputs
         return tuple(_moved(array) if array.dtype.kind == "f" else array for array in outputs)
 
@@ -74,3 +85,21 @@ def rounding_to(precision: str) -> Callable[[Array], Array]:
             return array.astype(dtype).astype(array.dtype) if array.dtype.kind == "f" else array
 
     return rounded
+
+
+def saturated(array: Array, exact: Array, precision: str) -> Array:
+    """Return an array with the largest number of a type in the place of infinities that are finite in f64.
+
+    Of numbers beyond the type, such as the mask of an attention, runtimes make the one or the other.
+
+    Args:
+        array: numbers that were rounded to the type.
+        exact: the same in f64.
+        precision: the type; nothing is changed for f32.
+    """
+    if precision == "f32" or array.dtype.kind != "f" or array.shape != exact.shape:
+        return array
+    beyond = np.isinf(array) & np.isfinite(exact)
+    if not beyond.any():
+        return array
+    return np.where(beyond, np.copysign(array.dtype.type(LIMITS[precision]), array), array)

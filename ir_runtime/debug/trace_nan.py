@@ -16,20 +16,13 @@ from ..ir.tensor import Array
 from ..markup import Shown
 from ..records import Record
 from .caching import entry_for
-from .precision import emulated
+from .precision import LIMITS, emulated
 from .progress import Interrupted
 from .reference import Reference, chained, computed
 from .resuming import Resumable
 from .tensors import computed_layers
 
 __all__ = ["NanTrace", "Origin", "Peak", "trace_nan"]
-
-LIMITS = {
-    "f16": float(np.finfo(np.float16).max),
-    "bf16": (2 - 2.0**-7) * 2.0**127,
-    "f32": float(np.finfo(np.float32).max),
-}
-"""The largest number of each type."""
 
 
 @dataclass(frozen=True)

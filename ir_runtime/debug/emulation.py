@@ -1,0 +1,133 @@
+"""What the nodes of a runtime that computes in bf16 or f16 round, beside their results.
+
+A node that begins with a product reads its constants in the lower precision: weights, with a factor that follows, and
+biases. Attention rounds its normalised probabilities. Nodes behind the last products, and the sums that lead there, run
+in f32: what others read of them is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..ir.graph import Graph, Layer, Port
+from ..ir.tensor import Array
+from .precision import rounding_to
+from .reference import Arrays, Change, computed
+from .tensors import computed_layers, end_of_node
+from .terms import PRODUCTS
+
+__all__ = ["nodes_in"]
+
+_ATTENTION = "ScaledDotProductAttention"
+
+
+def nodes_in(
+    precision: str,
+    graph: Graph,
+    boundaries: Collection[Port],
+    wide: Collection[int],
+    held: Collection[int],
+) -> Change | None:
+    """Return a change that rounds as the nodes of a runtime do; ``None`` for f32.
+
+    Args:
+        precision: ``f32``, ``f16`` or ``bf16``.
+        graph: the layers.
+        boundaries: the tensors between nodes.
+        wide: the ids of layers that compute in f32.
+        held: the ids of layers that give f32.
+    """
+    if precision == "f32":
+        return None
+    changing = {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
+    return _Nodes(graph, rounding_to(precision), boundaries, wide, held, changing)
+
+
+@dataclass
+class _Nodes:
+    graph: Graph
+    rounded: Callable[[Array], Array]
+    boundaries: Collection[Port]
+    wide: Collection[int]
+    held: Collection[int]
+    changing: Collection[int]
+    factors: Mapping[int, int] = field(init=False)
+    """The layers that multiply a product by a constant, by the product."""
+    rounds: Mapping[int, Collection[int]] = field(init=False)
+    """Which inputs of a layer are rounded."""
+    constants: dict[int, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        products = [layer for layer in self.graph if layer.type in PRODUCTS and layer.id not in self.wide]
+        self.factors = dict(filter(None, map(self._factor, products)))
+        rounds = {layer.id: {*range(len(self.graph.reads(layer)))} for layer in products}
+        for layer in self.graph:
+            if layer.id not in self.wide and layer.type != "Result":
+                held = {i for i, port in enumerate(self.graph.reads(layer)) if port.layer in self.held}
+                rounds.setdefault(layer.id, set()).update(held)
+        for product in products:
+            for layer in self._following(product):
+                rounds[layer.id] |= {
+                    i for i, port in enumerate(self.graph.reads(layer)) if port.layer not in self.changing
+                }
+        for scaled in self.factors.values():
+            rounds[scaled].clear()
+        self.rounds = {id: inputs for id, inputs in rounds.items() if inputs}
+
+    def _following(self, product: Layer) -> Iterator[Layer]:
+        """The layers that are computed in the node of a product."""
+        end, port = end_of_node(self.graph, product, self.changing), product.output_ports[0]
+        while port != end:
+            layer = self.graph[self.graph.readers(port)[0].layer]
+            yield layer
+            port = layer.output_ports[0]
+
+    def _factor(self, product: Layer) -> tuple[int, int] | None:
+        """A product by constant weights, and the layer that multiplies it by a constant number."""
+        following = next(self._following(product), None)
+        sources = self.graph.reads(product)
+        if following is None or following.type != "Multiply" or sources[1].layer in self.changing:
+            return None
+        factor = next(port for port in self.graph.reads(following) if port.layer not in self.changing)
+        op = self.graph[factor.layer].op
+        known = self.graph[factor.layer].type == "Constant" and op is not None
+        if not known or np.asarray(op.evaluate()).size != 1:  # type: ignore[union-attr]
+            return None
+        self.constants[product.id] = np.asarray(op.evaluate()).reshape(())  # type: ignore[union-attr]
+        return product.id, following.id
+
+    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+        if (
+            layer.id in self.wide
+            or layer.op is None
+            or layer.op.needs("variables")
+            or layer.op.needs("visit")
+        ):
+            return outputs
+        given = [
+            self.rounded(array) if index in self.rounds.get(layer.id, ()) else array
+            for index, array in enumerate(inputs)
+        ]
+        if layer.id in self.factors:
+            factor = self.constants[layer.id]
+            given[1] = np.asarray(self.rounded(inputs[1] * factor) / factor)
+        if layer.type == _ATTENTION:
+            outputs = self._attention(layer, given)
+        elif any(a is not b for a, b in zip(given, inputs, strict=True)):
+            outputs = computed(layer, given)
+        if layer.id in self.held:
+            return outputs
+        return tuple(
+            self.rounded(array) if Port(layer.id, index) in self.boundaries else array
+            for index, array in enumerate(outputs)
+        )
+
+    def _attention(self, layer: Layer, inputs: Sequence[Array]) -> Arrays:
+        """Attention whose probabilities are rounded: they are its results for the unit matrix as values."""
+        query, key, value, *rest = map(self.rounded, inputs[:3])
+        unit = np.broadcast_to(np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2]))
+        (probabilities,) = computed(layer, [query, key, unit, *rest, *inputs[3:]])
+        return (np.asarray(np.matmul(self.rounded(probabilities), value)),)

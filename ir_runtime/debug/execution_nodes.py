@@ -1,0 +1,136 @@
+"""The execution nodes of OpenVINO's CPU plugin: which layers each computes, in which precision, and what leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..ir.graph import Graph, Port
+from .decisions import following_decisions
+from .precision import is_move
+from .reference import Reference
+from .tensors import is_float
+
+__all__ = ["Node", "boundaries", "held", "nodes_of", "precisions_of", "probable", "wide"]
+
+
+class Node(NamedTuple):
+    """An execution node: its type, its layers, the precision that it computes in, and that of its first result."""
+
+    type: str
+    members: tuple[str, ...]
+    precision: str
+    result: str
+
+
+def boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str, str]) -> list[Port]:
+    """Return the tensors that leave an execution node."""
+    graph, nodes = reference.graph, _by_layer(reference.graph, node_of)
+    outputs = {port._port for port in reference.outputs}
+    return [
+        port
+        for port in ports
+        if port in outputs or any(nodes[r.layer] != nodes[port.layer] for r in graph.readers(port))
+    ]
+
+
+def _by_layer(graph: Graph, node_of: Mapping[str, str]) -> dict[int, str]:
+    """Return the execution node of each layer, by id; a layer that no node names belongs to what reads it."""
+    nodes: dict[int, str] = {}
+    for layer in reversed(graph.order):
+        readers = {
+            nodes.get(reader.layer, "") for port in layer.output_ports for reader in graph.readers(port)
+        }
+        alone = readers.pop() if len(readers) == 1 else layer.name
+        nodes[layer.id] = node_of.get(layer.name, alone)
+    return nodes
+
+
+def probable(
+    reference: Reference,
+    ports: Sequence[Port],
+    node_of: Mapping[str, str],
+    nodes: Mapping[str, Node],
+) -> list[Port]:
+    """Those tensors that can be looked at where numbers are rounded at the ends of execution nodes.
+
+    A layer that no node names is inside of one, such as the cache of an attention, which another reader would divide.
+    Integers that follow from shapes and inputs alone are not rounded.
+    """
+    graph, outputs = reference.graph, {port._port for port in reference.outputs}
+    decided, inside = following_decisions(graph, reference.types), _inside(graph, node_of, nodes)
+    return [
+        port
+        for port in ports
+        if port in outputs
+        or (
+            graph[port.layer].name in node_of
+            and port.layer not in inside
+            and (is_float(reference.types, port) or port.layer in decided)
+        )
+    ]
+
+
+def _inside(graph: Graph, node_of: Mapping[str, str], nodes: Mapping[str, Node]) -> set[int]:
+    """The ids of layers whose node ends with a layer of the plugin: what moves their results moves those of that."""
+    names, found = {layer.name for layer in graph}, set[int]()
+    for layer in graph:
+        members = (
+            [name for name in nodes[node_of[layer.name]].members if name] if layer.name in node_of else []
+        )
+        moved = is_move(layer) and any(port.layer in found for port in graph.reads(layer)[:1])
+        if moved or (members and members[-1] not in names):
+            found.add(layer.id)
+    return found
+
+
+def wide(reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, Node]) -> tuple[int, ...]:
+    """Return the ids of layers in nodes that compute in f32; constants are read as the nodes need them."""
+    of = _by_layer(reference.graph, node_of)
+    found = {name for name, node in nodes.items() if node.precision == "f32" or node.type == "RoPE"}
+    return tuple(layer.id for layer in reference.graph if layer.type != "Constant" and of[layer.id] in found)
+
+
+def held(reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, Node]) -> tuple[int, ...]:
+    """Return the ids of layers with which a node ends that gives f32."""
+    graph, of = reference.graph, _by_layer(reference.graph, node_of)
+    found = {name for name, node in nodes.items() if node.result == "f32"}
+    return tuple(
+        layer.id
+        for layer in graph
+        if layer.type != "Constant"
+        and of[layer.id] in found
+        and any(of[r.layer] != of[layer.id] for port in layer.output_ports for r in graph.readers(port))
+    )
+
+
+def nodes_of(model: Any) -> tuple[dict[str, Node], dict[str, str]]:
+    """Return the execution nodes by name, and the node of each layer that one names."""
+    nodes: dict[str, Node] = {}
+    node_of: dict[str, str] = {}
+    for op in model.get_ordered_ops():
+        info, name = op.get_rt_info(), op.get_friendly_name()
+        type, members, precision, results = (
+            info[key].astype(str) if key in info else ""
+            for key in ("layerType", "originalLayersNames", "runtimePrecision", "outputPrecisions")
+        )
+        nodes[name] = Node(type, tuple(members.split(",")), precision, results.partition(",")[0])
+        node_of |= dict.fromkeys(nodes[name].members, name)
+    return nodes, node_of
+
+
+_PRODUCTS = (
+    "Convolution",
+    "Deconvolution",
+    "FullyConnected",
+    "MatMul",
+    "RNNCell",
+    "RNNSeq",
+    "ScaledDotProductAttention",
+)
+
+
+def precisions_of(nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    of_products = {node.precision for node in nodes.values() if node.type in _PRODUCTS}
+    found = of_products or {node.precision for node in nodes.values()} - {"i8", "u8"}
+    return tuple(sorted(found & {"bf16", "f16", "f32", "i8", "u8"}))

@@ -1,0 +1,122 @@
+"""OpenVINO's own bf16: whether this processor has it, and how much of it is observed and reproduced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from unittest.mock import patch
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ir_runtime as ir
+from ir_runtime import opset13 as op
+from ir_runtime.debug.case import Case
+from ir_runtime.debug.judging import _report
+from ir_runtime.debug.local import LocalErrors
+from ir_runtime.debug.openvino_side import OpenVINO, _Probing
+from ir_runtime.debug.reference import Reference
+from ir_runtime.debug.report import Comparison
+from ir_runtime.debug.tensors import computed_layers, is_float, name_of
+from ir_runtime.debug.whole import OutputErrors
+from ir_runtime.ir.tensor import Array
+
+__all__ = ["Figures", "figures", "needs_bf16", "runs_bf16"]
+
+
+@cache
+def runs_bf16() -> bool:
+    """Return whether the CPU plugin computes in bf16 on this processor: it does with AVX512-BF16 or AMX."""
+    x = op.parameter([16, 16], np.float32, name="x")
+    weights = op.constant(np.eye(16, dtype=np.float32))
+    model = ir.Model([op.matmul(x, weights, False, False)], [x])
+    reference = Reference(model)
+    ports = [port for layer in computed_layers(reference.graph) for port in layer.output_ports]
+    return "bf16" in OpenVINO("bf16").observe(model, reference, [np.ones((16, 16), np.float32)], ports).ran
+
+
+def needs_bf16() -> None:
+    """Skip a test where OpenVINO computes in f32 whatever is asked for."""
+    if not runs_bf16():
+        pytest.skip(
+            "the processor has neither AVX512-BF16 nor AMX: OpenVINO runs f32 where bf16 is asked for"
+        )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was observed of a run, and how far the emulation reproduces it.
+
+    Args:
+        report: what `debug.compare` says.
+        faithful: the part of the numbers between execution nodes that was observed without changing the result.
+        compiles: how often OpenVINO compiled the model.
+        equal: by tensor, the part of the elements that equals the emulation.
+        beyond: by tensor, the part of the elements that is more than a unit in the last place of bf16 from it.
+        seconds: of CPU time.
+    """
+
+    report: Comparison
+    faithful: float
+    compiles: int
+    equal: dict[str, float]
+    beyond: dict[str, float]
+    seconds: float
+
+    @property
+    def reproduced(self) -> float:
+        """The part of the tensors of which more than 99 % of the elements equal the emulation."""
+        return sum(part > 0.99 for part in self.equal.values()) / len(self.equal)
+
+    @property
+    def far(self) -> dict[str, float]:
+        """The tensors of which more than 2 % of the elements are off by more than a unit."""
+        return {name: part for name, part in self.beyond.items() if part > 0.02}
+
+
+def figures(model: ir.Model, inputs: object, hint: str = "bf16") -> Figures:
+    """Compare with OpenVINO at a precision hint."""
+    start, run, compiles = time.process_time(), _Probing._compiled_run, []
+
+    def counting(self: _Probing, ports: object) -> object:
+        compiles.append(1)
+        return run(self, ports)  # type: ignore[arg-type]
+
+    plain, wide = Reference(model), Reference(model, wide=True)
+    feeds = plain.feeds(inputs)
+    ports = [port for layer in computed_layers(plain.graph) for port in layer.output_ports]
+    with patch.object(_Probing, "_compiled_run", counting):
+        seen = OpenVINO(hint).observe(model, plain, feeds, ports)
+    case = Case(plain, wide, feeds, seen, "real")
+    local = LocalErrors(case, {})
+    whole = OutputErrors(case, local.exact, local.inside)
+    local.run()
+    whole.run()
+    report = _report(case, local, whole)
+    beyond = dict(_beyond(case, local))
+    equal = {unit.name: unit.equal for unit in report.units}
+    missing = sum(is_float(plain.types, port) for port in seen.unobserved)
+    numbers = sum(is_float(plain.types, port) for port in case.tensors)
+    faithful = numbers / max(numbers + missing, 1)
+    return Figures(report, faithful, len(compiles), equal, beyond, time.process_time() - start)
+
+
+def _beyond(case: Case, local: LocalErrors) -> Iterator[tuple[str, float]]:
+    for port, rounded in local._rounded.tensors.items():
+        found = case.tensors[port]
+        if found.dtype.kind == "f" and found.size:
+            yield name_of(case.plain.graph, port), float((_units_apart(found, rounded) > 1).mean())
+
+
+def _units_apart(a: Array, b: Array) -> Array:
+    """By how many units in the last place of bf16 numbers differ."""
+    return np.abs(_place(a) - _place(b))
+
+
+def _place(numbers: Array) -> Array:
+    """The place of each number, rounded to bf16, in the order of all numbers of that type."""
+    bits = numbers.astype(ml_dtypes.bfloat16).view(np.int16).astype(np.int32)
+    return np.where(bits < 0, -(bits & 0x7FFF), bits)
