@@ -39,7 +39,6 @@ ASKED: list[tuple[dict[str, Any], Precision]] = [
     ({"INFERENCE_PRECISION_HINT": "f16"}, EXACT),
     ({"INFERENCE_PRECISION_HINT": "dynamic"}, EXACT),
     ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 64}, Precision("f32", 64)),
-    ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 5}, EXACT),
     ({"EXECUTION_MODE_HINT": "PERFORMANCE", "INFERENCE_PRECISION_HINT": "f32"}, Precision("f32", 32)),
     ({"EXECUTION_MODE_HINT": "PERFORMANCE", "INFERENCE_PRECISION_HINT": "dynamic"}, Precision("bf16", 32)),
     ({"EXECUTION_MODE_HINT": "PERFORMANCE", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}, Precision("bf16")),
@@ -50,6 +49,11 @@ ASKED: list[tuple[dict[str, Any], Precision]] = [
 @pytest.mark.parametrize(("properties", "expected"), ASKED)
 def test_a_property_overrules_the_mode(properties: dict[str, Any], expected: Precision) -> None:
     assert precision_of(check_config(properties), [ABLE]) == expected
+
+
+def test_a_group_size_that_a_backend_does_not_take_is_said() -> None:
+    with pytest.warns(match="DYNAMIC_QUANTIZATION_GROUP_SIZE=5 is ignored: the backend able takes 0, 32, 64"):
+        assert precision_of(check_config({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 5}), [ABLE]) == EXACT
 
 
 @pytest.mark.parametrize(("properties", "expected"), ASKED)
