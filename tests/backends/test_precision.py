@@ -134,4 +134,4 @@ def test_a_compilation_inside_another_has_its_precision() -> None:
         with within(EXACT):
             assert current() == EXACT
         assert current() == Precision("bf16")
-    assert load("numpy")[1][0].followed(Precision("bf16", 32)) == EXACT
+    assert load("numpy")[1][0].followed(Precision("bf16", 32)) == Precision("f32", 32)
