@@ -252,7 +252,9 @@ def _declared(layer: Layer) -> list[Value]:
 
 def with_symbols(layer: Layer, value: Value) -> Value:
     """Give each dynamic dimension a symbol, so that dims derived from it are known to be equal."""
-    if value.shape.rank is None or all(d.symbol is not None or d.is_static for d in value.shape):
+    if value.shape.is_static or value.shape.rank is None:
+        return value
+    if all(d.symbol is not None or d.is_static for d in value.shape):
         return value
     names = [f"{layer.name}.{i}" if layer.type == "Parameter" else "" for i in range(len(value.shape))]
     dims = [

@@ -236,7 +236,9 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         op = self._operation(self.layer.name)
         if op is not self.layer.op:
             self.layer = replace(self.layer, op=op)
-        read = [source._node._value(source._index) for source in self.input_values()]
+        read = [source._node._value(source._index) for source in self._own_sources if source is not None]
+        if len(read) != len(self._own_sources):
+            self.input_values()  # which says which input reads nothing
         self._set_values(infer_layer(self.layer, read), self._basis_of(read))
 
     def _binary(self, type: str, left: object, right: object) -> Node:

@@ -19,7 +19,7 @@ from ...ir.signature import Element, Input, Output, bind, port_at
 from ...ir.tensor import TensorType, Value
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
-from .propagation import MAX_PROPAGATED, Propagated, propagate_contents
+from .propagation import Propagated, is_large, propagate_contents
 from .registry import Registry
 from .values import keywords_of, to_value
 
@@ -237,7 +237,7 @@ class Op:
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """Infer types from ``inputs`` as `infer_types` does, and propagate the contents of small outputs."""
         types = self.infer_types(*inputs, **context)
-        if any(t.shape.rank is None or Value(t).count.min > MAX_PROPAGATED for t in types):
+        if any(map(is_large, types)):
             return tuple(map(Value, types))
         with np.errstate(all="ignore"):
             found = self.propagate(*inputs)

@@ -6,6 +6,7 @@ numbers, so its values at the bounds, computed as any others, are bounds of its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -14,9 +15,9 @@ import numpy as np
 
 from ...ir.array import Array
 from ...ir.element import ElementType
-from ...ir.tensor import Bounds, Value
+from ...ir.tensor import Bounds, TensorType, Value
 
-__all__ = ["MAX_PROPAGATED", "Contents", "Propagated", "propagate_contents"]
+__all__ = ["MAX_PROPAGATED", "Contents", "Propagated", "is_large", "propagate_contents"]
 
 # Contents are propagated through shape arithmetic only: tensors with more elements than this are data.
 MAX_PROPAGATED = 4096
@@ -37,6 +38,13 @@ class _Evaluated(Protocol):
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """Return the function that computes the outputs."""
         ...
+
+
+def is_large(type: TensorType) -> bool:
+    """Return whether a tensor has too many elements for its contents to be propagated, or its rank is unknown."""
+    if type.shape.is_static:
+        return math.prod(type.shape.static) > MAX_PROPAGATED
+    return type.shape.rank is None or Value(type).count.min > MAX_PROPAGATED
 
 
 def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
