@@ -117,8 +117,8 @@ class _Rounded:
 
     def __init__(self, case: Case, inside: InsideDecisions) -> None:
         self._case, self.inside = case, inside
-        self.tensors, self.own = stored(), stored()
-        """The observed tensors, and what layers decide that were not observed."""
+        self.tensors, self.own, self.held = stored(), stored(), stored()
+        """The observed tensors, what layers decide that were not observed, and what is in f32 behind observed roundings."""
 
     def run(self) -> None:
         """Compute them."""
@@ -131,7 +131,13 @@ class _Rounded:
                 elif layer.id in case.deciding:
                     self.own[port] = array
             seen = case.observed(layer, outputs)
-            return _held(seen, outputs, rounded) if rounded and layer.id in held else seen
+            if rounded is None or layer.id not in held:
+                return seen
+            seen = _held(seen, outputs, rounded)
+            self.held.update(
+                (p, a) for p, a in zip(layer.output_ports, seen, strict=False) if p in case.tensors
+            )
+            return seen
 
         rounded = None if case.precision == "f32" else rounding_to(case.precision)
         wide, held = frozenset(case.seen.wide), frozenset({*case.seen.wide, *case.seen.held})
@@ -142,8 +148,9 @@ class _Rounded:
     def saved(self) -> tuple[Json, Iterable[Array]]:
         """Return them as a record and arrays."""
         keys, arrays = self.inside.saved()
-        record: Record = {"tensors": list(self.tensors), "own": list(self.own), "inside": keys}
-        return record, chain(self.tensors.values(), self.own.values(), arrays)
+        record: Record = {"tensors": list(self.tensors), "inside": keys}
+        record |= {"own": list(self.own), "held": list(self.held)}
+        return record, chain(self.tensors.values(), self.own.values(), self.held.values(), arrays)
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
         """Take them over."""
@@ -151,6 +158,7 @@ class _Rounded:
             self.tensors[port] = array
             self._case.shape(port, array.shape)
         self.own.update(zip(starmap(Port, record["own"]), arrays, strict=False))
+        self.held.update(zip(starmap(Port, record["held"]), arrays, strict=False))
         self.inside.restore(record["inside"], arrays)
 
 
@@ -188,7 +196,11 @@ class _Exact:
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
                     self.tensors[port] = array
-            return case.observed(layer, outputs)
+            seen = case.observed(layer, outputs)
+            held = zip(layer.output_ports, seen, strict=False)  # what is observed of it has one more rounding
+            return tuple(
+                self._rounded.held.get(port, array).astype(array.dtype, copy=False) for port, array in held
+            )
 
         judged = inside.judge(case.precision)
         case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay(judged))

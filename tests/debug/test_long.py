@@ -190,4 +190,4 @@ def test_a_process_stays_within_its_memory_limit(tmp_path: Path) -> None:
     count, oracle, compared = map(int, printed.split())
     assert count * size > 3 * limit
     assert oracle < limit
-    assert compared < limit + 6 * size, "an error is measured on copies of a tensor and of its truth in f64"
+    assert compared < limit + 2 * size, "what Python itself takes; errors are measured on parts of tensors"
