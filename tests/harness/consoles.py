@@ -14,7 +14,7 @@ from ir_runtime.cli import main
 __all__ = ["assert_shown", "blocks", "commands"]
 
 # Errors that come of rounding, as compare prints them.
-_ROUNDING = re.compile(r"\b((?:rel|explains|inherited) \d\.\de-0[5-9]|R \d\.\d+)\b")
+_ROUNDING = re.compile(r"\b((?:rel|explains|inherited) \d\.\de-0[5-9]|R \d\.\d+(?:e\+\d\d)?)(?!\w)")
 
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:
