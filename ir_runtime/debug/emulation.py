@@ -17,7 +17,7 @@ from ..ir.tensor import Array
 from .precision import rounding_to
 from .reference import Arrays, Change, computed
 from .tensors import computed_layers, end_of_node
-from .terms import PRODUCTS
+from .terms import PRODUCTS, RECURRENT
 
 __all__ = ["nodes_in"]
 
@@ -68,6 +68,8 @@ class _Nodes:
             if layer.id not in self.wide and layer.type != "Result":
                 held = {i for i, port in enumerate(self.graph.reads(layer)) if port.layer in self.held}
                 rounds.setdefault(layer.id, set()).update(held)
+        for layer in self.graph.of_type(*RECURRENT):
+            rounds[layer.id] = {*range(len(self.graph.reads(layer)))}
         for product in products:
             for layer in self._following(product):
                 rounds[layer.id] |= {

@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .reference import Change, computed
-from .terms import PRODUCTS
+from .terms import PRODUCTS, RECURRENT
 
 __all__ = ["LIMITS", "ROUNDING", "emulated", "is_move", "perturbed", "rounding_to", "saturated"]
 
@@ -66,7 +66,7 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
     rounded = rounding_to(precision)
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if layer.type in PRODUCTS and layer.op is not None:
+        if layer.type in (*PRODUCTS, *RECURRENT) and layer.op is not None:
             outputs = computed(layer, [rounded(array) for array in inputs])
         return tuple(
             rounded(array) if boundaries is None or Port(layer.id, index) in boundaries else array

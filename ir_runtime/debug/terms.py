@@ -10,7 +10,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..ops.matrix.einsum import ELLIPSIS, parse
 
-__all__ = ["PRODUCTS", "Terms", "terms_of"]
+__all__ = ["PRODUCTS", "RECURRENT", "Terms", "terms_of"]
 
 PRODUCTS = (
     "Convolution",
@@ -20,6 +20,8 @@ PRODUCTS = (
     "MatMul",
 )
 """Operations that multiply matrices."""
+RECURRENT = ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "RNNCell", "RNNSequence")
+"""Operations that multiply matrices in each step of a sequence."""
 _OUTPUT_AXIS = {
     "Convolution": 0, "ConvolutionBackpropData": 1, "GroupConvolution": 1, "GroupConvolutionBackpropData": 2,
 }  # fmt: skip
@@ -136,9 +138,7 @@ _COUNTS: dict[str, Callable[[Layer, Sequence[Array], Array], int]] = {
     "AvgPool": _of_window,
     "CumSum": _of_axes,
     "Einsum": _of_equation,
-    **dict.fromkeys(
-        ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "RNNCell", "RNNSequence"), _of_cells
-    ),
+    **dict.fromkeys(RECURRENT, _of_cells),
     "GroupNormalization": _of_group,
     "LogSoftmax": _of_axis,
     "MVN": _of_axes,
