@@ -254,7 +254,7 @@ def _equal(found: Array, rounded: Array, precision: str) -> float:
     """Return which part of the elements is equal in a precision; all of them where there are none."""
     if found.shape != rounded.shape:
         return 0.0
-    if precision != "f32":  # behind the last product, a runtime may go on in f32
+    if precision != "f32":  # behind the last product, a runtime may compute in f32
         found = rounding_to(precision)(found)
     return float((found == rounded.astype(found.dtype, copy=False)).mean()) if found.size else 1.0
 

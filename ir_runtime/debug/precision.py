@@ -88,7 +88,7 @@ def rounding_to(precision: str) -> Callable[[Array], Array]:
 
 
 def saturated(array: Array, exact: Array, precision: str) -> Array:
-    """Return an array with the largest number of a type in the place of infinities that are finite in f64.
+    """Return an array in which infinities that are finite in f64 are the largest number of a type.
 
     Of numbers beyond the type, such as the mask of an attention, runtimes make the one or the other.
 
