@@ -32,11 +32,15 @@ _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
 class Inferred(dict[Port, Value]):
-    """The inferred value of every output; ``bodies`` has those of graphs inside layers."""
+    """The inferred value of every output; ``bodies`` has those of graphs inside layers.
+
+    ``evaluations`` counts the layers that were inferred, those in bodies each time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.bodies: dict[tuple[int, str], Inferred] = {}
+        self.evaluations = 0
 
 
 def infer(
@@ -67,6 +71,7 @@ def infer(
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
+    walk.known.evaluations += len(graph)
     return walk.known
 
 
@@ -211,7 +216,8 @@ class _BodyInference:
         report = Diagnostics(walk.report.most)
         _, compare, explain, depth, _ = walk.options
         inner = infer(body.graph, report, feeds, compare, explain, depth + 1)
-        self._walk.known.bodies[self._layer.id, body.name] = inner
+        walk.known.bodies[self._layer.id, body.name] = inner
+        walk.known.evaluations += inner.evaluations
         self._reports[body.name] = report
         unfed = {layer.id: Value(_UNKNOWN) for layer in body.graph.of_type("Result")}
         return unfed | {result: inner[port] for result, port in body.results.items()}

@@ -48,17 +48,27 @@ def nodes_in(
 
 @dataclass
 class _Nodes:
+    """A change of results: those of each layer as the nodes of a runtime round them.
+
+    Nine fields: the last three are computed from the others, once for all layers.
+    """
+
     graph: Graph
     rounded: Callable[[Array], Array]
     boundaries: Collection[Port]
+    """The tensors between nodes."""
     wide: Collection[int]
+    """The layers that compute in f32."""
     held: Collection[int]
+    """The layers that give f32."""
     changing: Collection[int]
+    """The layers that are not constant."""
     factors: Mapping[int, int] = field(init=False)
     """The layers that multiply a product by a constant, by the product."""
     rounds: Mapping[int, Collection[int]] = field(init=False)
     """Which inputs of a layer are rounded."""
     constants: dict[int, Array] = field(default_factory=dict)
+    """The constants of those multiplications, by the product."""
 
     def __post_init__(self) -> None:
         products = [layer for layer in self.graph if layer.type in PRODUCTS and layer.id not in self.wide]

@@ -24,10 +24,10 @@ flat = opset8.reshape(pool.output(0), Constant(ov.Type.i64, ov.Shape([2]), [4, 4
 dense = opset8.matmul(flat.output(0), weights(10, 48).output(0), False, True)
 relu = opset8.relu(opset8.add(dense.output(0), weights(1, 10).output(0)).output(0)); softmax = opset8.softmax(relu.output(0), 1)
 softmax.set_friendly_name("softmax"); model = ov.Model(softmax.output(0) if False else [softmax], [param], "lenet")
-note(model.get_friendly_name(), model.inputs[0].shape, model.outputs, types(model), [n.get_output_size() for n in model.get_ordered_ops()])
+note(model.get_friendly_name(), model.inputs[0].shape, model.outputs[0].shape, types(model), [n.get_output_size() for n in model.get_ordered_ops()])
 x = draw.normal(size=(4, 1, 12, 12)).astype(np.float32); note(computed(model, x))
 ppp = preprocess.PrePostProcessor(model); ppp.input().tensor().set_element_type(ov.Type.u8).set_layout(ov.Layout("NHWC")); ppp.input().model().set_layout(ov.Layout("NCHW"))
-model = ppp.build(); ov.set_batch(model, 4); note(model.inputs, computed(model, (np.abs(x) * 50).astype(np.uint8).transpose(0, 2, 3, 1)))
+model = ppp.build(); ov.set_batch(model, 4); note([(p.shape, p.element_type) for p in model.inputs], computed(model, (np.abs(x) * 50).astype(np.uint8).transpose(0, 2, 3, 1)))
 note(sorted(pool.get_attributes().items()), sorted(conv.get_attributes().items()), softmax.get_attributes(), flat.get_attributes(), dense.get_attributes())
 for call in (lambda: ov.Model([softmax.output(0)], [param], "one").outputs, lambda: ov.Model(softmax, [param], "one").outputs,
              lambda: ov.Model([ops.result(softmax)], [param]).get_friendly_name()[:5], lambda: ov.Model([], [param], "none").outputs, lambda: ov.Model([softmax], param, "x").inputs):

@@ -111,8 +111,8 @@ class _BodyInference:
 
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         report = self._reports[body.name] = Diagnostics()
-        self.evaluations += len(body.graph)
         inner = infer(body.graph, report, feeds, False)
+        self.evaluations += inner.evaluations
         return {result: inner[port] for result, port in body.results.items()}
 
     def errors(self) -> Iterator[Diagnostic]:
