@@ -18,6 +18,7 @@ from ir_runtime import opset13 as op
 from ir_runtime.debug.openvino_side import _Probing
 from ir_runtime.debug.precision import emulated
 from ir_runtime.debug.reference import Reference
+from ir_runtime.errors import InputError
 from ir_runtime.ir.graph import Layer, Port
 from ir_runtime.ir.tensor import Array
 
@@ -52,6 +53,26 @@ def test_outputs_of_the_model_are_not_observed_again(
     assert not outputs & set(asked)
     assert report.boundaries > len(asked)
     assert not report.unobserved
+
+
+def test_tensors_are_not_observed_where_openvino_fails_on_them_as_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plugin may fail on a model with another output; the rest is judged all the same."""
+    _, model, inputs = network("plain_cnn", tmp_path)
+    run, failing = _Probing._run, []
+
+    def failing_run(self: _Probing, ports: list[Port]) -> Any:
+        if hasattr(self, "alone"):
+            failing[:] = failing or [ports[0]]
+            if failing[0] in ports:
+                raise InputError("OpenVINO fails")
+        return run(self, ports)
+
+    monkeypatch.setattr(_Probing, "_run", failing_run)
+    report = debug.compare(model, inputs, "openvino")
+    assert len(report.unobserved) == 1
+    assert report.explained
 
 
 def _scaled(layer: Layer, inputs: Any, outputs: tuple[Array, ...]) -> tuple[Array, ...]:
