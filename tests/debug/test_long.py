@@ -182,6 +182,7 @@ def test_a_process_stays_within_its_memory_limit(tmp_path: Path) -> None:
         "truth = debug.oracle(model, [x], layers='*')\n"
         "assert all(array.max() <= 1 for array in truth.values())\n"
         "print(len(truth), peak() - before)\n"
+        "del truth\n"
         "assert debug.compare(model, [x], 'reference').explained\n"
         "print(peak() - before)\n"
     )
