@@ -50,7 +50,7 @@ def nodes_in(
 class _Nodes:
     """A change of results: those of each layer as the nodes of a runtime round them.
 
-    Nine fields: the last three are computed from the others, once for all layers.
+    Eight fields: the last two are computed from the others, once for all layers.
     """
 
     graph: Graph
@@ -63,16 +63,13 @@ class _Nodes:
     """The layers that give f32."""
     changing: Collection[int]
     """The layers that are not constant."""
-    factors: Mapping[int, int] = field(init=False)
-    """The layers that multiply a product by a constant, by the product."""
+    factors: dict[int, Array] = field(default_factory=dict)
+    """The constant number by which a node multiplies its product, by the product."""
     rounds: Mapping[int, Collection[int]] = field(init=False)
     """Which inputs of a layer are rounded."""
-    constants: dict[int, Array] = field(default_factory=dict)
-    """The constants of those multiplications, by the product."""
 
     def __post_init__(self) -> None:
         products = [layer for layer in self.graph if layer.type in PRODUCTS and layer.id not in self.wide]
-        self.factors = dict(filter(None, map(self._factor, products)))
         rounds = {layer.id: {*range(len(self.graph.reads(layer)))} for layer in products}
         for layer in self.graph:
             if layer.id not in self.wide and layer.type != "Result":
@@ -85,8 +82,10 @@ class _Nodes:
                 rounds[layer.id] |= {
                     i for i, port in enumerate(self.graph.reads(layer)) if port.layer not in self.changing
                 }
-        for scaled in self.factors.values():
-            rounds[scaled].clear()
+        for product in products:
+            if (scaled := self._scaled(product)) is not None:
+                layer, self.factors[product.id] = scaled
+                rounds[layer.id].clear()
         self.rounds = {id: inputs for id, inputs in rounds.items() if inputs}
 
     def _following(self, product: Layer) -> Iterator[Layer]:
@@ -97,19 +96,18 @@ class _Nodes:
             yield layer
             port = layer.output_ports[0]
 
-    def _factor(self, product: Layer) -> tuple[int, int] | None:
-        """A product by constant weights, and the layer that multiplies it by a constant number."""
+    def _scaled(self, product: Layer) -> tuple[Layer, Array] | None:
+        """Return the layer that multiplies a product by constant weights by a constant number, and the number."""
         following = next(self._following(product), None)
         sources = self.graph.reads(product)
         if following is None or following.type != "Multiply" or sources[1].layer in self.changing:
             return None
-        factor = next(port for port in self.graph.reads(following) if port.layer not in self.changing)
-        op = self.graph[factor.layer].op
-        known = self.graph[factor.layer].type == "Constant" and op is not None
-        if not known or np.asarray(op.evaluate()).size != 1:  # type: ignore[union-attr]
+        read = next(port for port in self.graph.reads(following) if port.layer not in self.changing)
+        factor = self.graph[read.layer]
+        if factor.type != "Constant" or factor.op is None:
             return None
-        self.constants[product.id] = np.asarray(op.evaluate()).reshape(())  # type: ignore[union-attr]
-        return product.id, following.id
+        number = np.asarray(factor.op.evaluate())
+        return (following, number.reshape(())) if number.size == 1 else None
 
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         if (
@@ -124,7 +122,7 @@ class _Nodes:
             for index, array in enumerate(inputs)
         ]
         if layer.id in self.factors:
-            factor = self.constants[layer.id]
+            factor = self.factors[layer.id]
             given[1] = np.asarray(self.rounded(inputs[1] * factor) / factor)
         if layer.type == _ATTENTION:
             outputs = self._attention(layer, given)
@@ -139,7 +137,7 @@ class _Nodes:
 
     def _attention(self, layer: Layer, inputs: Sequence[Array]) -> Arrays:
         """Attention whose probabilities are rounded: they are its results for the unit matrix as values."""
-        query, key, value, *rest = map(self.rounded, inputs[:3])
+        query, key, value = map(self.rounded, inputs[:3])
         unit = np.broadcast_to(np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2]))
-        (probabilities,) = computed(layer, [query, key, unit, *rest, *inputs[3:]])
+        (probabilities,) = computed(layer, [query, key, unit, *inputs[3:]])
         return (np.asarray(np.matmul(self.rounded(probabilities), value)),)
