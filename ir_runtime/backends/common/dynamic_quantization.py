@@ -16,12 +16,14 @@ import numpy as np
 from ...ir.element import ElementType as E
 from ...ir.quantized_weights import QuantizedWeights
 from ...ir.tensor import Array
+from ..core import precision
 
 __all__ = [
     "GROUP_SIZES",
     "MIN_PEAK",
     "ActivationGroups",
     "IntegerMatrix",
+    "asked_integers",
     "integer_matrix",
     "quantize_activations",
     "round_activations",
@@ -77,6 +79,17 @@ class IntegerMatrix:
     groups: ActivationGroups
     scale: Array
     zero: Array
+
+
+def asked_integers(weights: QuantizedWeights, rows: bool) -> IntegerMatrix | None:
+    """Return weights as integers if the compilation that is going on quantizes activations, else ``None``.
+
+    Args:
+        weights: the matrix.
+        rows: whether its outputs are its rows.
+    """
+    size = precision.current().dynamic_group
+    return integer_matrix(weights, rows, size) if size else None
 
 
 def integer_matrix(weights: QuantizedWeights, rows: bool, size: int) -> IntegerMatrix | None:

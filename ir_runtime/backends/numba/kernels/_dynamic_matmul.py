@@ -9,8 +9,7 @@ import numpy as np
 
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
-from ...common.dynamic_quantization import integer_matrix
-from ...core import precision
+from ...common.dynamic_quantization import asked_integers
 from ..codegen.levels import LEVEL_SIZE
 from ..codegen.memory import barrier, fetch_add, load_i64
 from ..threading.parallel import parallel_for
@@ -81,8 +80,7 @@ def dynamic_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue
         weights: the matrix.
         rows: whether its outputs are its rows.
     """
-    size = precision.current().dynamic_group
-    matrix = integer_matrix(weights, rows, size) if size else None
+    matrix = asked_integers(weights, rows)
     return None if matrix is None else partial(_DynamicMatmul, pack_integers(matrix, rows))
 
 

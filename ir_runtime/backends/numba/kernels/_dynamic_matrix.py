@@ -13,7 +13,7 @@ from ...common.dynamic_quantization import IntegerMatrix
 from ..codegen.descriptor import Descriptor, i64
 from ._activation_groups import UNIT
 from ._panels import aligned_empty
-from ._quantized import PANEL_COLUMNS
+from ._quantized import PANEL_COLUMNS, panel_count
 
 __all__ = ["DynamicJob", "DynamicMatrix", "pack_integers"]
 
@@ -69,8 +69,8 @@ class DynamicMatrix:
 
     @property
     def panels(self) -> int:
-        """Panels of `PANEL_COLUMNS` columns."""
-        return -(-self.columns // PANEL_COLUMNS)
+        """The number of panels of the product."""
+        return panel_count(self.columns)
 
 
 def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
@@ -79,13 +79,13 @@ def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     units = -(-groups.size // UNIT)
     stored = groups.groups * groups.parts * units * UNIT
-    panels = -(-outputs // PANEL_COLUMNS)
+    panels = panel_count(outputs)
     bits = weights.element.bits
     packed = aligned_empty(panels * PANEL_COLUMNS * stored * bits // 32).view(np.uint32).reshape(panels, -1)
     for first, codes in weights.blocks(rows, _BLOCK_COLUMNS):
         unsigned = (codes.view(np.uint8) + np.uint8(matrix.offset)) & np.uint8(2**bits - 1)
         words = _words(unsigned, matrix, units, bits)
-        full = np.zeros((-(-len(words) // PANEL_COLUMNS) * PANEL_COLUMNS, words.shape[1]), np.uint32)
+        full = np.zeros((panel_count(len(words)) * PANEL_COLUMNS, words.shape[1]), np.uint32)
         full[: len(words)] = words
         place = first // PANEL_COLUMNS
         some = full.reshape(-1, PANEL_COLUMNS, words.shape[1]).transpose(0, 2, 1)
@@ -119,7 +119,7 @@ def _words(codes: Array, matrix: IntegerMatrix, units: int, bits: int) -> Array:
 def _panels(rows: Array) -> Array:
     """Return numbers ``[columns, groups]`` as ``[panels, groups, columns of a panel]``."""
     columns, groups = rows.shape
-    panels = -(-columns // PANEL_COLUMNS)
+    panels = panel_count(columns)
     full = np.zeros((panels * PANEL_COLUMNS, groups), rows.dtype)
     full[:columns] = rows
     return np.ascontiguousarray(full.reshape(panels, PANEL_COLUMNS, groups).transpose(0, 2, 1))

@@ -13,7 +13,7 @@ from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.rounding import ROUNDINGS, dequantized_table, is_exact
 from ..codegen.vectors import LANES
-from ._quantized import BITS, PANEL_COLUMNS, Storage
+from ._quantized import BITS, Storage, panel_count
 
 __all__ = ["PackedMatrix", "pack"]
 
@@ -55,8 +55,8 @@ class PackedMatrix:
 
     @property
     def panels(self) -> int:
-        """Panels of `PANEL_COLUMNS` columns."""
-        return -(-self.columns // PANEL_COLUMNS)
+        """The number of panels of the product."""
+        return panel_count(self.columns)
 
     @property
     def depth(self) -> int:

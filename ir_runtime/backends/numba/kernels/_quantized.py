@@ -19,6 +19,7 @@ __all__ = [
     "Storage",
     "round_to_f16",
     "load_quantized",
+    "panel_count",
     "splat_bits",
     "round_mantissa",
 ]
@@ -28,6 +29,11 @@ PANEL_COLUMNS = PANEL_VECTORS * LANES
 # 4-bit values are loaded as repeated 32-bit words; a lane takes one nibble of each word in turn.
 NIBBLES_PER_LANE = max(LANES // 8, 1)
 LANE_ORDER = [lane % NIBBLES_PER_LANE * 8 + lane // NIBBLES_PER_LANE for lane in range(LANES)]
+
+
+def panel_count(columns: int) -> int:
+    """Return the number of panels of `PANEL_COLUMNS` columns, the last of which may have fewer."""
+    return -(-columns // PANEL_COLUMNS)
 
 
 class MatrixRecord(Descriptor):

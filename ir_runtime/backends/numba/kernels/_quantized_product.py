@@ -14,7 +14,7 @@ from ..threading.parallel import threads
 from ..threading.task import UNUSED
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
-from ._quantized import PANEL_COLUMNS
+from ._quantized import PANEL_COLUMNS, panel_count
 
 __all__ = ["Operands", "QuantizedProduct"]
 
@@ -39,7 +39,7 @@ class QuantizedProduct(ABC):
     """
 
     def __init__(self, columns: int, epilogue: Epilogue) -> None:
-        self._columns, self._panels = columns, -(-columns // PANEL_COLUMNS)
+        self._columns, self._panels = columns, panel_count(columns)
         self._scale, self._bias = (
             self._per_column(np.full(1, usual, np.float32) if row is None else row)
             for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))

@@ -12,8 +12,7 @@ from ....ir.operation import Operation
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ... import Kernel, KernelObject
-from ...common.dynamic_quantization import ActivationGroups, integer_matrix, round_activations
-from ...core import precision
+from ...common.dynamic_quantization import ActivationGroups, asked_integers, round_activations
 from ...core.lengths import Accepts, accepting, axis_length
 
 __all__ = ["RoundedProduct", "activation_groups", "in_f32"]
@@ -21,8 +20,7 @@ __all__ = ["RoundedProduct", "activation_groups", "in_f32"]
 
 def activation_groups(weights: QuantizedWeights, rows: bool) -> ActivationGroups | None:
     """Return the groups in which the compilation rounds activations; ``None`` if it does not, or weights are no integers."""
-    size = precision.current().dynamic_group
-    matrix = integer_matrix(weights, rows, size) if size else None
+    matrix = asked_integers(weights, rows)
     return None if matrix is None else matrix.groups
 
 
