@@ -12,6 +12,7 @@ from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 from ..limits import Limits, current, within
 from ..scoped import nested
+from ..transform.bf16 import store_bf16
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
 from ..transform.kv_cache import cache_kernels
@@ -149,6 +150,12 @@ class _Compiler:
         if state.fold:
             program.groups = fuse(program.graph, program.groups, set(program.outputs), state.visible_value)
 
+    def store_bf16(self) -> None:
+        """Let kernels store results in bf16 that all their readers would round to it."""
+        program = self.program
+        if program.state.fold and precisions.current().products == "bf16":
+            program.groups = store_bf16(program.groups, program.outputs)
+
     def pack(self) -> None:
         """Let kernels pack their weights, now that it is known what they compute."""
         self.program.groups = [self._packed(group) for group in self.program.groups]
@@ -218,6 +225,7 @@ PASSES: tuple[Pass[_Compiler], ...] = (
     Pass("match", _Compiler.match),
     Pass("select", _Compiler.select),
     Pass("fuse", _Compiler.fuse),
+    Pass("store-bf16", _Compiler.store_bf16),
     Pass("pack", _Compiler.pack),
 )
 """The passes of a compilation, in order."""

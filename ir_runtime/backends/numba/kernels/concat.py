@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from llvmlite import ir
 
+from ....arrays import DType
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
-from ... import Kernel
+from ... import Kernel, KernelObject
 from ...common.layout import channels_first, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -19,6 +22,9 @@ from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I64, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
+from ._bf16_tile import round_row
+from ._epilogue import BF16, F32
+from ._products import asked_products
 
 __all__: list[str] = []
 
@@ -29,19 +35,21 @@ ROWS_PER_UNIT = 32
 
 
 class ConcatJob(Descriptor):
-    """The job of `CONCAT`."""
+    """The job of `CONCAT`; ``size`` is that of a number of the result in bytes."""
 
     rows: i64
     parts: i64
     channels: i64
+    size: i64
 
 
 class Part(Descriptor):
-    """One input."""
+    """One input; ``is_rounded`` if it is f32 while the result is bf16."""
 
     data: i64
     row_stride: i64
     channels: i64
+    is_rounded: i64
 
 
 @instruction(*[types.int64] * 3)
@@ -61,17 +69,21 @@ def _concat(call: int) -> None:
         load_i64(job, ConcatJob.parts),
         load_i64(job, ConcatJob.channels),
     )
+    size = load_i64(job, ConcatJob.size)
     start = fetch_add(counter) * ROWS_PER_UNIT
     while start < rows:
         some = min(ROWS_PER_UNIT, rows - start)
-        target = out + 4 * channels * start
+        target = out + size * channels * start
         for part in range(parts):
             entry = table + 8 * Part.words * part
             stride, count = load_i64(entry, Part.row_stride), load_i64(entry, Part.channels)
             source = load_i64(entry, Part.data) + start * stride
             for row in range(some):
-                _memcpy(source + row * stride, 4 * count, target + 4 * channels * row)
-            target += 4 * count
+                if load_i64(entry, Part.is_rounded) != 0:
+                    round_row(source + row * stride, count, target + size * channels * row, count)
+                else:
+                    _memcpy(source + row * stride, size * count, target + size * channels * row)
+            target += size * count
         start = fetch_add(counter) * ROWS_PER_UNIT
 
 
@@ -84,25 +96,47 @@ def channels(op: Concat, *parts: Value) -> Kernel | None:
     """f32 ``[N, C, H, W]`` along the channels, stored as NHWC."""
     if not is_f32(*parts) or op.axis not in (1, -3) or any(part.shape.rank != 4 for part in parts):
         return None
-    join, axis = np.concatenate, op.axis
     CONCAT.prepare()
+    return _Channels(op.axis, asked_products().is_faster)
 
-    def kernel(*arrays: Array) -> Array:
-        n, _, height, width = arrays[0].shape
-        count = sum(x.shape[1] for x in arrays)
-        size = n * height * width * count
-        if (
-            size < MIN_PARALLEL_WORK
-            or threads() == 1
-            or not all(_in_rows(x, (n, height, width)) for x in arrays)
-        ):
-            return join(arrays, axis)
-        y = np.empty((n, height, width, count), np.float32)
-        job = ConcatJob.fill(rows=n * height * width, parts=len(arrays), channels=count)
-        parallel_for(CONCAT.address, job, y, _table(arrays), UNUSED, UNUSED, threads())
-        return channels_first(y)
 
-    return accepting(kernel, any_lengths)
+@dataclass(frozen=True)
+class _Channels(KernelObject):
+    """Joins channels along an axis; with ``bf16``, the result may be stored in bf16, and is if it ``rounds``."""
+
+    axis: int
+    bf16: bool
+    rounds: bool = False
+    accepts = staticmethod(any_lengths)
+
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether an input may be stored in bf16."""
+        return self.rounds
+
+    def storing_bf16(self) -> Kernel | None:
+        """Return a kernel that stores its result in bf16, or ``None``."""
+        return replace(self, rounds=True) if self.bf16 else None
+
+    def prepare(self) -> Kernel:
+        """Return a function, which is called faster."""
+        return accepting(partial(_join, self.axis, BF16 if self.rounds else F32), any_lengths)
+
+    def __call__(self, *arrays: Array) -> Array:
+        """Join the channels."""
+        return _join(self.axis, BF16 if self.rounds else F32, *arrays)
+
+
+def _join(axis: int, stored: DType, *arrays: Array) -> Array:
+    n, _, height, width = arrays[0].shape
+    count = sum(x.shape[1] for x in arrays)
+    size, lengths = n * height * width * count, (n, height, width)
+    is_left = size < MIN_PARALLEL_WORK or (threads() == 1 and stored is F32)
+    if is_left or not all(_in_rows(x, lengths) for x in arrays):
+        return np.concatenate(arrays, axis, dtype=stored, casting="unsafe")
+    y = np.empty((*lengths, count), stored)
+    job = ConcatJob.fill(rows=n * height * width, parts=len(arrays), channels=count, size=y.itemsize)
+    parallel_for(CONCAT.address, job, y, _table(arrays, y.itemsize), UNUSED, UNUSED, threads())
+    return channels_first(y)
 
 
 def _in_rows(x: Array, lengths: tuple[int, int, int]) -> bool:
@@ -110,10 +144,15 @@ def _in_rows(x: Array, lengths: tuple[int, int, int]) -> bool:
     images, height, width = lengths
     far, near, down, across = x.strides
     whole = (far == height * down or images == 1) and (down == width * across or height == 1)
-    return near == 4 and whole and (x.shape[0], *x.shape[2:]) == lengths
+    return near == x.itemsize and whole and (x.shape[0], *x.shape[2:]) == lengths
 
 
-def _table(arrays: Sequence[Array]) -> Array:
+def _table(arrays: Sequence[Array], size: int) -> Array:
     return concatenate(
-        *(Part.fill(data=x.ctypes.data, row_stride=x.strides[3], channels=x.shape[1]) for x in arrays)
+        *(
+            Part.fill(
+                data=x.ctypes.data, row_stride=x.strides[3], channels=x.shape[1], is_rounded=x.itemsize > size
+            )
+            for x in arrays
+        )
     )

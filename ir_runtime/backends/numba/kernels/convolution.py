@@ -21,7 +21,7 @@ from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
-from ._epilogue import Epilogue, FusedKernel, KernelFactory
+from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Layout, Rows, Windows
 from ._panels import aligned_empty, pack_panels
@@ -40,28 +40,33 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
-    return FusedKernel(_algorithm(op, data, w), 1, accepts=_accepts(op, w.shape[1], w.shape[2:]))
+    make, bf16 = _algorithm(op, data, w)
+    return FusedKernel(make, 1, accepts=_accepts(op, w.shape[1], w.shape[2:]), bf16=bf16)
 
 
-def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
-    """Return the algorithm that suits the filters."""
+def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, Bf16Tensors]:
+    """Return the algorithm that suits the filters, and what it can read and store in bf16."""
     products = asked_products()
     if _pointwise(op, w.shape[2:]):
-        return lambda epilogue: _pointwise_kernel(w, epilogue, products)
+        return lambda epilogue: _pointwise_kernel(w, epilogue, products), products.bf16_tensors(w.shape[1])
     if (count := neighbours(op, data, w)) > 1:
         return lambda epilogue: widened(
-            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w, products)(rest)
-        )
+            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w, products)[0](rest)
+        ), NO_BF16
     return _one_at_a_time(op, data, w, products)
 
 
-def _one_at_a_time(op: Convolution, data: Value, w: Array, products: Products) -> KernelFactory:
-    """Return the algorithm for filters whose windows give one result each."""
+def _one_at_a_time(
+    op: Convolution, data: Value, w: Array, products: Products
+) -> tuple[KernelFactory, Bf16Tensors]:
+    """Return the algorithm for filters whose windows give one result each, and what it can read and store in bf16."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
-        return lambda epilogue: _planar_kernel(op, w, epilogue)
+        return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
     if _prefers_winograd(op, data, w, products):
-        return lambda epilogue: _winograd_kernel(op, w, epilogue)
-    return lambda epilogue: _windows_kernel(op, w[None], epilogue, products)
+        return lambda epilogue: _winograd_kernel(op, w, epilogue), NO_BF16
+    return lambda epilogue: _windows_kernel(op, w[None], epilogue, products), products.bf16_tensors(
+        w.shape[1]
+    )
 
 
 def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Accepts:
@@ -77,7 +82,10 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
     asked = asked_products()
     products = F32_PRODUCTS if w.shape[2] % asked.per_word else asked  # else a word would be of two groups
-    return FusedKernel(lambda epilogue: _windows_kernel(op, w, epilogue, products), 1, accepts=accepts)
+    return FusedKernel(
+        lambda epilogue: _windows_kernel(op, w, epilogue, products), 1, accepts=accepts,
+        bf16=products.bf16_tensors(w.shape[2]),
+    )  # fmt: skip
 
 
 def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
@@ -115,7 +123,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
     rows = products.rows_of(channels)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
-        y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
+        y = np.empty((len(x), *x.shape[2:], outputs), epilogue.dtype)
         dense.multiply(rows(_flat(x)), y, extras, 1)
         return channels_first(y)
 
@@ -149,7 +157,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
         lengths = x.shape[2:]
         pads, out = fit(lengths)
         has_padding = any(map(any, pads))
-        y = np.empty((len(x), *out, all_outputs), np.float32)
+        y = np.empty((len(x), *out, all_outputs), epilogue.dtype)
 
         def describe() -> Rows:
             layout = Layout.PADDED if has_padding else Layout.VALID
