@@ -10,7 +10,7 @@ from ..codes import Code
 from ..diagnostics import Cause, Diagnostics, Location, Mark
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port, PortSpec
-from ..ir.shape import PartialShape
+from ..ir.shape import PartialShape, have_same_lengths
 from ..ir.tensor import TensorType, Value
 
 __all__ = ["Agreement", "agree"]
@@ -152,7 +152,7 @@ def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> 
     for port, value in zip(ports, values, strict=True):
         if value is None or (type := port.type) is None or type.element is not value.type.element:
             return False
-        if not type.shape.is_static or type.shape != value.type.shape:
+        if not have_same_lengths(type.shape, value.type.shape):
             return False
     return True
 

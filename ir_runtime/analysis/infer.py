@@ -124,7 +124,8 @@ class _Walk:
 
     def visit(self, layer: Layer) -> None:
         """Infer the outputs of a layer whose inputs are known."""
-        received = [self._received(layer, i, s) for i, s in enumerate(self.graph.sources(layer))]
+        known, sources = self.known, self.graph.sources(layer)
+        received = [self._unfed(layer, i) if s is None else known.get(s) for i, s in enumerate(sources)]
         declared = self.agreement.inputs(layer, received) if self.options.compare else None
         if declared is None:
             values, refusal, in_bodies = self._infer(layer, received)
@@ -135,7 +136,8 @@ class _Walk:
         if refusal is not None:
             why = self.causes.of_refusal(layer, _not_none(received)) if self.options.explain else ()
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
-        values += _declared(layer)[len(values) :]  # the number of outputs may be unknown
+        if len(values) < len(layer.outputs):  # the number of outputs may be unknown
+            values += _declared(layer)[len(values) :]
         self._store(layer, values)
         fed = self.options.compare and layer.id in self.options.parameters
         if fed and self.agreement.parameter(layer, values[0].type, self._is_sound_as_declared):
@@ -154,9 +156,8 @@ class _Walk:
         for index, value in enumerate(values):
             self.known[Port(layer.id, index)] = value
 
-    def _received(self, layer: Layer, index: int, source: Port | None) -> Value | None:
-        if source is not None:
-            return self.known.get(source)
+    def _unfed(self, layer: Layer, index: int) -> Value | None:
+        """Return what is taken for the value of an input without an edge, if the edge was refused."""
         declared = layer.inputs[index].type
         return Value(declared or _UNKNOWN) if Port(layer.id, index) in self.graph.severed else None
 
@@ -182,23 +183,23 @@ class _Walk:
         key = None if (bodies := layer.bodies()) else _cache_key(layer.op, inputs)
         if key is not None and (before := self.cache.get(key)) is not None:
             return _Outcome(list(before))
-        run_body = _BodyInference(layer, self)
+        run_body = _BodyInference(layer, self) if bodies else None
         try:
-            context = {"visit": run_body} if bodies else {}
+            context = {} if run_body is None else {"visit": run_body}
             found = layer.op.infer_values(*_not_none(inputs), **context)
         except LimitError as reason:
             reason.where = reason.where or layer.where
             raise
         except IRError as reason:
             refusal = _Refusal(reason.code, reason.message, reason.hint)
-            return _Outcome(_declared(layer), refusal, run_body.reports())
+            return _Outcome(_declared(layer), refusal, _reports(run_body))
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             hint = "the code of the operation does not handle such inputs"
-            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), run_body.reports())
+            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), _reports(run_body))
         if key is not None and all(value.shape.is_static for value in found):
             self.cache[key] = found
-        return _Outcome([with_symbols(layer, value) for value in found], None, run_body.reports())
+        return _Outcome([with_symbols(layer, value) for value in found], None, _reports(run_body))
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
         return self.causes.of_length(port, dim)
@@ -230,6 +231,11 @@ class _BodyInference:
     def reports(self) -> list[Diagnostics]:
         """Return the findings in the bodies."""
         return list(self._reports.values())
+
+
+def _reports(inference: _BodyInference | None) -> Sequence[Diagnostics]:
+    """Return the findings in the bodies of a layer, if it has any."""
+    return () if inference is None else inference.reports()
 
 
 def _cache_key(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:

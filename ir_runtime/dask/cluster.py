@@ -25,6 +25,16 @@ _TRIM_THRESHOLD = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
 """Dask lets glibc return each freed array to the system at once; page faults then double the time of some models."""
 
 
+_UNOBSERVED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
+"""Dask samples the stack of each process a hundred times a second, for pages that only a dashboard shows."""
+
+
 @contextmanager
 def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[Any]:
     """Yield a client of Dask's distributed scheduler.
@@ -67,15 +77,8 @@ def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[
         if processes
         else {"n_workers": 1, "threads_per_worker": workers}
     )
-    settings = {
-        "distributed.logging.distributed": "critical",
-        "distributed.comm.retry.count": 2,
-        # How long a worker tries to fetch results from one that was killed.
-        "distributed.comm.timeouts.connect": "10s",
-        _TRIM_THRESHOLD: None,
-    }
     with (
-        dask.config.set(settings),
+        dask.config.set(_settings()),
         distributed.LocalCluster(
             processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _has_bokeh()},
             host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,
@@ -83,6 +86,18 @@ def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[
         distributed.Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
         yield client
+
+
+def _settings() -> dict[str, Any]:
+    """Return Dask's settings for clusters that are started here."""
+    return {
+        "distributed.logging.distributed": "critical",
+        "distributed.comm.retry.count": 2,
+        # How long a worker tries to fetch results from one that was killed.
+        "distributed.comm.timeouts.connect": "10s",
+        _TRIM_THRESHOLD: None,
+        **({} if _has_bokeh() else _UNOBSERVED),
+    }
 
 
 def dashboard_of(client: Any) -> str:

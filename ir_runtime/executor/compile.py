@@ -12,6 +12,7 @@ from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 from ..limits import Limits, current, within
 from ..scoped import nested
+from ..transform.bf16 import store_bf16
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
 from ..transform.kv_cache import cache_kernels
@@ -62,7 +63,7 @@ def compile_plan(
     rounding = precisions.within(precision or precisions.current())
     with within(limits or current()), rounding, nested([backend.compiling for backend in backends]):
         program = Program(CompileState(graph, dict(types), fold, {}), layers, outputs)
-        return _Compiler(program, types, backends).plan(after, returned=True)
+        return _Compiler(program, types, backends).plan(after)
 
 
 @dataclass(slots=True)
@@ -77,22 +78,20 @@ class _Compiler:
     def __post_init__(self) -> None:
         self.selector = KernelSelector(self.program, self.types.bodies, self.backends, self._body)
 
-    def plan(self, after: After | None = None, returned: bool = False) -> ExecutionPlan:
-        """Run all passes, then number the slots; callers get the outputs of a model, layers those of a body."""
+    def plan(self, after: After | None) -> ExecutionPlan:
+        """Run all passes, then number the slots."""
         for each in PASSES:
             each.run(self)
             if after is not None:
                 after(each.name, self.program)
         inputs = [Port(layer.id, 0) for layer in self.program.graph.of_type("Parameter")]
         builder = StepBuilder(self.program.state, self.selector)
-        return builder.plan(self.program.groups, inputs, self.program.outputs, returned)
+        return builder.plan(self.program.groups, inputs, self.program.outputs)
 
     def _body(self, body: Body, types: Inferred) -> ExecutionPlan:
         """Return the plan of a body."""
-        outputs = list(body.results.values())
-        state = CompileState(body.graph, dict(types), self.program.state.fold, {})
-        program = Program(state, needed(body.graph, outputs), outputs)
-        return _Compiler(program, types, self.backends).plan()
+        fold = self.program.state.fold
+        return compile_plan(body.graph, types, list(body.results.values()), self.backends, fold)
 
     def keep_quantized(self) -> None:
         """Find quantized weights that a kernel can multiply as they are stored."""
@@ -150,6 +149,12 @@ class _Compiler:
         program, state = self.program, self.program.state
         if state.fold:
             program.groups = fuse(program.graph, program.groups, set(program.outputs), state.visible_value)
+
+    def store_bf16(self) -> None:
+        """Let kernels store results in bf16 that all their readers would round to it."""
+        program = self.program
+        if program.state.fold and precisions.current().products == "bf16":
+            program.groups = store_bf16(program.groups, program.outputs)
 
     def pack(self) -> None:
         """Let kernels pack their weights, now that it is known what they compute."""
@@ -220,6 +225,7 @@ PASSES: tuple[Pass[_Compiler], ...] = (
     Pass("match", _Compiler.match),
     Pass("select", _Compiler.select),
     Pass("fuse", _Compiler.fuse),
+    Pass("store-bf16", _Compiler.store_bf16),
     Pass("pack", _Compiler.pack),
 )
 """The passes of a compilation, in order."""

@@ -181,7 +181,7 @@ class Graph:
 
     def reads(self, layer: Layer) -> tuple[Port, ...]:
         """Return the outputs that feed the connected inputs of ``layer``."""
-        return tuple(source for source in self._sources[layer.id] if source is not None)
+        return tuple([source for source in self._sources[layer.id] if source is not None])
 
     def readers(self, port: Port) -> tuple[Port, ...]:
         """Return the inputs that read an output."""

@@ -9,7 +9,7 @@ from typing import overload
 from ..diagnostics import one_line
 from .dimension import Dimension, DimensionLike
 
-__all__ = ["PartialShape", "lengths_of"]
+__all__ = ["PartialShape", "have_same_lengths", "lengths_of"]
 
 
 # Characters of a shape in a message: any shape of a network has fewer.
@@ -184,3 +184,8 @@ class PartialShape(Sequence[Dimension]):
 
     def __repr__(self) -> str:
         return f"<PartialShape: {self!s}>"
+
+
+def have_same_lengths(one: PartialShape, other: PartialShape) -> bool:
+    """Return whether every dimension of two shapes is known, and the same."""
+    return one._lengths is not None and one._lengths == other._lengths

@@ -46,27 +46,22 @@ class ConstantReader:
 
     def read(self, op: Op, where: Location) -> Op:
         """Return the operation with its value."""
-        element, shape, offset, size = (
-            vars(op)[name] for name in ("element_type", "shape", "offset", "size")
-        )
+        said = vars(op)
+        element, shape, offset, size = said["element_type"], said["shape"], said["offset"], said["size"]
         check_size(shape, self.limits, where)
         lengths = _static(shape)
         if element is ElementType.dynamic:
             raise ValidationError(
                 "a constant must have an element type, got dynamic", code=Code.BAD_ATTRIBUTE
             )
-        self.sizes.add(element, max(size, packed_bytes(element, lengths)), self.limits, where)
+        taken = packed_bytes(element, lengths)
+        self.sizes.add(element, max(size, taken), self.limits, where)
         value = self.weights.tensor(element, lengths, offset, size, where)
-        self._check_rest(element, lengths, size, where)
-        return op.replace(value=value)
-
-    def _check_rest(self, element: ElementType, shape: tuple[int, ...], size: int, where: Location) -> None:
-        """Warn of constants with more bytes than they need; OpenVINO accepts them."""
-        taken = packed_bytes(element, shape)
-        if 0 < taken < size and element is not ElementType.string:
-            type = f"{element}[{','.join(map(str, shape))}]"
+        if 0 < taken < size and element is not ElementType.string:  # which OpenVINO accepts
+            type = f"{element}[{','.join(map(str, lengths))}]"
             message = f"attribute 'size' is {size}, but {type} takes {taken} bytes; the rest is ignored"
             self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
+        return op.replace(value=value)
 
 
 def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from ..diagnostics import Location
 from ..errors import LimitError, ParseError
 from ..limits import DEFAULT, Limits
 
-__all__ = ["Element", "attributes", "integer", "parse"]
+__all__ = ["Element", "attributes", "by_tag", "integer", "parse"]
 
 Element: TypeAlias = Any  # lxml is not typed
 
@@ -25,6 +25,8 @@ _NODE, _ATTRIBUTE = 120, 230
 _AT_ONCE = 1 << 22
 # Attributes of an element that are read one by one.
 _FEW = 64
+# The integers that files are full of, by their texts; others are checked digit by digit.
+_COMMON = {str(number): number for number in range(1 << 10)}
 
 # What libxml2 says when its own bounds on depth, length and growth are reached, and what it adds to a message.
 _TOO_MUCH = re.compile("Excessive depth|Resource limit|amplification")
@@ -53,6 +55,7 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
         huge_tree=False,
         remove_comments=not comments,
         remove_pis=True,
+        collect_ids=False,
     )
     if len(data) > _AT_ONCE:
         limits.check("memory", _tree_bytes(data), Location(name))
@@ -99,13 +102,25 @@ def attributes(element: Element) -> dict[str, str]:
     return {str(found.attrname): str(found) for found in element.xpath("@*")}
 
 
+def by_tag(element: Element) -> dict[str, list[Element]]:
+    """Return the children of an element, in order, by their tags."""
+    found: dict[str, list[Element]] = {}
+    for child in element:
+        found.setdefault(child.tag, []).append(child)
+    return found
+
+
 def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:
     """Return an attribute that must be an integer, and non-negative unless ``signed``.
 
     As in OpenVINO, leading blanks are allowed, trailing characters are not.
     """
     text = element.get(attribute)
+    if (known := _COMMON.get(text)) is not None:
+        return known
     if text is not None and len(text) <= 18:
+        if text.isdecimal() and text.isascii():
+            return int(text)
         digits = text.lstrip().removeprefix("-") if signed else text.lstrip()
         if digits.isascii() and digits.isdecimal():
             return int(text)

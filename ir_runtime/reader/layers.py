@@ -18,8 +18,8 @@ from ..nearest import did_you_mean
 from ..ops import Op, load_extensions
 from .bodies import read_body
 from .constants import ConstantReader, ConstantSizes, declared_by_port
-from .document import Element, attributes, integer
-from .names import rt_info, tensor_names
+from .document import Element, attributes, by_tag, integer
+from .names import first_info, tensor_names
 from .opsets import resolve
 from .ports import PortReader, check_size
 from .unknown import unknown_operation
@@ -34,8 +34,8 @@ FORMER_IR, NEWEST_IR = 10, 11
 class LayerReader:
     """Reads the layers of one file; adds errors to ``report``.
 
-    More than eight fields: the settings of the file, what the reader of edges must know of its layers, and three caches,
-    as many layers of a model are equal.
+    More than eight fields: the settings of the file, what the reader of edges must know of its layers, readers of parts of
+    a layer, and three caches, as many layers of a model are equal.
     """
 
     file: str
@@ -53,12 +53,18 @@ class LayerReader:
     version: int | None = NEWEST_IR
     """The version of the IR; ``None`` for pages of the specification, where layers may have no name."""
     sizes: ConstantSizes = field(default_factory=ConstantSizes)
-    resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
-    """Operations found so far, by type and version."""
+    resolved: dict[tuple[str, str], tuple[type[Op] | None, str]] = field(default_factory=dict)
+    """Operations found so far, with their names, by type and version."""
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
     """Types declared by ports so far, by precision and dims."""
     built: dict[tuple[type[Op], tuple[tuple[str, str], ...]], Op] = field(default_factory=dict)
-    """Cache of operations without bodies, by class and attributes: many layers of a model are equal."""
+    """Cache of operations without bodies or findings, by class and attributes."""
+    ports: PortReader = field(init=False)
+    constants: ConstantReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ports = PortReader(self.file, self.report, self.limits, self.types)
+        self.constants = ConstantReader(self.report, self.weights, self.limits, self.sizes)
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
         """Read one layer, and report errors in it; return ``None`` if its id cannot be read.
@@ -83,9 +89,11 @@ class LayerReader:
         type = element.get("type", "")
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, type)
-        quiet = PortReader(self.file, Diagnostics(), self.limits)
+        quiet, parts = PortReader(self.file, Diagnostics(), self.limits), by_tag(element)
         try:
-            inputs, outputs = (tuple(quiet.read(element, side, where)) for side in ("input", "output"))
+            inputs, outputs = (
+                tuple(quiet.read(parts.get(side, ()), side, where)) for side in ("input", "output")
+            )
         except ParseError:
             inputs = outputs = ()
         return Layer(number, name, type, element.get("version", ""), None, where, inputs, outputs)
@@ -98,18 +106,18 @@ class LayerReader:
             LimitError: if its tensors are larger than the limits allow.
         """
         number = integer(element, "id", self.file)
-        type = self._required(element, "type", None)
-        version = self._required(element, "version", version)
+        type = element.get("type") or self._required(element, "type", None)
+        version = element.get("version") or self._required(element, "version", version)
         if self.version is not None and element.get("name") is None:
             self._required(element, "name", None)
-        cls = self._resolve(type, version)
-        operation = cls.versioned_name() if cls else type
+        cls, operation = self._resolve(type, version)
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
-        data = _attributes(element)
+        parts = by_tag(element)
+        data = _attributes(parts)
         said = declared_by_port(cls, element, data) if self.version == FORMER_IR else data
-        ports = PortReader(self.file, self.report, self.limits, self.types)
-        inputs, outputs = _inputs(ports, element, where), tuple(ports.read(element, "output", where))
+        inputs = self._inputs(element, parts.get("input", ()), where)
+        outputs = tuple(self.ports.read(parts.get("output", ()), "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
         return Layer(
             id=number,
@@ -121,7 +129,7 @@ class LayerReader:
             inputs=inputs,
             outputs=outputs,
             attributes=data,
-            rt_info=rt_info(element),
+            rt_info=first_info(parts.get("rt_info", ())),
         )
 
     def _required(self, element: Element, attribute: str, otherwise: str | None) -> str:
@@ -131,17 +139,25 @@ class LayerReader:
             raise ParseError(f"{attribute!r} of <layer> is missing", code=Code.BAD_ELEMENT, where=where)
         return found
 
-    def _resolve(self, type: str, version: str) -> type[Op] | None:
+    def _resolve(self, type: str, version: str) -> tuple[type[Op] | None, str]:
+        """Return the operation, if it is known, and its name with its version."""
         if (type, version) not in self.resolved:
             self.resolved[type, version] = self._look_up(type, version)
         return self.resolved[type, version]
 
-    def _look_up(self, type: str, version: str) -> type[Op] | None:
+    def _look_up(self, type: str, version: str) -> tuple[type[Op] | None, str]:
         found = resolve(type, version)
         if found is None:
             load_extensions()
             found = resolve(type, version)
-        return found
+        return found, type if found is None else found.versioned_name()
+
+    def _inputs(self, element: Element, groups: Sequence[Element], where: Location) -> tuple[PortSpec, ...]:
+        ports = tuple(self.ports.read(groups, "input", where))
+        if (text := element.get("output_names")) is None:
+            return ports
+        names = tensor_names(text)  # a Result may name the output of the model
+        return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
 
     def _bodies(
         self,
@@ -179,6 +195,20 @@ class LayerReader:
             message, hint = unknown_operation(type, version)
             self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
+        if bodies or not cls.pure or cls.name == "Constant":
+            return self._new(cls, data, bodies, where)
+        said = cls, tuple(data.items())
+        if (known := self.built.get(said)) is not None:
+            return known
+        op = self._new(cls, data, bodies, where)
+        if op is not None and data.keys() <= _attribute_names(cls) and not cls.omitted_defaults(data):
+            self.built[said] = op
+        return op
+
+    def _new(
+        self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
+    ) -> Op | None:
+        """Return an operation with its attributes; report what is wrong with them."""
         known = _attribute_names(cls)
         if not data.keys() <= known:
             self._unknown_attributes(cls, data, known, where)
@@ -225,18 +255,11 @@ class LayerReader:
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
     ) -> Op:
         if cls.name == "Constant":
-            constants = ConstantReader(self.report, self.weights, self.limits, self.sizes)
-            return constants.read(cls.parse(data, value=None), where)
-        op = cls.parse(data, **bodies) if bodies or not cls.pure else self._shared(cls, data)
+            return self.constants.read(cls.parse(data, value=None), where)
+        op = cls.parse(data, **bodies)
         if cls.name == "Parameter":
             check_size(vars(op)["shape"], self.limits, where)
         return op
-
-    def _shared(self, cls: type[Op], data: Mapping[str, str]) -> Op:
-        said = cls, tuple(data.items())
-        if said not in self.built:
-            self.built[said] = cls.parse(data)
-        return self.built[said]
 
 
 @cached_by_class
@@ -250,12 +273,7 @@ def _body_names(cls: type[Op]) -> tuple[str, ...]:
     return tuple(name for name in PORT_MAPS if name in cls.schema())
 
 
-def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[PortSpec, ...]:
-    ports = tuple(reader.read(element, "input", where))
-    names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
-    return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
-
-
-def _attributes(element: Element) -> Mapping[str, str]:
-    data = next(element.iterchildren("data"), None)
-    return MappingProxyType({} if data is None else attributes(data))
+def _attributes(parts: Mapping[str, Sequence[Element]]) -> Mapping[str, str]:
+    """Return the attributes of the first ``<data>`` of a layer, of which these are the children by tag."""
+    data = parts.get("data")
+    return MappingProxyType(attributes(data[0]) if data else {})

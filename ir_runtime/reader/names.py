@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from ..ir.graph import RtInfo
 from .document import Element, attributes
 
-__all__ = ["NO_INFO", "rt_info", "tensor_names"]
+__all__ = ["NO_INFO", "first_info", "rt_info", "tensor_names"]
 
 
 def tensor_names(text: str | None) -> tuple[str, ...]:
@@ -24,8 +25,12 @@ def tensor_names(text: str | None) -> tuple[str, ...]:
 
 def rt_info(element: Element) -> RtInfo:
     """Return ``<rt_info>`` as nested read-only mappings of strings."""
-    info = next(element.iterchildren("rt_info"), None)
-    return NO_INFO if info is None else _entries(info)
+    return first_info(list(element.iterchildren("rt_info")))
+
+
+def first_info(found: Sequence[Element]) -> RtInfo:
+    """Return the first of the ``<rt_info>`` of an element as `rt_info`."""
+    return _entries(found[0]) if found else NO_INFO
 
 
 NO_INFO: RtInfo = MappingProxyType({})

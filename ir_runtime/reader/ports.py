@@ -30,17 +30,16 @@ class PortReader:
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
     """Cache of types by precision and dims: many ports of a model declare the same type."""
 
-    def read(self, element: Element, side: str, where: Location) -> list[PortSpec]:
-        """Read the ports of a layer on one side, ``input`` or ``output``."""
-        groups = element.iterchildren(side)
-        found = [self._port(port, where) for group in groups for port in group.iterchildren("port")]
+    def read(self, groups: Sequence[Element], side: str, where: Location) -> list[PortSpec]:
+        """Read the ports of a layer on one ``side``, the elements ``<input>`` or ``<output>``."""
+        found = [self._port(port, where) for group in groups for port in group if port.tag == "port"]
         if len(found) > 1 and len({port.id for port in found}) < len(found):
             self._twice(found, side, where)
         return found
 
     def _port(self, port: Element, where: Location) -> PortSpec:
         number = integer(port, "id", self.file)
-        dims = [dim_text(dim) for dim in port.iterchildren("dim")]
+        dims = [dim_text(dim) for dim in port if dim.tag == "dim"]
         names = port.get("names")
         return PortSpec(
             number,

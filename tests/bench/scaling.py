@@ -3,7 +3,8 @@
 ``python tests/bench/scaling.py measure MODEL...`` prints what a task and a byte cost, the rows a second of one and two
 workers of one thread, of two threads, of two plain processes, and of `AsyncInferQueue`, and what a simulation that is driven by these costs
 says about one and two workers, which are compared, and about up to 1,000. All are measured in turns, and the median
-of the turns is printed, so that what else the machine does falls on all of them.
+of the turns is printed, so that what else the machine does falls on all of them. CPU time a row tells the share of the
+machine: two plain processes that take more of it than one share its memory, and no way of ours can do better.
 
 ``python tests/bench/scaling.py large MODEL --gigabytes 20`` runs a model on data that is generated chunk by chunk, and
 prints the most memory that each worker had.
@@ -17,163 +18,51 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from multiprocessing import get_context
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 from scaling_simulation import Costs, print_simulation
+from scaling_ways import Spent, Ways, copying
 
 import ir_runtime as ov
-from ir_runtime import opset13 as op
 from ir_runtime.dask import Runner, job, map_blocks
 from ir_runtime.dask.cluster import connected
-from ir_runtime.dask.datasets import open_dataset
-from ir_runtime.dask.manifest import Manifest
-from ir_runtime.dask.planning import ArrayType, Planner
-from ir_runtime.dask.targets import create_targets, open_targets
 
 KINDS = (("local", 1), ("local", 2), ("threads", 2))
 
 
-def job_of(model: str, data: Path, target: Path, rows: int) -> job.Job:
-    """Return a job on a data set, whose results are new."""
-    net = ov.read_model(model)
-    name = net.input().label
-    source = open_dataset(str(data), name)
-    planner = Planner.of(Runner.of(model), net, {name: source.shape}, lambda *_: "")
-    types = planner.outputs({name: (rows, *source.shape[1:])}, "a chunk")
-    whole = {
-        n: ArrayType((source.shape[0], *t.shape[1:]), t.dtype)
-        for n, t in zip(planner.runner.outputs, types, strict=True)
-    }
-    targets = open_targets(target, whole, rows)
-    create_targets(targets)
-    return job.Job(planner.runner, {name: source}, targets, rows, source.shape[0])
-
-
-class Measured:
-    """A model on the rows of a file: seconds a row of each way to run it.
-
-    Args:
-        model: path of the ``.xml``.
-        data: the rows.
-        folder: for files.
-        rows: rows of a chunk.
-    """
-
-    def __init__(self, model: str, data: np.ndarray, folder: Path, rows: int = 1) -> None:
-        self.model, self.data, self.rows, self.folder = model, data, rows, folder
-        self._x = self._new("rows.npy")
-        np.save(self._x, data)
-
-    def plain(self) -> float:
-        """Call the runner on one thread."""
-        job = self._job(".npy")
-        return self._timed(lambda: [job.runner(self.data[i : i + self.rows]) for i in self._starts])
-
-    def processes(self, count: int = 2) -> float:
-        """Call the runner in plain processes, without Dask: what the cores give at most."""
-        context = get_context("spawn")
-        barrier = context.Barrier(count + 1)
-        path, rows = str(self._x), self.rows
-        parts = [
-            context.Process(target=_part, args=(self.model, path, rows, n, count, barrier))
-            for n in range(count)
-        ]
-        for part in parts:
-            part.start()
-        barrier.wait()  # all have compiled
-        found = self._timed(barrier.wait)  # all have ended
-        for part in parts:
-            part.join()
-        return found
-
-    def queue(self) -> float:
-        """Run two requests at once by `AsyncInferQueue`, each on one thread."""
-        net = ov.read_model(self.model)
-        config = {"INFERENCE_NUM_THREADS": 2, "NUM_STREAMS": 2}
-        queue = ov.AsyncInferQueue(ov.compile_model(net, backend=Runner.of(net).backend, config=config), 2)
-
-        def run() -> None:
-            for start in self._starts:
-                queue.start_async({0: self.data[start : start + self.rows]})
-            queue.wait_all()
-
-        queue.start_async({0: self.data[: self.rows]})
-        queue.wait_all()
-        return self._timed(run)
-
-    def by_dask(self, client: Any, suffix: str = ".npy") -> float:
-        """Run by rows."""
-        found = self._job(suffix)
-        manifest = Manifest.create(self._new("run"), {})
-        summary = job.run_job(client, found, manifest)
-        manifest.close()
-        return summary.seconds / summary.rows
-
-    @property
-    def _starts(self) -> range:
-        return range(0, len(self.data), self.rows)
-
-    def _job(self, suffix: str) -> job.Job:
-        return job_of(self.model, self._x, self._new(f"out{suffix}"), self.rows)
-
-    def _new(self, name: str) -> Path:
-        """Return the path of a file that does not exist."""
-        return Path(tempfile.mkdtemp(dir=self.folder)) / name
-
-    def _timed(self, run: Callable[[], object]) -> float:
-        begun = time.perf_counter()
-        run()
-        return (time.perf_counter() - begun) / len(self.data)
-
-
-def _part(model: str, path: str, rows: int, number: int, count: int, barrier: Barrier) -> None:
-    """Run every ``count``-th chunk, from a number on."""
-    data = np.load(path)
-    runner = Runner.of(model)
-    runner(data[:rows])
-    barrier.wait()
-    for start in range(number * rows, len(data), count * rows):
-        runner(data[start : start + rows])
-    barrier.wait()
-
-
-def copying(shape: tuple[int, ...], path: Path) -> str:
-    """Save a model that does next to nothing."""
-    x = op.parameter([-1, *shape], np.float32, name="x")
-    ov.save_model(ov.Model([op.result(op.relu(x))], [x], "copying"), path, compress_to_fp16=False)
-    return str(path)
-
-
 def costs(client: Any, folder: Path, turns: int) -> Costs:
     """Print and return what a chunk, a task and a byte cost on one worker, beside the model."""
-    small = Measured(copying((1,), folder / "small.xml"), np.ones((400, 1), np.float32), folder)
-    wide = Measured(copying((1 << 18,), folder / "wide.xml"), np.ones((64, 1 << 18), np.float32), folder)
+    small = Ways(copying((1,), folder / "small.xml"), np.ones((400, 1), np.float32), folder)
+    wide = Ways(copying((1 << 18,), folder / "wide.xml"), np.ones((64, 1 << 18), np.float32), folder)
     several = job.TASK_SECONDS
     found: dict[str, list[float]] = {}
     for turn in range(turns + 1):
         job.TASK_SECONDS = 0.0  # a chunk is a task
-        begun = time.process_time()
-        tasks = small.by_dask(client) - small.plain()
-        here = (time.process_time() - begun) / len(small.data)
+        task = small.by_dask(client)
         job.TASK_SECONDS = several
+        chunk, plain = small.by_dask(client), small.plain()
         part = {
-            "task": tasks,
-            "scheduling": here,
-            "chunk": small.by_dask(client) - small.plain(),
-            "zarr": small.by_dask(client, ".zarr") - small.plain(),
-            "byte": (wide.by_dask(client) - wide.plain()) / (2 * 4 << 18),
+            "task": task.seconds - plain.seconds,
+            "scheduling": task.here,
+            "worker": task.workers,
+            "chunk": chunk.seconds - plain.seconds,
+            "chunk here": chunk.here,
+            "chunk worker": chunk.workers,
+            "zarr": small.by_dask(client, ".zarr").seconds - plain.seconds,
+            "byte": (wide.by_dask(client).seconds - wide.plain().seconds) / (2 * 4 << 18),
         }
         for name, seconds in part.items() if turn else ():  # the first turn compiles
             found.setdefault(name, []).append(seconds)
     middle = {name: median(seconds) for name, seconds in found.items()}
     print(f"a task of one chunk, beside the model      {middle['task'] * 1e3:8.2f} ms")
     print(f"  CPU time of the client and the scheduler {middle['scheduling'] * 1e3:8.2f} ms")
+    print(f"  CPU time of the worker, with the model   {middle['worker'] * 1e3:8.2f} ms")
     print(f"a chunk of a task that has several, .npy   {middle['chunk'] * 1e3:8.2f} ms")
+    print(f"  CPU time of the client and the scheduler {middle['chunk here'] * 1e3:8.2f} ms")
+    print(f"  CPU time of the worker, with the model   {middle['chunk worker'] * 1e3:8.2f} ms")
     print(f"  the same to .zarr                        {middle['zarr'] * 1e3:8.2f} ms")
     print(f"a byte that is read or written             {max(middle['byte'], 0) * 1e9:8.2f} ns")
     return Costs(middle["task"], middle["scheduling"])
@@ -194,41 +83,53 @@ def _measure(
 ) -> None:
     shape = [d.get_length() for d in ov.read_model(model).input().partial_shape][1:]
     rng = np.random.default_rng(0)
-    first = Measured(model, rng.standard_normal((4, *shape)).astype(np.float32), folder)
+    first = Ways(model, rng.standard_normal((4, *shape)).astype(np.float32), folder)
     for client in clients.values():  # compiles
         first.by_dask(client)
-    first.plain()
-    seconds = first.plain()
+    seconds = first.plain().seconds
     data = rng.standard_normal((max(8, int(options.seconds / seconds)), *shape)).astype(np.float32)
-    timed = Measured(model, data, folder)
-    ways: dict[str, Callable[[], float]] = {
+    timed = Ways(model, data, folder)
+    ways: dict[str, Callable[[], Spent]] = {
         "plain": timed.plain,
+        "2 processes": timed.processes,
         **{
             f"{kind[0]} {kind[1]}": lambda client=client: timed.by_dask(client)
             for kind, client in clients.items()
         },
-        "2 processes": timed.processes,
         "queue": timed.queue,
     }
     turns = [{name: way() for name, way in ways.items()} for _ in range(options.turns)]
-    middle = {name: median(turn[name] for turn in turns) for name in ways}
+    print(f"\n{Path(model).stem}, {len(data)} rows, a row a chunk, median of {len(turns)} turns")
+    middle = _print_ways(turns)
+    print_simulation(middle["plain"], found, {1: 1 / middle["local 1"], 2: 1 / middle["local 2"]})
+
+
+def _print_ways(turns: list[dict[str, Spent]]) -> dict[str, float]:
+    """Print what each way took, and how they compare; return the seconds a row."""
+    middle = {name: median(turn[name].seconds for turn in turns) for name in turns[0]}
+    cpu = {name: median(turn[name].cpu for turn in turns) for name in turns[0]}
 
     def ratio(slow: str, fast: str, *of: str) -> str:
         """Return how many times as fast one way is; relative to the same of two others, if they are given."""
-        ratios = sorted(turn[slow] / turn[fast] / (turn[of[0]] / turn[of[1]] if of else 1) for turn in turns)
+        ratios = sorted(
+            turn[slow].seconds / turn[fast].seconds / (turn[of[0]].seconds / turn[of[1]].seconds if of else 1)
+            for turn in turns
+        )
         return f"{median(ratios):5.2f} (turns {ratios[0]:.2f} to {ratios[-1]:.2f})"
 
-    print(f"\n{Path(model).stem}, {len(data)} rows, a row a chunk, median of {len(turns)} turns")
     for name, seconds in middle.items():
-        print(f"  {name:11} {1 / seconds:9.1f} rows/s")
+        print(f"  {name:11} {1 / seconds:9.1f} rows/s {cpu[name] * 1e3:9.2f} ms of CPU a row")
     print(f"  2 workers / 1 worker        {ratio('local 1', 'local 2')}; must be at least 1.7")
     print(f"  2 processes / 1, no Dask    {ratio('plain', '2 processes')}; what the cores give now")
     print(f"  2 / 1 workers, of 2 / 1 processes {ratio('local 1', 'local 2', 'plain', '2 processes')}")
     print(f"  2 threads / AsyncInferQueue {ratio('queue', 'threads 2')}; must be at least 0.95")
     print(
-        f"  a row of 1 worker, beside the model {(middle['local 1'] - middle['plain']) * 1e3:.2f} ms; must be at most 3"
+        f"  a row of 1 worker, beside the model {(middle['local 1'] - middle['plain']) * 1e3:.2f} ms", end=""
     )
-    print_simulation(middle["plain"], found, {1: 1 / middle["local 1"], 2: 1 / middle["local 2"]})
+    print(f", {(cpu['local 1'] - cpu['plain']) * 1e3:.2f} ms of CPU; must be at most 3")
+    for name in ("2 processes", "local 2", "threads 2", "queue"):
+        print(f"  CPU time a row, {name} / plain: {cpu[name] / cpu['plain']:.3f}")
+    return middle
 
 
 def large(options: argparse.Namespace) -> None:

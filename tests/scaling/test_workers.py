@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ir_runtime as ov
-from ir_runtime.dask import Runner, model_source
+from ir_runtime.dask import Runner, cluster, model_source
 
 from .models import X
 from .test_by_rows import run
@@ -66,3 +66,15 @@ def test_a_limit_on_memory_is_sent_only_if_it_was_given(
     assert (there.limits.memory, there.limits.trips) == (1 << 40, 9)
     with pytest.raises(ov.LimitError, match="the limit is 65536"):
         pickle.loads(bound)(np.tile(X, (100, 1)))
+
+
+def test_own_workers_are_not_observed_without_a_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask samples stacks a hundred times a second, for pages that nobody can open then."""
+    monkeypatch.setattr(cluster, "_has_bokeh", lambda: False)
+    with cluster.connected("threads", 1) as client:
+        [worker] = client.cluster.workers.values()
+        callbacks = worker.periodic_callbacks
+        assert "profile" not in callbacks
+        assert callbacks["tick"].callback_time >= 1000
+    monkeypatch.setattr(cluster, "_has_bokeh", lambda: True)
+    assert "distributed.worker.profile.enabled" not in cluster._settings()

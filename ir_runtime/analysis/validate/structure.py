@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...codes import Code
 from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark
-from ...ir.graph import Graph, Layer, Port
+from ...ir.graph import Body, Graph, Layer, Port
 
 __all__ = ["check"]
 
@@ -14,8 +16,9 @@ def check(graph: Graph, report: Diagnostics) -> None:
     """Report inputs without an edge, cycles, and unknown output ports."""
     for layer in check_periodically(graph.layers.values()):
         _check_inputs(graph, layer, report)
-        _check_outputs(layer, report)
-        for body in layer.bodies():
+        bodies = layer.bodies()
+        _check_outputs(layer, bodies, report)
+        for body in bodies:
             check(body.graph, report)
     for cycle in graph.cycles():
         path = " → ".join(repr(layer.name) for layer in [*cycle[:6], cycle[0]])
@@ -43,9 +46,10 @@ def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
         )
 
 
-def _check_outputs(layer: Layer, report: Diagnostics) -> None:
+def _check_outputs(layer: Layer, bodies: Sequence[Body], report: Diagnostics) -> None:
     op = layer.op
-    _check_port_map(layer, report)
+    if bodies:
+        _check_port_map(layer, bodies, report)
     if op is None or op.name == "Result" or 0 < len(layer.outputs) <= len(op.outputs):
         return
     if not any(port.variadic for port in op.outputs):
@@ -56,11 +60,10 @@ def _check_outputs(layer: Layer, report: Diagnostics) -> None:
         )
 
 
-def _check_port_map(layer: Layer, report: Diagnostics) -> None:
+def _check_port_map(layer: Layer, bodies: Sequence[Body], report: Diagnostics) -> None:
     """Report outputs beyond the last one in the port map; inference reports missing ones before it."""
-    bodies = layer.bodies()
     mapped = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
-    for spec in layer.outputs[mapped:] if bodies else ():
+    for spec in layer.outputs[mapped:]:
         report.error(
             Code.PORT_COUNT,
             f"output port {spec.id} of the layer has no value: the port map of {bodies[0].name} has no <output> "

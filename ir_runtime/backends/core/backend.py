@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.graph import Layer
 from ...ir.operation import Operation
-from ...ir.tensor import Array, Value
+from ...ir.tensor import Value
 from ...scoped import NOTHING, Scope
 from .kernel import Kernel, Offer
 from .pattern import Fusion, MatchContext, Pattern, Refusal
@@ -26,7 +26,7 @@ _BACKENDS = __package__.rpartition(".")[0]
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
-    Twelve fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
+    Eleven fields: what it offers, where that is found, what it needs around a run, and what it may round.
 
     A backend registers functions that may offer kernels for operations:
 
@@ -74,8 +74,6 @@ class Backend:
     """How many activations can share a scale beside compressed weights; 0 for f32."""
     fastest: Callable[[], Precision] = Precision
     """Returns what is fastest on this processor."""
-    contiguous: Callable[[Array], Array] | None = None
-    """Returns an array in C order, where that is faster than with NumPy."""
 
     def followed(self, precision: Precision) -> Precision:
         """Return what its kernels follow of a precision.

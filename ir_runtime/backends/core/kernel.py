@@ -78,6 +78,17 @@ class KernelObject(ABC):
         """
         return None
 
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether input ``place`` may be an array of bf16 where the model has f32: the kernel would round it anyway."""
+        return False
+
+    def storing_bf16(self) -> Kernel | None:
+        """Return a kernel that rounds its result to bf16, and returns it so; ``None`` if there is none.
+
+        Asked for a result that only kernels read which take it in bf16.
+        """
+        return None
+
     def prepare(self) -> Kernel:
         """Return the kernel for the run loop, with packed weights and scratch memory; no layer is fused after that."""
         return self

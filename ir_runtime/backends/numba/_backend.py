@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...ir.tensor import Array
 from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
 from ._index import MODULES, PATTERNS
@@ -18,13 +17,7 @@ def _fastest() -> Precision:
     return Precision("bf16" if HAS_BF16 else "f32", GROUP_SIZES[0] if IS_FAST else 0)
 
 
-def _contiguous(x: Array) -> Array:
-    from .kernels.contiguous import contiguous
-
-    return contiguous(x)
-
-
 backend = Backend(
     "numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS, products=("f32", "bf16"),
-    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, contiguous=_contiguous,
+    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest,
 )  # fmt: skip

@@ -14,7 +14,6 @@ MODULES = {
     "Clamp": "elementwise",
     "Concat": "concat",
     "Convolution": "convolution",
-    "ConvolutionBackpropData": "transposed_convolution",
     "Divide": "elementwise",
     "Elu": "elementwise",
     "EmbeddingBagOffsets": "embedding_bag",

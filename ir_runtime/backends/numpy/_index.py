@@ -33,7 +33,6 @@ MODULES = {
     "Floor": "elementwise",
     "GRUSequence": "recurrence",
     "Gather": "movement",
-    "GatherND": "movement",
     "Gelu": "elementwise",
     "GroupConvolution": "convolution",
     "HSigmoid": "elementwise",

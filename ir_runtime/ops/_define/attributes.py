@@ -18,7 +18,8 @@ from ...nearest import did_you_mean
 
 __all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "raise_invalid", "read_schema"]
 
-# Strings up to this length are cached; longer ones would let a file fill memory.
+# Strings up to this length are cached, unless they are integers: offsets of constants are all different. Longer ones
+# would let a file fill memory.
 _MAX_CACHED = 64
 
 
@@ -63,7 +64,8 @@ class Attribute:
     def parse(self, text: str) -> object:
         """Read it from a string in a file; `ValueError` says what is allowed."""
         try:
-            value = _parse_cached(self, text) if len(text) <= _MAX_CACHED else _parse(self.type, text)
+            is_cached = self.type is not int and len(text) <= _MAX_CACHED
+            value = _parse_cached(self, text) if is_cached else _parse(self.type, text)
         except ValueError as near:
             raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
         return self.check(value, text)
@@ -191,6 +193,8 @@ def _parse_cached(attribute: Attribute, text: str) -> object:
 
 def _parse(kind: object, text: str) -> object:
     """Names are taken to the letter, as OpenVINO takes them; what stands around numbers does not count."""
+    if kind is int:
+        return _integer(text.strip())
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _parse(next(a for a in args if a is not type(None)), text)
@@ -200,8 +204,6 @@ def _parse(kind: object, text: str) -> object:
         return tuple(_parse(args[0], part.strip()) for part in text.split(",")) if text.strip() else ()
     if kind is bool:
         return _boolean(text)
-    if kind is int:
-        return _integer(text.strip())
     assert isinstance(kind, type)
     try:
         return ElementType.of_attribute(text) if kind is ElementType else kind(text)

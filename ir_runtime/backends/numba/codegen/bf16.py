@@ -13,7 +13,7 @@ from llvmlite.ir import types as llvm_types
 from .target import TARGET
 from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
 
-__all__ = ["HAS_BF16", "add_pairs", "as_bf16", "store_bf16"]
+__all__ = ["HAS_BF16", "add_pairs", "as_bf16", "load_bf16", "store_bf16"]
 
 HAS_BF16 = TARGET.name == "avx512" and bool(llvm.get_host_cpu_features().get("avx512bf16"))
 """Whether this processor multiplies bf16 faster than f32."""
@@ -66,10 +66,25 @@ def as_bf16(emit: Emit, value: Value) -> Value:
     return builder.trunc(builder.lshr(rounded, _constant(16)), _HALVES)
 
 
+def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
+    """Load a vector of bf16 as f32, or its first ``count`` lanes and zeros."""
+    if count is None:
+        halves = emit.load(address, _HALVES)
+        halves.align = 2
+    else:
+        pointer, mask = emit.builder.inttoptr(address, ir.PointerType(_HALVES)), emit.lane_mask(count)
+        kinds = pointer.type, I32, mask.type, _HALVES
+        function = emit.function(f"llvm.masked.load.v{LANES}i16.p0", _HALVES, *kinds)
+        none = ir.Constant(_HALVES, [0] * LANES)
+        halves = emit.builder.call(function, [pointer, ir.Constant(I32, 2), mask, none])
+    return _low(emit, emit.builder.zext(halves, INTS))
+
+
 def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = None) -> None:
     """Store a vector of `as_bf16`, or its first ``count`` lanes."""
     if count is None:
-        emit.store(halves, address)
+        done = emit.builder.store(halves, emit.builder.inttoptr(address, ir.PointerType(_HALVES)))
+        done.align = 2
         return
     pointer, mask = emit.builder.inttoptr(address, ir.PointerType(_HALVES)), emit.lane_mask(count)
     kinds = _HALVES, pointer.type, I32, mask.type

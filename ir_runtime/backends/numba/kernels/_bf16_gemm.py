@@ -1,4 +1,7 @@
-"""Products of bf16 with sums of f32: rows are rounded, then multiplied with packed columns, two numbers at a time."""
+"""Products of bf16 with sums of f32: rows are rounded, then multiplied with packed columns, two numbers at a time.
+
+Rows that another kernel stored in bf16 are taken as they are, and the result may be stored so.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +10,89 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....ir.tensor import Array
-from ..codegen.bf16 import add_pairs, as_bf16, store_bf16
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, instruction, routine, types
-from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..codegen.language import device
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
+from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
-from ._gemm_kernel import gemm_task
-from ._gemm_tile import PANEL_KINDS, WordProduct, panel_instruction
+from ..threading.task import UNUSED, Task, contiguous, load_args
+from ._bf16_tile import bf16_panel, round_row, round_rows
+from ._gemm_job import GemmJob, StoredTypes
+from ._gemm_kernel import gemm_task, skipped_zeros
+from ._gemm_tile import ROW_MULTIPLE
+from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
+from ._panels import Panel
 
 __all__ = ["BF16_GEMM", "Bf16Rows"]
 
 # Numbers that a thread rounds at a time, and from which on several threads are faster.
 CHUNK = 1 << 14
 MIN_PARALLEL_SIZE = 1 << 16
+# Integers, as kernels cannot use enumerations.
+RESULT, RESIDUAL = int(StoredTypes.RESULT), int(StoredTypes.RESIDUAL)
 
-_panel = panel_instruction(WordProduct(INTS, Emit.splat_word, add_pairs))
-
-
-@routine(*PANEL_KINDS)
-def bf16_panel(  # noqa: PLR0913 (values in registers)
-    vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
-    stride: int, bias: int, other: int, last: int, low: float, high: float,
-) -> None:  # fmt: skip
-    """Multiply rows of bf16 by a panel of bf16; parameters as those of `gemm_panel`."""
-    _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, last, low, high)  # fmt: skip
+# Rows of a block that is computed in f32 before it is rounded: they stay in the cache, and are a multiple of every tile.
+STAGED_ROWS = ROW_MULTIPLE
 
 
-BF16_GEMM = gemm_task("_bf16_gemm", bf16_panel)
-"""Multiplies rows of bf16 with a matrix that is packed in bf16; the result is f32."""
+@device
+def _staged(
+    job: int, entry: int, places: int, step: int, count: int, out: int, other: int, stored: int
+) -> None:
+    """Compute some rows of a panel in f32, with all post-ops, and round them."""
+    words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
+    vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
+    width, column = (vectors - 1) * LANES + last, 4 * load_i64(entry, Panel.column)
+    stride, apart = load_i64(job, GemmJob.out_stride), load_i64(job, GemmJob.residual_stride)
+    block = alloc(4 * STAGED_ROWS * width)
+    for row in range(0, count, STAGED_ROWS):
+        rows = min(STAGED_ROWS, count - row)
+        bf16_panel(
+            vectors, rows, places + 8 * row, step, skipped_zeros(job),
+            load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset), load_i64(job, GemmJob.taps),
+            load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
+            block, 4 * width, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
+            other + row * apart if other != 0 else 0, last, load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
+            apart, stored & RESIDUAL,
+        )  # fmt: skip
+        apply_post_ops(words, numbers, 0, 0, block, 0, column, rows, width, 4 * width)
+        round_rows(block, out + row * stride, stride, rows, width)
+    free(block)
+
+
+@device
+def _block(  # noqa: PLR0913 (values in registers)
+    job: int, entry: int, places: int, step: int, count: int, start: int, out: int, first: int, second: int
+) -> None:
+    """Multiply some rows with a panel, and apply the epilogue; the result and the residual may be bf16."""
+    words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
+    vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
+    stride, apart = load_i64(job, GemmJob.out_stride), load_i64(job, GemmJob.residual_stride)
+    stored, column, stages = (
+        load_i64(job, GemmJob.types),
+        load_i64(entry, Panel.column),
+        load_i64(words, EpilogueHeader.post_ops),
+    )
+    at = start * stride + column * (2 if stored & RESULT != 0 else 4)
+    other = 0
+    if load_i64(words, EpilogueHeader.has_residual) != 0:
+        other = first + start * apart + column * (2 if stored & RESIDUAL != 0 else 4)
+    if stages > 0 and stored & RESULT != 0:
+        _staged(job, entry, places, step, count, out + at, other, stored)
+        return
+    bf16_panel(
+        vectors, count, places, step, skipped_zeros(job), load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
+        load_i64(job, GemmJob.taps), load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
+        out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), other, last,
+        load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high), apart, stored,
+    )  # fmt: skip
+    if stages > 0:
+        width = (vectors - 1) * LANES + last
+        apply_post_ops(words, numbers, first, second, out, at, 4 * column, count, width, stride)
+
+
+BF16_GEMM = gemm_task("_bf16_gemm", _block)
+"""Multiplies rows of bf16 with a matrix that is packed in bf16; the result and the residual are f32 or bf16."""
 
 
 class RoundJob(Descriptor):
@@ -48,29 +104,13 @@ class RoundJob(Descriptor):
     chunk: i64
 
 
-@instruction(*[types.int64] * 4)
-def _round(emit: Emit, x: Value, count: Value, out: Value, stored: Value) -> None:
-    """Round ``count`` numbers to bf16, and store them with zeros after them, ``stored`` in all."""
-    builder = emit.builder
-    whole = builder.sdiv(count, emit.i64(LANES))
-    with emit.loop(whole) as (i, _, _following):
-        halves = as_bf16(emit, emit.load(emit.at(x, builder.mul(i, emit.i64(4 * LANES)))))
-        store_bf16(emit, halves, emit.at(out, builder.mul(i, emit.i64(2 * LANES))))
-    done = builder.mul(whole, emit.i64(LANES))
-    rest = builder.sub(stored, done)
-    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
-        load, _ = emit.masked_access(builder.sub(count, done))
-        halves = as_bf16(emit, load(emit.at(x, builder.mul(done, emit.i64(4)))))
-        store_bf16(emit, halves, emit.at(out, builder.mul(done, emit.i64(2))), rest)
-
-
 @device
 def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
     if stored == depth:  # contiguous rows are one
-        _round(x, rows * depth, out, rows * depth)
+        round_row(x, rows * depth, out, rows * depth)
     else:
         for row in range(rows):
-            _round(x + 4 * row * depth, depth, out + 2 * row * stored, stored)
+            round_row(x + 4 * row * depth, depth, out + 2 * row * stored, stored)
 
 
 def _round_all(call: int) -> None:
@@ -99,7 +139,10 @@ class Bf16Rows:
         _ROUND.prepare()
 
     def __call__(self, x: Array) -> Array:
-        """Return contiguous f32 as 32-bit words of two bf16, ``[rows, words]``."""
+        """Return contiguous f32 as 32-bit words of two bf16, ``[rows, words]``; bf16 as it is, if rows are whole words."""
+        if x.itemsize == 2 and self.depth % 2 == 0:
+            return x
+        x = contiguous(x.astype(np.float32, copy=False))
         rows, stored = x.size // self.depth, self.depth + self.depth % 2
         if (job := self._jobs.get(rows)) is None:
             if len(self._jobs) >= 64:

@@ -11,14 +11,15 @@ from enum import IntEnum
 from functools import partial
 
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.language import Device, device, instruction, types
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
 from ..codegen.vectors import F32, Emit, Load, Store, Value
 from ..threading.task import Task, load_args
 from ._activation_code import apply_activation
+from ._bf16_tile import round_row, widen_row
 from ._quantize_code import fake_quantize
 
-__all__ = ["BLOCK", "RUN_PROGRAM", "Opcode", "Instruction", "ProgramJob"]
+__all__ = ["BLOCK", "RUN_BF16_PROGRAM", "RUN_PROGRAM", "Opcode", "Instruction", "ProgramJob"]
 
 # Elements of a block.
 BLOCK = 4096
@@ -27,7 +28,7 @@ _SINGLE = 50
 
 
 class ProgramJob(Descriptor):
-    """The job of `RUN_PROGRAM`: sizes of images and blocks, and the number of operations."""
+    """The job of `RUN_PROGRAM`: sizes of images and blocks, the number of operations, and whether data and result are bf16."""
 
     blocks: i64
     height: i64
@@ -35,8 +36,8 @@ class ProgramJob(Descriptor):
     block_height: i64
     block_width: i64
     operations: i64
-    reserved_0: i64
-    reserved_1: i64
+    rounded_data: i64
+    rounded_result: i64
 
 
 class Instruction(Descriptor):
@@ -215,27 +216,72 @@ def _execute(  # noqa: PLR0913 (values in registers)
         x = out
 
 
-def _run_program(call: int) -> None:
-    job, out, x, first, second, counter = load_args(call)
-    height, width, tall, wide = (
-        load_i64(job, ProgramJob.height),
-        load_i64(job, ProgramJob.width),
-        load_i64(job, ProgramJob.block_height),
-        load_i64(job, ProgramJob.block_width),
-    )
-    across = (width + wide - 1) // wide
-    per_image = (height + tall - 1) // tall * across
-    blocks = load_i64(job, ProgramJob.blocks)
-    index = fetch_add(counter)
-    while index < blocks:
-        image = index // per_image
-        rest = index - image * per_image
-        row, column = rest // across * tall, rest % across * wide
-        rows, count = min(tall, height - row), min(wide, width - column)
-        at = 4 * ((image * height + row) * width + column)
-        _execute(job, first, second, out + at, x + at, image, row, column, rows, count)
+@device
+def _run_block(
+    job: int, first: int, second: int, out: int, x: int, place: tuple[int, int, int, int, int]
+) -> None:
+    """Execute all operations on rows of ``count`` elements of f32."""
+    image, row, column, rows, count = place
+    at = _element(job, image, row, column)
+    _execute(job, first, second, out + 4 * at, x + 4 * at, image, row, column, rows, count)
+
+
+@device
+def _run_bf16_block(
+    job: int, first: int, second: int, out: int, x: int, place: tuple[int, int, int, int, int]
+) -> None:
+    """Execute all operations on contiguous rows of which the data or the result are bf16."""
+    image, row, column, rows, count = place
+    at = _element(job, image, row, column)
+    block = alloc(4 * BLOCK)
+    source = x + 4 * at
+    if load_i64(job, ProgramJob.rounded_data) != 0:
+        widen_row(x + 2 * at, rows * count, block)
+        source = block
+    if load_i64(job, ProgramJob.rounded_result) != 0:
+        _execute(job, first, second, block, source, image, row, column, rows, count)
+        round_row(block, rows * count, out + 2 * at, rows * count)
+    else:
+        _execute(job, first, second, out + 4 * at, source, image, row, column, rows, count)
+    free(block)
+
+
+@device
+def _element(job: int, image: int, row: int, column: int) -> int:
+    """Return the index of an element."""
+    height, width = load_i64(job, ProgramJob.height), load_i64(job, ProgramJob.width)
+    at: int = (image * height + row) * width + column
+    return at
+
+
+def _program_task(name: str, run_block: Device[..., None]) -> Task:
+    """Return the task that runs a program block by block."""
+
+    def run_program(call: int) -> None:
+        job, out, x, first, second, counter = load_args(call)
+        height, width, tall, wide = (
+            load_i64(job, ProgramJob.height),
+            load_i64(job, ProgramJob.width),
+            load_i64(job, ProgramJob.block_height),
+            load_i64(job, ProgramJob.block_width),
+        )
+        across = (width + wide - 1) // wide
+        per_image = (height + tall - 1) // tall * across
+        blocks = load_i64(job, ProgramJob.blocks)
         index = fetch_add(counter)
+        while index < blocks:
+            image = index // per_image
+            rest = index - image * per_image
+            row, column = rest // across * tall, rest % across * wide
+            place = image, row, column, min(tall, height - row), min(wide, width - column)
+            run_block(job, first, second, out, x, place)
+            index = fetch_add(counter)
+
+    run_program.__qualname__ = name
+    return Task(run_program)
 
 
-RUN_PROGRAM = Task(_run_program)
+RUN_PROGRAM = _program_task("_run_program", _run_block)
 """Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Instruction`s."""
+RUN_BF16_PROGRAM = _program_task("_run_bf16_program", _run_bf16_block)
+"""The same, where the data or the result are bf16; operands are f32."""

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import NamedTuple
 
+from ....arrays import DType
 from ....cached import cached_property
+from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
@@ -23,8 +26,20 @@ from ...core.lengths import Accepts, accepting
 from ._activation_code import ActivationKind
 from ._activations import Activation, activation_of
 
-__all__ = ["MAX_EXTRAS", "Epilogue", "FusedKernel", "KernelFactory", "PostOpKind", "TilePostOp"]
+__all__ = [
+    "MAX_EXTRAS",
+    "NO_BF16",
+    "Bf16Tensors",
+    "Epilogue",
+    "FusedKernel",
+    "KernelFactory",
+    "PostOpKind",
+    "TilePostOp",
+]
 
+# The inputs of a product; those of fused layers follow.
+OPERANDS = 2
+BF16, F32 = ElementType.bf16.dtype, ElementType.f32.dtype
 MAX_EXTRAS = 2
 """How many tensors of the shape of the result the post-ops of a kernel can read."""
 
@@ -82,12 +97,30 @@ class Epilogue:
         shift: is added to each column; ``None`` for 0.
         post_ops: the other layers, in order.
         inputs: how many other inputs all these layers have.
+        rounds: whether the result is rounded to bf16, and stored so.
     """
 
     scale: Array | None = None
     shift: Array | None = None
     post_ops: tuple[TilePostOp, ...] = ()
     inputs: int = 0
+    rounds: bool = False
+
+    @property
+    def residual(self) -> int:
+        """The index of the input that is added before all other layers, -1 for none."""
+        first = self.post_ops[0] if self.post_ops else None
+        return first.extra if first is not None and first.kind is PostOpKind.ADD else -1
+
+    @property
+    def can_round(self) -> bool:
+        """Whether all layers but a residual can be applied to a block of the result that is stored elsewhere."""
+        return all(post_op.extra in (-1, self.residual) for post_op in self.post_ops)
+
+    @property
+    def dtype(self) -> DType:
+        """Return the type of the result."""
+        return BF16 if self.rounds else F32
 
     def then(self, op: Operation, inputs: Sequence[Value], place: int, axis: int) -> Epilogue | None:
         """Append a layer whose input ``place`` is the result, with columns along ``axis``; ``None`` if that is impossible."""
@@ -133,6 +166,15 @@ def _scaled(known: Array | None, row: Array, missing: float = 1) -> Array | None
     return known * row
 
 
+class Bf16Tensors(NamedTuple):
+    """Which tensors of a kernel of two inputs may be stored in bf16: the first input, what is added first, the result."""
+
+    data: bool = False
+    residual: bool = False
+    result: bool = False
+
+
+NO_BF16 = Bf16Tensors()
 KernelFactory = Callable[[Epilogue], Kernel]
 """Makes a kernel that takes its own inputs, then the other inputs of fused layers."""
 
@@ -142,13 +184,28 @@ class FusedKernel(KernelObject):
     """A kernel that fuses the layers after it as its epilogue.
 
     ``make`` builds the kernel for an epilogue; the columns are ``axis`` of the result. ``accepts`` also holds with
-    fused layers: their other inputs have shapes known to fit.
+    fused layers: their other inputs have shapes known to fit. ``bf16`` says what may
+    be stored in bf16.
     """
 
     make: KernelFactory
     axis: int = -1
     epilogue: Epilogue = field(default_factory=Epilogue)
     accepts: Accepts | None = None
+    bf16: Bf16Tensors = NO_BF16
+
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether an input may be stored in bf16."""
+        if place < OPERANDS:
+            return self.bf16.data and place == 0
+        return self.bf16.residual and place - OPERANDS == self.epilogue.residual
+
+    def storing_bf16(self) -> Kernel | None:
+        """Return a kernel that stores its result in bf16, or ``None``."""
+        known = self.epilogue
+        if not self.bf16.result or not known.can_round or (known.residual >= 0 and not self.bf16.residual):
+            return None
+        return replace(self, epilogue=replace(known, rounds=True))
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""

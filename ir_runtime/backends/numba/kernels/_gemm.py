@@ -15,18 +15,19 @@ from ....ir.tensor import Array
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import Task
 from ._epilogue import Epilogue
-from ._gemm_job import GemmJob, WindowRecord
+from ._gemm_job import GemmJob, StoredTypes, WindowRecord
 from ._gemm_kernel import GEMM
 from ._packed_epilogue import PackedEpilogue
 from ._panels import CachedBytes, PackedPanels, chunk_rows
 
-__all__ = ["NO_OFFSET", "Gemm", "Layout", "Rows", "Windows", "tap_offsets"]
+__all__ = ["NO_OFFSET", "Gemm", "Layout", "Rows", "Windows"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 100_000
 # The share of taps in padding from which on it is faster to look for them.
 MIN_SKIPPED = 0.1
 CACHED = CachedBytes(rows=1 << 18, weights=1 << 19)
+F32_SIZE = 4
 NO_OFFSET = np.zeros(1, np.int64)
 """The tap offsets of a matrix."""
 
@@ -99,7 +100,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with a packed matrix, and its epilogue. Ten fields: the last two are made of the others.
+    """A product with a packed matrix, and its epilogue. Nine fields: the last two are made of the others.
 
     Args:
         panels: the packed matrix.
@@ -109,7 +110,6 @@ class Gemm:
         depth: 32-bit words of a tap: of f32, or of two bf16.
         zeros: a row of zeros, read in place of padding.
         task: what multiplies, in the type in which the matrix is packed.
-        spread: the rows of the result that it computes are this many rows apart.
     """
 
     panels: PackedPanels
@@ -119,7 +119,6 @@ class Gemm:
     depth: int
     zeros: Array
     task: Task = GEMM
-    spread: int = 1
     packed_epilogue: PackedEpilogue = field(init=False)
     _jobs: dict[tuple[Hashable, int], tuple[Array, int, tuple[Array, Array]]] = field(default_factory=dict)
 
@@ -136,7 +135,7 @@ class Gemm:
         key: Hashable,
         describe: Callable[[], Rows],
     ) -> None:
-        """Multiply rows of ``x`` and write the results to ``out``, both contiguous but for its ``spread``.
+        """Multiply rows of ``x`` and write the results to ``out``, both contiguous.
 
         Args:
             x: the data.
@@ -147,13 +146,15 @@ class Gemm:
             describe: returns the rows of a new job.
         """
         count = threads()
+        first, second = self.packed_epilogue.extra_arrays(extras, axis)
+        if first.itemsize != F32_SIZE:
+            key = key, first.itemsize
         found = self._jobs.get((key, count))
         if found is None:
             if len(self._jobs) >= 64:
                 self._jobs.clear()
-            found = self._jobs[key, count] = self._job(count, describe())
+            found = self._jobs[key, count] = self._job(count, describe(), first.itemsize)
         job, shared, _ = found
-        first, second = self.packed_epilogue.extra_arrays(extras, axis)
         parallel_for(self.task.address, job, out, x, first, second, shared)
 
     def multiply(self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1) -> None:
@@ -163,23 +164,25 @@ class Gemm:
             describe = partial(Rows, rows, Layout.MATRIX, 4 * self.depth, NO_OFFSET)
             self.run(x, out, extras, axis, rows, describe)
 
-    def _job(self, count: int, rows: Rows) -> tuple[Array, int, tuple[Array, Array]]:
-        """Return a job, how many threads share it, and the arrays that it points to."""
+    def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int, tuple[Array, Array]]:
+        """Return a job, how many threads share it, and the arrays that it points to, for residuals of that many bytes."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if work >= MIN_PARALLEL_WORK else 1
         chunk, by_panel = chunk_rows(
             rows.rows, rows.bytes_per_row, self.panels.numbers.nbytes, len(self.panels), shared, CACHED
         )
+        result = self.epilogue.dtype.itemsize
+        stored = StoredTypes.RESULT * (result < F32_SIZE) | StoredTypes.RESIDUAL * (residual < F32_SIZE)
         job = GemmJob.fill(
             rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,
             depth=self.depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
             weights=self.panels.numbers.ctypes.data, bias=self.panels.bias.ctypes.data,
-            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=4 * self.columns * self.spread,
+            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=result * self.columns,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
             epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
             zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
-            windows=windows.ctypes.data,
+            windows=windows.ctypes.data, residual_stride=residual * self.columns, types=int(stored),
         )  # fmt: skip
         return job, shared, (windows, rows.tap_offsets)
 
@@ -188,17 +191,3 @@ class Gemm:
         if rows.layout is not Layout.PADDED or rows.windows is None:
             return False
         return rows.windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
-
-
-def tap_offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
-    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
-    within = np.zeros(math.prod(g.kernel), np.int64)
-    if layout is Layout.VALID:
-        along = [1] * len(g.kernel)
-        for axis in range(len(g.kernel) - 2, -1, -1):
-            along[axis] = along[axis + 1] * g.lengths[axis + 1]
-        kernel = [*g.kernel[:-1], 1] if merged else g.kernel
-        places = np.indices(kernel).reshape(len(kernel), -1)
-        steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
-        within = (np.array(steps)[:, None] * places).sum(axis=0)
-    return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from enum import IntFlag
 from typing import Annotated
 
 import numpy as np
 
 from ..codegen.descriptor import Descriptor, i64
 
-__all__ = ["GemmJob", "WindowRecord"]
+__all__ = ["GemmJob", "StoredTypes", "WindowRecord"]
 
 
 class GemmJob(Descriptor):
-    """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap."""
+    """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap.
+
+    The last two are for results or residuals of bf16: bytes between rows of the residual, and `StoredTypes`.
+    """
 
     rows: i64
     chunk: i64
@@ -32,6 +36,15 @@ class GemmJob(Descriptor):
     zeros: i64
     skips_zeros: i64
     windows: i64
+    residual_stride: i64
+    types: i64
+
+
+class StoredTypes(IntFlag):
+    """What is stored in bf16; the rest is f32."""
+
+    RESULT = 1
+    RESIDUAL = 2
 
 
 Axes = Annotated[int, (np.int64, (3,))]

@@ -8,7 +8,7 @@ element outside is that of a row of zeros. So nothing is copied or padded.
 
 from __future__ import annotations
 
-from ..codegen.language import Routine, device
+from ..codegen.language import Device, device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
@@ -17,7 +17,7 @@ from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel, unit_place
 
-__all__ = ["GEMM", "gemm_task"]
+__all__ = ["GEMM", "gemm_task", "skipped_zeros"]
 
 
 @device
@@ -86,12 +86,40 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
         r, index = r + count, index + count
 
 
-def gemm_task(name: str, multiply_panel: Routine) -> Task:
+@device
+def _f32_block(  # noqa: PLR0913 (values in registers)
+    job: int, entry: int, places: int, step: int, count: int, start: int, out: int, first: int, second: int
+) -> None:
+    """Multiply some rows with a panel, and apply the epilogue; the result and the extra tensors are f32."""
+    words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
+    vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
+    stride, column = load_i64(job, GemmJob.out_stride), 4 * load_i64(entry, Panel.column)
+    at = start * stride + column
+    gemm_panel(
+        vectors, count, places, step, skipped_zeros(job), load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
+        load_i64(job, GemmJob.taps), load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
+        out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
+        first + at if load_i64(words, EpilogueHeader.has_residual) != 0 else 0, last,
+        load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
+    )  # fmt: skip
+    if load_i64(words, EpilogueHeader.post_ops) > 0:
+        width = (vectors - 1) * LANES + last
+        apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+
+
+@device
+def skipped_zeros(job: int) -> int:
+    """Return the address of the row of zeros if taps in padding are skipped, else 0."""
+    return load_i64(job, GemmJob.zeros) if load_i64(job, GemmJob.skips_zeros) != 0 else 0
+
+
+def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
     """Return the task that multiplies rows with a packed matrix.
 
     Args:
         name: of its function.
-        multiply_panel: multiplies some rows with a panel, as `gemm_panel`.
+        compute_block: computes some rows of a panel: takes the job, the `Panel`, the table of row addresses and the bytes
+            between those of two taps, the number of rows and the first one, the result, and the extra tensors.
     """
 
     def gemm(call: int) -> None:
@@ -99,14 +127,7 @@ def gemm_task(name: str, multiply_panel: Routine) -> Task:
         job, out, x, first, second, counter = load_args(call)
         rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
         panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
-        layout, stride = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.out_stride)
-        geometry, words = load_i64(job, GemmJob.windows), load_i64(job, GemmJob.epilogue_words)
-        numbers, zeros = load_i64(job, GemmJob.epilogue_numbers), load_i64(job, GemmJob.zeros)
-        summed, stages = (
-            load_i64(words, EpilogueHeader.has_residual),
-            load_i64(words, EpilogueHeader.post_ops),
-        )
-        low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
+        layout, geometry = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.windows)
         chunks = (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
         places = alloc(8 * chunk * (taps if layout == 2 else 1))
@@ -126,26 +147,15 @@ def gemm_task(name: str, multiply_panel: Routine) -> Task:
                 elif layout == 1:
                     _valid_windows(places, x, geometry, start, count)
                 else:
-                    _padded_windows(places, x, geometry, start, count, step, zeros)
+                    _padded_windows(places, x, geometry, start, count, step, load_i64(job, GemmJob.zeros))
                 known = part
             entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
-            vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
-            column = 4 * load_i64(entry, Panel.column)
-            at = start * stride + column
-            multiply_panel(
-                vectors, count, places, step, zeros if load_i64(job, GemmJob.skips_zeros) != 0 else 0, load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
-                taps, load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
-                out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
-                first + at if summed != 0 else 0, last, low, high,
-            )  # fmt: skip
-            if stages > 0:
-                width = (vectors - 1) * LANES + last
-                apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+            compute_block(job, entry, places, step, count, start, out, first, second)
         free(places)
 
     gemm.__qualname__ = name
     return Task(gemm)
 
 
-GEMM = gemm_task("_gemm", gemm_panel)
+GEMM = gemm_task("_gemm", _f32_block)
 """Multiplies rows of A with a packed matrix; B and C are the extra tensors of post-ops."""

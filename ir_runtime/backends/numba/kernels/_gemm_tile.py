@@ -18,7 +18,7 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import I32, I64, LANES, VECTOR, Emit, Load, Store, Value
 
 __all__ = [
-    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
+    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
 ]  # fmt: skip
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
@@ -39,6 +39,30 @@ PANEL_KINDS = (*[types.int64] * 14, types.float32, types.float32)
 """The types of the parameters of `gemm_panel`."""
 
 
+class TileTarget(NamedTuple):
+    """What a tile is stored to.
+
+    Args:
+        out: the address of the result.
+        stride: bytes between its rows.
+        other: the address of the residual, or 0.
+        apart: bytes between its rows.
+        last: columns of the last vector.
+        low: the lower bound.
+        high: the upper bound.
+        types: in which types the result and the residual are stored, if a panel is told.
+    """
+
+    out: Value
+    stride: Value
+    other: Value
+    apart: Value
+    last: Value
+    low: Value
+    high: Value
+    types: Value | None = None
+
+
 class WordProduct(NamedTuple):
     """How words of rows are multiplied with words of columns.
 
@@ -46,11 +70,13 @@ class WordProduct(NamedTuple):
         vector: the type of a vector of words.
         splat: broadcasts a word to every lane.
         add: adds products of words to a vector of f32.
+        store: adds the residual to sums of a number of vectors a row, clamps, and stores.
     """
 
     vector: ir.Type
     splat: Callable[[Emit, Value], Value]
     add: Callable[[Emit, Value, Value, Value], Value]
+    store: Callable[[Emit, Sequence[Value], int, TileTarget], None]
 
 
 def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
@@ -59,8 +85,7 @@ def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, product: WordProduct, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
-    depth: Value, panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value,
-    high: Value,
+    depth: Value, panel: Value, bias: Value, target: TileTarget,
 ) -> None:  # fmt: skip
     """Emit one tile.
 
@@ -76,25 +101,12 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         count: number of taps.
         depth: words of a tap.
         panel: the packed right operand.
-        out: the result.
-        stride: bytes between its rows.
         bias: of each column.
-        other: the residual, in the layout of the result, or 0.
-        last: columns of the last vector.
-        low: the lower bound.
-        high: the upper bound.
+        target: what the result is stored to.
     """
     start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
     sums = _accumulate(emit, product, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
-    bounds = emit.splat(low), emit.splat(high)
-    whole = emit.builder.icmp_signed("==", last, emit.i64(LANES))
-    plain: tuple[Load, Store] = emit.load, emit.store
-    with emit.builder.if_else(whole) as (then, otherwise):
-        with then:
-            _store_tile(emit, sums, [plain] * vectors, out, stride, other, bounds)
-        with otherwise:
-            access = [*[plain] * (vectors - 1), emit.masked_access(last)]
-            _store_tile(emit, sums, access, out, stride, other, bounds)
+    product.store(emit, sums, vectors, target)
 
 
 def _accumulate(  # noqa: PLR0913 (values in registers)
@@ -180,26 +192,38 @@ def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
     return builder.icmp_unsigned("!=", others, ir.Constant(ir.IntType(rows), 0))
 
 
-def _store_tile(
-    emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Load, Store]], out: Value, stride: Value,
-    other: Value, bounds: tuple[Value, Value],
-) -> None:  # fmt: skip
+def _store_f32(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
     """Add the residual, clamp, and store."""
+    bounds = emit.splat(target.low), emit.splat(target.high)
+    whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))
+    plain: tuple[Load, Store] = emit.load, emit.store
+    with emit.builder.if_else(whole) as (then, otherwise):
+        with then:
+            _store_rows(emit, sums, [plain] * vectors, target, bounds)
+        with otherwise:
+            access = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
+            _store_rows(emit, sums, access, target, bounds)
+
+
+def _store_rows(
+    emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Load, Store]], target: TileTarget,
+    bounds: tuple[Value, Value],
+) -> None:  # fmt: skip
     builder, vectors = emit.builder, len(access)
-    steps = [builder.mul(stride, emit.i64(i)) for i in range(len(sums) // vectors)]
+    steps = [builder.mul(target.stride, emit.i64(i)) for i in range(len(sums) // vectors)]
 
     def added() -> list[Value]:
         return [
-            emit.add(sums[i * vectors + j], load(emit.at(emit.at(other, step), 4 * LANES * j)))
+            emit.add(sums[i * vectors + j], load(emit.at(emit.at(target.other, step), 4 * LANES * j)))
             for i, step in enumerate(steps)
             for j, (load, _) in enumerate(access)
         ]
 
-    found = emit.if_else(builder.icmp_signed("!=", other, emit.i64(0)), added, lambda: sums)
+    found = emit.if_else(builder.icmp_signed("!=", target.other, emit.i64(0)), added, lambda: sums)
     for i, step in enumerate(steps):
         for j, (_, store) in enumerate(access):
             value = emit.minimum(emit.maximum(found[i * vectors + j], bounds[0]), bounds[1])
-            store(value, emit.at(emit.at(out, step), 4 * LANES * j))
+            store(value, emit.at(emit.at(target.out, step), 4 * LANES * j))
 
 
 def emit_tiles(
@@ -223,35 +247,42 @@ def emit_tiles(
         rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
 
 
-def panel_instruction(product: WordProduct) -> Instruction:
-    """Return the instruction for all rows by one panel, with parameters of `PANEL_KINDS`: those of `gemm_panel`."""
+def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) -> Instruction:
+    """Return the instruction for all rows by one panel, with parameters of `PANEL_KINDS`: those of `gemm_panel`.
+
+    Args:
+        product: how words are multiplied, and results stored.
+        kinds: the types of the parameters; after those of `gemm_panel` may follow the bytes between rows of the residual,
+            and the types of the result and the residual.
+    """
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, vectors: Value, rows: Value, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
         depth: Value, panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value,
-        high: Value,
+        high: Value, apart: Value | None = None, types: Value | None = None,
     ) -> None:  # fmt: skip
         builder = emit.builder
-        apart = builder.select(builder.icmp_signed("!=", other, emit.i64(0)), stride, emit.i64(0))
+        apart = stride if apart is None else apart
+        further = stride, builder.select(builder.icmp_signed("!=", other, emit.i64(0)), apart, emit.i64(0))
 
         def tile(width: int, size: int, addresses: list[Value]) -> list[Value]:
-            place, target, more = addresses
+            place, result, more = addresses
+            target = TileTarget(result, stride, more, apart, last, low, high, types)
             _micro_kernel(
-                emit, product, size, width, place, step, zeros, taps, count, depth, panel, target, stride, bias, more,
-                last, low, high,
-            )  # fmt: skip
-            further = [builder.mul(emit.i64(size), n) for n in (stride, apart)]
-            return [emit.at(place, 8 * size), emit.at(target, further[0]), emit.at(more, further[1])]
+                emit, product, size, width, place, step, zeros, taps, count, depth, panel, bias, target
+            )
+            after = [builder.mul(emit.i64(size), n) for n in further]
+            return [emit.at(place, 8 * size), emit.at(result, after[0]), emit.at(more, after[1])]
 
         def all_rows(width: int) -> None:
             emit_tiles(emit, _LONGEST[width], rows, [places, out, other], partial(tile, width))
 
         emit.switch(vectors, {width: partial(all_rows, width) for width in _LONGEST})
 
-    return instruction(*PANEL_KINDS)(write)
+    return instruction(*kinds)(write)
 
 
-_panel = panel_instruction(WordProduct(VECTOR, Emit.splat, _add_product))
+_panel = panel_instruction(WordProduct(VECTOR, Emit.splat, _add_product, _store_f32))
 
 
 @routine(*PANEL_KINDS)

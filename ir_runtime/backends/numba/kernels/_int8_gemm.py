@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import i64
 from ..codegen.language import device
-from ..codegen.levels import GROUP, LEVEL_SIZE, WEIGHT_DTYPE
+from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
 from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
@@ -115,18 +115,16 @@ class LevelsPanels:
 
 
 def pack_levels(w: Array, columns: int) -> LevelsPanels:
-    """Pack weights ``[taps, depth, outputs]``: words of `GROUP` weights along the depth, the columns of each side by side.
+    """Pack weights ``[outputs, depth]``: words of `GROUP` weights along the depth, the columns of each side by side.
 
-    Depth and columns are padded with zeros: to whole words, and to ``columns``, which is a multiple of `LANES`.
+    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros to ``columns``, a multiple of `LANES`.
     """
-    taps, depth, outputs = w.shape
-    words = -(-depth // GROUP)
-    full = np.zeros((taps, words * GROUP, columns), WEIGHT_DTYPE)
-    full[:, :depth, :outputs] = w
-    grouped = full.reshape(taps, words, GROUP, columns).transpose(0, 1, 3, 2)
-    parts, table, start = [], [], 0
+    words = np.ascontiguousarray(w, WEIGHT_DTYPE).view(np.uint32)
+    outputs, depth = words.shape
+    packed, table = np.zeros(depth * columns, np.uint32), []
     for first, vectors, last in split(columns):
-        parts.append(grouped[:, :, first : first + vectors * LANES].reshape(-1))
-        table.append((start, vectors, last, first, 0, 0))
-        start += parts[-1].nbytes
-    return LevelsPanels(np.concatenate(parts), np.array(table, np.int64).reshape(-1, Panel.words))
+        start, width = depth * first, vectors * LANES
+        panel = packed[start : start + depth * width].reshape(depth, width)
+        panel[:, : max(outputs - first, 0)] = words[first : first + width].T
+        table.append((packed.itemsize * start, vectors, last, first, 0, 0))
+    return LevelsPanels(packed, np.array(table, np.int64).reshape(-1, Panel.words))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
-from ..codegen.levels import GROUP
+from ..codegen.levels import GROUP, WEIGHT_DTYPE
 from ..codegen.vectors import LANES
 from ..threading.parallel import threads
 from ._int8_gemm import CACHED, LEVELS_GEMM, LevelsGemmJob, pack_levels
@@ -85,14 +85,13 @@ def _strides(
 def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
     op, numbers = node.op, node.weights.numbers
     outputs, channels, *kernel = numbers.shape
-    w = np.zeros((*kernel, data.stored, outputs), np.int8)
-    w[:, :, :channels] = numbers.transpose(2, 3, 1, 0)
+    w = np.zeros((outputs, *kernel, data.stored), WEIGHT_DTYPE)
+    w[..., :channels] = numbers.transpose(0, 2, 3, 1)
     joined = op.dilations[1] == 1  # then a row of a window is contiguous
     rows = np.arange(kernel[0]) * op.dilations[0] * data.line
     columns = np.arange(1 if joined else kernel[1]) * op.dilations[1] * data.pixel
     offsets = (rows[:, None] + columns).reshape(-1).astype(np.int64)
-    taps = w.reshape(len(offsets), -1, outputs)
-    panels = pack_levels(taps, out.stored)
+    panels = pack_levels(w.reshape(outputs, -1), out.stored)
     scale, bias, bounds = requantization(node, out.stored)
     (above, _), (left, _) = op.pads(node.data.shape[2:], kernel)
     count = out.images * out.height * out.width
@@ -104,7 +103,7 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
         **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
         width=out.width, plane=out.height * out.width, has_other=node.other is not None,
         scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, rows=count, chunk=chunk,
-        panels=len(panels.table), by_panel=by_panel, taps=len(offsets), depth=taps.shape[1] // GROUP,
+        panels=len(panels.table), by_panel=by_panel, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP),
         table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
     )  # fmt: skip
     large = count * numbers.size >= MIN_PARALLEL_WORK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ __all__ = ["IntegerWeights", "integer_weights"]
 
 # How far a level of weights may be from an integer, once its zero point is subtracted.
 TOLERANCE = 1e-3
+# Weights that are made integers at a time, so that they stay in the cache.
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -45,19 +48,69 @@ def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -
     found = _quantized(context, layer) if isinstance(layer.op, FakeQuantize) else _dequantized(context, layer)
     if found is None:
         return None
-    numbers, scale = found
-    channels = numbers.shape[:1] if isinstance(op, Convolution) else numbers.shape[:2]
-    rows = np.broadcast_to(scale, (*scale.shape[: len(channels)], *[1] * (numbers.ndim - len(channels))))
-    if scale.ndim != numbers.ndim or rows.shape != scale.shape or np.abs(numbers).max(initial=0) > 128:
+    shape, scale = found.shape, found.scale
+    axes = 1 if isinstance(op, Convolution) else 2
+    per_channel = scale.ndim == len(shape) > axes and all(n == 1 for n in scale.shape[axes:])
+    if not per_channel or (numbers := found.integers()) is None:
         return None
-    whole = np.rint(numbers)
-    if whole.max(initial=0) > 127 or np.abs(numbers - whole).max(initial=0) > TOLERANCE:
-        return None
-    row = np.broadcast_to(scale.reshape(scale.shape[: len(channels)]), channels).reshape(-1)
-    return IntegerWeights(whole.astype(np.int8), row.astype(np.float64))
+    row = np.broadcast_to(scale.reshape(scale.shape[:axes]), shape[:axes]).reshape(-1)
+    return IntegerWeights(numbers, row.astype(np.float64))
 
 
-def _quantized(context: MatchContext, layer: Layer) -> tuple[Array, Array] | None:
+@dataclass(frozen=True)
+class _Levels:
+    """Weights ``scale * (level + shift)``; all arrays are broadcast to their shape.
+
+    Args:
+        data: the levels, or the numbers that a FakeQuantize makes levels of.
+        parameters: each `QuantizeParameter` of the FakeQuantize, ``[10, ...]``; ``None`` if there is none.
+        shift: is added to each level.
+        scale: what a level is worth.
+    """
+
+    data: Array
+    parameters: Array | None
+    shift: Array
+    scale: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+        return np.broadcast_shapes(self.data.shape, self.shift.shape, self.scale.shape)
+
+    def integers(self) -> Array | None:
+        """Return the sums of levels and shifts as i8; ``None`` if some are not integers of i8."""
+        shape, nearest = self.shape, np.rint(self.shift)
+        if not (np.abs(self.shift - nearest) <= TOLERANCE).all():
+            return None
+        data, shift = (np.broadcast_to(each, shape) for each in (self.data, nearest.astype(np.float32)))
+        known = self.parameters
+        limits = () if known is None else [np.broadcast_to(each, shape) for each in known]
+        found = np.empty(shape, np.int8)
+        step = max(BLOCK * len(found) // max(found.size, 1), 1)
+        for first in range(0, len(found), step):
+            part = slice(first, first + step)
+            sums = _levels(data[part], [limit[part] for limit in limits]) + shift[part]
+            if sums.size and not (sums.min() >= -128 and sums.max() <= 127):
+                return None
+            found[part] = sums
+        return found
+
+
+def _levels(x: Array, limits: Sequence[Array]) -> Array:
+    """Return the levels of f32 numbers, given each `QuantizeParameter`; without them, ``x`` has the levels."""
+    if not limits:
+        return x
+    bottom, top, low, width, steps, *_ = limits
+    found: Array = x.clip(bottom, top)
+    found -= low
+    found /= width
+    found *= steps
+    np.rint(found, out=found)
+    return found
+
+
+def _quantized(context: MatchContext, layer: Layer) -> _Levels | None:
     """Take a constant behind a FakeQuantize."""
     ports, op = context.sources(layer), layer.op
     data = _constant(context, ports[0])
@@ -70,15 +123,14 @@ def _quantized(context: MatchContext, layer: Layer) -> tuple[Array, Array] | Non
     parameters = quantize_parameters(op, [Value.constant(array) for array in arrays])
     if parameters is None:
         return None
-    bottom, top, low, width, steps, span, first, *_ = parameters
+    _, _, _, width, steps, span, first, *_ = parameters
     if not ((width > 0) & (span > 0)).all():
         return None
-    level = np.rint((data.clip(bottom, top) - low) / width * steps).astype(np.float64)
     scale = span.astype(np.float64) / steps
-    return level + first / scale, _of_rank(scale, data.ndim)
+    return _Levels(data, parameters, first / scale, _of_rank(scale, data.ndim))
 
 
-def _dequantized(context: MatchContext, layer: Layer) -> tuple[Array, Array] | None:
+def _dequantized(context: MatchContext, layer: Layer) -> _Levels | None:
     """Take ``Constant -> Convert -> Subtract -> Multiply``, of which the Subtract may be missing."""
     if not isinstance(layer.op, Multiply):
         return None
@@ -94,7 +146,8 @@ def _dequantized(context: MatchContext, layer: Layer) -> tuple[Array, Array] | N
     numbers = _constant(context, context.sources(before)[0])
     if numbers is None or numbers.dtype not in (np.int8, np.uint8) or not (scale > 0).all():
         return None
-    return numbers.astype(np.float64) - zero, _of_rank(scale.astype(np.float64), numbers.ndim)
+    scale = _of_rank(scale.astype(np.float64), numbers.ndim)
+    return _Levels(numbers, None, -zero.astype(np.float64), scale)
 
 
 def _of_rank(scale: Array, rank: int) -> Array:

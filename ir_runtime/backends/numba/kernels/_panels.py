@@ -28,6 +28,7 @@ __all__ = [
     "chunk_rows",
     "pack_block",
     "pack_panels",
+    "pack_square",
     "pack_task",
     "packed_by",
     "split",
@@ -201,7 +202,7 @@ def _transposed(emit: Emit, vectors: list[Value]) -> list[Value]:
 
 
 @instruction(*[types.int64] * 5)
-def _pack_square(
+def pack_square(
     emit: Emit, target: Value, apart: Value, source: Value, by_column: Value, factors: Value
 ) -> None:
     """Pack `LANES` columns of `LANES` rows that are contiguous."""
@@ -226,7 +227,7 @@ def pack_block(
         start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
         whole = first + LANES <= count
         if whole and by_row == 4 and rows == LANES:
-            _pack_square(at, 4 * width, start, by_column, scale)
+            pack_square(at, 4 * width, start, by_column, scale)
             continue
         for k in range(rows):
             row = at + 4 * k * width

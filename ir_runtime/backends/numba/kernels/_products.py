@@ -11,6 +11,7 @@ from ..codegen.bf16 import HAS_BF16
 from ..threading.task import Task
 from ._bf16_gemm import BF16_GEMM, Bf16Rows
 from ._bf16_panels import pack_bf16_panels
+from ._epilogue import Bf16Tensors
 from ._gemm_kernel import GEMM
 from ._panels import PackedPanels, pack_panels
 
@@ -39,6 +40,11 @@ class Products:
     pack: Callable[..., PackedPanels]
     rows_of: Callable[[int], Callable[[Array], Array]]
     is_faster: bool = False
+
+    def bf16_tensors(self, numbers: int) -> Bf16Tensors:
+        """Return what a product of rows of that many numbers may read and store in bf16."""
+        is_faster = self.is_faster
+        return Bf16Tensors(is_faster and numbers % self.per_word == 0, is_faster, is_faster)
 
     def words(self, numbers: int) -> int:
         """Return how many words numbers take, with a zero after them if they do not fill the last one."""

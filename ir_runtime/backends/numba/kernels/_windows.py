@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from ....ir.tensor import Array
 from ....ops.window import SlidingWindow
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device, instruction, types
-from ..codegen.vectors import LANES, VECTOR, Emit, Value
+from ..codegen.vectors import LANES, Emit, Value
 
 __all__ = [
     "drop_padding",
+    "Memory",
     "WINDOWS",
     "FEW_WINDOWS",
     "F32_SIZE",
@@ -78,30 +80,46 @@ def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[i
     return low, max(high, low)
 
 
-def sliding_window(ways: Mapping[int, Emitter]) -> Instruction:
+def sliding_window(ways: Mapping[int, Emitter], more: Sequence[str] = ()) -> Instruction:
     """Return an instruction that computes neighbouring windows, in one of several ways.
 
     Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; result and
     bytes between its columns; initial values; index of the first column, columns; fill values; columns of the
-    kernel, its dilation, and the stride.
+    kernel, its dilation, and the stride; then those of the types ``more``, which the functions that store get.
     """
 
     def write(emit: Emit, form: Value, *given: Value) -> None:
         emit.switch(form, {number: partial(way, emit, *given) for number, way in ways.items()})
 
-    return instruction(*[types.int64] * 15)(write)
+    return instruction(*[types.int64] * 15, *more)(write)
 
 
-def fixed_width_window(kernel: int, stride: int, padded: bool) -> Emitter:
+def _store(emit: Emit, value: Value, address: Value, *_: Value) -> None:
+    emit.store(value, address)
+
+
+class Memory(NamedTuple):
+    """How windows load data and store results: f32, as they are, or otherwise."""
+
+    load: Callable[[Emit, Value], Value] = Emit.load
+    store: Callable[..., None] = _store
+    """Takes an emitter, a vector, its address, and the last arguments of the instruction."""
+
+
+F32 = Memory()
+
+
+def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = F32) -> Emitter:
     """Emit products with a kernel of fixed width, whose windows share the columns they load; dilation is 1."""
     beside, columns = WINDOWS, (WINDOWS - 1) * stride + kernel
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
-        start: Value, first: Value, width: Value, filler: Value, *_: Value,
+        start: Value, first: Value, width: Value, filler: Value, _kernel: Value, _dilation: Value, _stride: Value,
+        *more: Value,
     ) -> None:  # fmt: skip
         beginning = emit.load(start)
-        load = _load_or_fill(emit, first, width, filler) if padded else _load(emit)
+        load = _load_or_fill(emit, first, width, filler, memory) if padded else _load(emit, memory)
         with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *sums), following):
             taps = [emit.load(emit.at(weights, 4 * LANES * b)) for b in range(kernel)]
             for column in range(columns):
@@ -111,20 +129,21 @@ def fixed_width_window(kernel: int, stride: int, padded: bool) -> Emitter:
                     if not rest and 0 <= place < beside:
                         sums[place] = emit.fma(data, taps[b], sums[place])
             following += [emit.at(line, down), emit.at(weights, 4 * LANES * kernel), *sums]
-        _put(emit, following[2:], y, step)
+        _put(emit, following[2:], y, step, memory, more)
 
     return write
 
 
-def general_window(combine: Combine, beside: int) -> Emitter:
+def general_window(combine: Combine, beside: int, memory: Memory = F32) -> Emitter:
     """Emit windows of any size, stride and dilation."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
         start: Value, first: Value, width: Value, filler: Value, kernel: Value, dilation: Value, stride: Value,
+        *more: Value,
     ) -> None:  # fmt: skip
         builder, beginning = emit.builder, emit.load(start)
-        load = _load_or_fill(emit, first, width, filler)
+        load = _load_or_fill(emit, first, width, filler, memory)
         with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *before), below):
             with emit.loop(kernel, [weights, *before]) as (b, (tap, *sums), following):
                 weight = emit.load(tap)
@@ -134,28 +153,32 @@ def general_window(combine: Combine, beside: int) -> Emitter:
                     sums[place] = combine(emit, sums[place], data, weight)
                 following += [emit.at(tap, 4 * LANES), *sums]
             below += [emit.at(line, down), *following]
-        _put(emit, below[2:], y, step)
+        _put(emit, below[2:], y, step, memory, more)
 
     return write
 
 
-def _load(emit: Emit) -> Callable[[Value, Value], Value]:
-    return lambda address, _: emit.load(address)
+def _load(emit: Emit, memory: Memory) -> Callable[[Value, Value], Value]:
+    return lambda address, _: memory.load(emit, address)
 
 
-def _load_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Callable[[Value, Value], Value]:
+def _load_or_fill(
+    emit: Emit, first: Value, width: Value, filler: Value, memory: Memory
+) -> Callable[[Value, Value], Value]:
     """Return a function that loads a column of the data, or fill values outside."""
 
     def load(address: Value, column: Value) -> Value:
         exists = emit.builder.icmp_unsigned("<", emit.builder.add(first, column), width)
-        return emit.load(emit.builder.select(exists, address, filler), VECTOR)
+        return memory.load(emit, emit.builder.select(exists, address, filler))
 
     return load
 
 
-def _put(emit: Emit, values: Sequence[Value], y: Value, step: Value) -> None:
+def _put(
+    emit: Emit, values: Sequence[Value], y: Value, step: Value, memory: Memory, more: Sequence[Value]
+) -> None:
     for place, value in enumerate(values):
-        emit.store(value, emit.at(y, emit.builder.mul(step, emit.i64(place))))
+        memory.store(emit, value, emit.at(y, emit.builder.mul(step, emit.i64(place))), *more)
 
 
 def pad_channels(x: Array, axis: int = -1) -> Array:

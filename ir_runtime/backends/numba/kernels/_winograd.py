@@ -20,8 +20,9 @@ from ..threading.parallel import parallel_for, threads
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
 from ._panels import PackedPanels
+from ._winograd_filters import transform_filters
 from ._winograd_tiles import WINOGRAD, WinogradJob
-from ._winograd_transforms import TILE_ELEMENTS, transform_filters
+from ._winograd_transforms import TILE_ELEMENTS
 
 __all__ = ["Winograd", "is_profitable"]
 

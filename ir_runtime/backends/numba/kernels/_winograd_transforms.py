@@ -1,106 +1,16 @@
-"""Winograd transforms of F(4x4, 3x3): of filters, input tiles and output tiles."""
+"""Winograd transforms of F(4x4, 3x3): of input tiles and output tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from ....ir.tensor import Array
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
+from ..codegen.language import instruction, types
 from ..codegen.vectors import I64, LANES, Emit, Value
-from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
-from ._panels import PackedPanels, Panel, allocate_panels
 
-__all__ = ["TILE_ELEMENTS", "transform_output", "transform_input", "transform_filters"]
+__all__ = ["TILE_ELEMENTS", "transform_input", "transform_output"]
 
 TILE_ELEMENTS = 36
 """Elements of a tile."""
-
-
-def transform_filters(w: Array, scale: Array) -> PackedPanels:
-    """Transform filters into 36 packed matrices ``[C_in, C_out]``."""
-    outputs, channels = w.shape[:2]
-    panels = allocate_panels(TILE_ELEMENTS, outputs, channels)
-    count = len(panels) // TILE_ELEMENTS
-    job = TransformJob.fill(
-        panels=count,
-        table=panels.table.ctypes.data,
-        filters=w.ctypes.data,
-        scale=scale.ctypes.data,
-        channels=channels,
-    )
-    parallel_for(
-        _TRANSFORM.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, threads()
-    )  # fmt: skip
-    return panels
-
-
-class TransformJob(Descriptor):
-    """The job of `_TRANSFORM`: panels of one matrix, addresses, input channels."""
-
-    panels: i64
-    table: i64
-    filters: i64
-    scale: i64
-    channels: i64
-
-
-@device
-def _transform_three(out: int, apart: int, a: float, b: float, c: float) -> None:
-    """Transform three numbers to six, stored ``apart`` numbers from each other."""
-    near, half = (a + c) * np.float32(-1 / 6), b * np.float32(1 / 6)
-    far, twelfth = a * np.float32(1 / 24) + c * np.float32(1 / 6), b * np.float32(1 / 12)
-    store_f32(out, 0, a * np.float32(1 / 4))
-    store_f32(out, apart, near - half)
-    store_f32(out, 2 * apart, near + half)
-    store_f32(out, 3 * apart, far + twelfth)
-    store_f32(out, 4 * apart, far - twelfth)
-    store_f32(out, 5 * apart, c)
-
-
-def _transform_all(call: int) -> None:
-    """Transform filters into panels; a unit is one panel of all matrices."""
-    job, out, _, _, _, counter = load_args(call)
-    count, table, channels = (
-        load_i64(job, TransformJob.panels),
-        load_i64(job, TransformJob.table),
-        load_i64(job, TransformJob.channels),
-    )
-    rows = alloc(4 * 54)
-    found = rows + 4 * 18
-    while True:
-        unit = fetch_add(counter)
-        if unit >= count:
-            break
-        entry = table + 8 * Panel.words * unit
-        width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
-        for k in range(channels):
-            for j in range(width):
-                w, factor = (
-                    load_i64(job, TransformJob.filters) + 36 * ((column + j) * channels + k),
-                    load_f32(load_i64(job, TransformJob.scale), column + j),
-                )
-                for b in range(3):
-                    one, two, three = (
-                        load_f32(w, b) * factor,
-                        load_f32(w, 3 + b) * factor,
-                        load_f32(w, 6 + b) * factor,
-                    )
-                    _transform_three(rows + 4 * b, 3, one, two, three)
-                for a in range(6):
-                    row = rows + 12 * a
-                    _transform_three(found + 24 * a, 1, load_f32(row, 0), load_f32(row, 1), load_f32(row, 2))
-                for s in range(36):
-                    start = load_i64(table, Panel.words * (s * count + unit))
-                    store_f32(out + start, k * width + j, load_f32(found, s))
-    free(rows)
-
-
-_TRANSFORM = Task(_transform_all)
 
 
 def _input_transform(emit: Emit, d: Sequence[Value]) -> list[Value]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from llvmlite import ir
@@ -10,21 +12,18 @@ from llvmlite import ir
 from ....ir.tensor import Array, Value
 from ....ops.pooling.adaptive import AdaptiveAvgPool
 from ....ops.reduction import ReduceMean
-from ... import Kernel
+from ... import Kernel, KernelObject
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..codegen.bf16 import load_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
-from ._windows import (
-    F32_SIZE,
-    drop_padding,
-    pad_channels,
-)
-from .contiguous import contiguous
+from ..threading.task import UNUSED, Task, contiguous, load_args
+from ._products import asked_products
+from ._windows import F32_SIZE, drop_padding, pad_channels
 
 __all__: list[str] = []
 
@@ -44,10 +43,19 @@ class AdaptivePoolJob(Descriptor):
     out_width: i64
     units: i64
     vectors: i64
+    data_size: i64
 
 
-def _rectangle_mean(abreast: int) -> Instruction:
-    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row."""
+def _rectangle_mean(
+    abreast: int, size: int = 4, load_vector: Callable[[Emit, ir.Value], ir.Value] = Emit.load
+) -> Instruction:
+    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row.
+
+    Args:
+        abreast: how many vectors.
+        size: bytes of a number.
+        load_vector: loads a vector as f32.
+    """
 
     def write(
         emit: Emit,
@@ -62,7 +70,7 @@ def _rectangle_mean(abreast: int) -> Instruction:
         zeros = [emit.constant(0)] * abreast
         with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):
             with emit.loop(columns, [begin, *zeros]) as (_, (place, *sums), following):
-                loaded = [emit.load(emit.at(place, 4 * LANES * i)) for i in range(abreast)]
+                loaded = [load_vector(emit, emit.at(place, size * LANES * i)) for i in range(abreast)]
                 sums = [emit.add(a, b) for a, b in zip(sums, loaded, strict=True)]
                 following += [emit.at(place, right), *sums]
             totals = [emit.add(a, b) for a, b in zip(totals, following[1:], strict=True)]
@@ -75,6 +83,7 @@ def _rectangle_mean(abreast: int) -> Instruction:
 
 
 _mean_wide, _mean_double, _mean_single = _rectangle_mean(MAX_VECTORS), _rectangle_mean(2), _rectangle_mean(1)
+_bf16_mean = _rectangle_mean(1, 2, load_bf16)
 
 
 def _adaptive_mean(call: int) -> None:
@@ -87,21 +96,28 @@ def _adaptive_mean(call: int) -> None:
         load_i64(job, AdaptivePoolJob.out_width),
     )
     count, vectors = load_i64(job, AdaptivePoolJob.units), load_i64(job, AdaptivePoolJob.vectors)
-    step = F32_SIZE * channels
+    size = load_i64(job, AdaptivePoolJob.data_size)
+    step = size * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span
     index = fetch_add(counter)
     while index < count:
         place = index // groups
-        at = F32_SIZE * min((index - place * groups) * span, channels - span)
+        first = min((index - place * groups) * span, channels - span)
         image, column = place // (lines * columns), place % columns
         across = place // columns - image * lines
         top, left = across * height // lines, column * width // columns
         rows = ((across + 1) * height + lines - 1) // lines - top
         breadth = ((column + 1) * width + columns - 1) // columns - left
-        source = x + ((image * height + top) * width + left) * step + at
-        target, factor = y + place * step + at, np.float32(1) / np.float32(rows * breadth)
-        if vectors == MAX_VECTORS:
+        source = x + ((image * height + top) * width + left) * step + size * first
+        target, factor = y + F32_SIZE * (place * channels + first), np.float32(1) / np.float32(rows * breadth)
+        if size < F32_SIZE:
+            for i in range(vectors):
+                at = i * LANES
+                _bf16_mean(
+                    source + size * at, width * step, step, rows, breadth, target + F32_SIZE * at, factor
+                )
+        elif vectors == MAX_VECTORS:
             _mean_wide(source, width * step, step, rows, breadth, target, factor)
         elif vectors == 2:
             _mean_double(source, width * step, step, rows, breadth, target, factor)
@@ -129,15 +145,32 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
     found = axes.ints()
     if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
         return None
-    constant = np.array(found)
+    return _SpatialMean(op, np.array(found), asked_products().is_faster)
 
-    def kernel(x: Array, _: Array) -> Array:
+
+@dataclass(frozen=True)
+class _SpatialMean(KernelObject):
+    """Means over the two axes after the channels; with ``bf16``, the data may be stored so. The result is f32."""
+
+    op: ReduceMean
+    axes: Array
+    bf16: bool
+
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether an input may be stored in bf16."""
+        return self.bf16 and place == 0
+
+    def prepare(self) -> Kernel:
+        """Return a function, which is called faster."""
+        return self.__call__
+
+    def __call__(self, *arrays: Array) -> Array:
+        """Compute the means of the first input."""
+        x = arrays[0]
         if not x.size:
-            return op.evaluate(x, constant)
+            return self.op.evaluate(x, self.axes)
         means = _adaptive_means(x, (1, 1))
-        return means if op.keep_dims else means[:, :, 0, 0]
-
-    return kernel
+        return means if self.op.keep_dims else means[:, :, 0, 0]
 
 
 def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
@@ -148,7 +181,7 @@ def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
     groups = -(-channels // (LANES * vectors))
     job = AdaptivePoolJob.fill(
         height=height, width=width, channels=channels, out_height=counts[0], out_width=counts[1],
-        units=n * math.prod(counts) * groups, vectors=vectors,
+        units=n * math.prod(counts) * groups, vectors=vectors, data_size=x.itemsize,
     )  # fmt: skip
     shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
     parallel_for(ADAPTIVE_MEAN.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)

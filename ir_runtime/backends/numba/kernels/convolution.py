@@ -20,14 +20,13 @@ from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
-from ..threading.task import UNUSED
-from ._epilogue import Epilogue, FusedKernel, KernelFactory
+from ..threading.task import UNUSED, contiguous
+from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
-from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
+from ._gemm import Gemm, Layout, Rows, Windows
 from ._panels import aligned_empty, pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._winograd import Winograd, is_profitable
-from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -41,28 +40,33 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
-    return FusedKernel(_algorithm(op, data, w), 1, accepts=_accepts(op, w.shape[1], w.shape[2:]))
+    make, bf16 = _algorithm(op, data, w)
+    return FusedKernel(make, 1, accepts=_accepts(op, w.shape[1], w.shape[2:]), bf16=bf16)
 
 
-def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
-    """Return the algorithm that suits the filters."""
+def _algorithm(op: Convolution, data: Value, w: Array) -> tuple[KernelFactory, Bf16Tensors]:
+    """Return the algorithm that suits the filters, and what it can read and store in bf16."""
     products = asked_products()
     if _pointwise(op, w.shape[2:]):
-        return lambda epilogue: _pointwise_kernel(w, epilogue, products)
+        return lambda epilogue: _pointwise_kernel(w, epilogue, products), products.bf16_tensors(w.shape[1])
     if (count := neighbours(op, data, w)) > 1:
         return lambda epilogue: widened(
-            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w, products)(rest)
-        )
+            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w, products)[0](rest)
+        ), NO_BF16
     return _one_at_a_time(op, data, w, products)
 
 
-def _one_at_a_time(op: Convolution, data: Value, w: Array, products: Products) -> KernelFactory:
-    """Return the algorithm for filters whose windows give one result each."""
+def _one_at_a_time(
+    op: Convolution, data: Value, w: Array, products: Products
+) -> tuple[KernelFactory, Bf16Tensors]:
+    """Return the algorithm for filters whose windows give one result each, and what it can read and store in bf16."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
-        return lambda epilogue: _planar_kernel(op, w, epilogue)
+        return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
     if _prefers_winograd(op, data, w, products):
-        return lambda epilogue: _winograd_kernel(op, w, epilogue)
-    return lambda epilogue: _windows_kernel(op, w[None], epilogue, products)
+        return lambda epilogue: _winograd_kernel(op, w, epilogue), NO_BF16
+    return lambda epilogue: _windows_kernel(op, w[None], epilogue, products), products.bf16_tensors(
+        w.shape[1]
+    )
 
 
 def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Accepts:
@@ -78,7 +82,10 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
     asked = asked_products()
     products = F32_PRODUCTS if w.shape[2] % asked.per_word else asked  # else a word would be of two groups
-    return FusedKernel(lambda epilogue: _windows_kernel(op, w, epilogue, products), 1, accepts=accepts)
+    return FusedKernel(
+        lambda epilogue: _windows_kernel(op, w, epilogue, products), 1, accepts=accepts,
+        bf16=products.bf16_tensors(w.shape[2]),
+    )  # fmt: skip
 
 
 def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
@@ -116,7 +123,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
     rows = products.rows_of(channels)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
-        y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
+        y = np.empty((len(x), *x.shape[2:], outputs), epilogue.dtype)
         dense.multiply(rows(_flat(x)), y, extras, 1)
         return channels_first(y)
 
@@ -150,7 +157,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
         lengths = x.shape[2:]
         pads, out = fit(lengths)
         has_padding = any(map(any, pads))
-        y = np.empty((len(x), *out, all_outputs), np.float32)
+        y = np.empty((len(x), *out, all_outputs), epilogue.dtype)
 
         def describe() -> Rows:
             layout = Layout.PADDED if has_padding else Layout.VALID
@@ -162,7 +169,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
                 math.prod(y.shape[:-1]),
                 layout,
                 0,
-                tap_offsets(geometry, layout, merged, groups, words),
+                _offsets(geometry, layout, merged, groups, words),
                 geometry,
             )
 
@@ -171,6 +178,20 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
         return channels_first(y)
 
     return named(compute, products.name)
+
+
+def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
+    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
+    within = np.zeros(math.prod(g.kernel), np.int64)
+    if layout is Layout.VALID:
+        along = [1] * len(g.kernel)
+        for axis in range(len(g.kernel) - 2, -1, -1):
+            along[axis] = along[axis + 1] * g.lengths[axis + 1]
+        kernel = [*g.kernel[:-1], 1] if merged else g.kernel
+        places = np.indices(kernel).reshape(len(kernel), -1)
+        steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
+        within = (np.array(steps)[:, None] * places).sum(axis=0)
+    return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
@@ -195,7 +216,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
             geometry = Windows(
                 lengths, out, op.strides, [0] * len(kernel), kernel, op.dilations, 4, channels * plane
             )
-            within = tap_offsets(geometry, Layout.VALID, True, 1, 1)
+            within = _offsets(geometry, Layout.VALID, True, 1, 1)
             offsets = (plane * np.arange(channels)[:, None] + within).reshape(-1)
             return Rows(math.prod(y.shape[:-1]), Layout.VALID, 0, offsets, geometry)
 
@@ -208,7 +229,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
 def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """Return ``x`` contiguous, padded with zeros."""
     if not any(map(any, pads)):
-        return contiguous(x)
+        return np.ascontiguousarray(x)
     lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
     found = np.zeros((*x.shape[:2], *lengths), np.float32)
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,10 +18,11 @@ from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import concatenate
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, Task
 from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
-from ._elementwise_program import BLOCK, RUN_PROGRAM, Instruction, Opcode, ProgramJob
-from .contiguous import contiguous
+from ._elementwise_program import BLOCK, RUN_BF16_PROGRAM, RUN_PROGRAM, Instruction, Opcode, ProgramJob
+from ._epilogue import BF16, F32
+from ._products import asked_products
 
 __all__ = ["ElementwiseChain"]
 
@@ -33,6 +34,8 @@ MIN_PARALLEL_WORK = 1 << 16
 ACTIVATION_COST = 4
 # Plans that a chain caches, one for each layout of inputs.
 MAX_PLANS = 16
+# Feature maps may be stored in bf16.
+MAP_RANK = 4
 # Indices of operands that are not constant.
 OPERAND_SLOTS = (1, 2)
 
@@ -44,11 +47,14 @@ _Layout: TypeAlias = tuple[tuple[int, ...], ...]
 class ElementwiseChain(KernelObject):
     """A kernel of element-wise layers, the first of which takes ``arity`` inputs.
 
-    Shapes that it does not support are left to the operations themselves.
+    Shapes that it does not support are left to the operations themselves. With ``bf16``, the result may be stored in bf16; if
+    it ``rounds``, it is, and the data may be.
     """
 
     ops: tuple[ElementwiseOp, ...]
     arity: int
+    bf16: bool = False
+    rounds: bool = False
     _plans: dict[_Layout, _Plan | None] = field(default_factory=dict, compare=False)
     accepts = staticmethod(any_lengths)
 
@@ -57,7 +63,15 @@ class ElementwiseChain(KernelObject):
         op_ = elementwise_op(op, inputs, place)
         if op_ is None or op_.paired + sum(known.paired for known in self.ops) > len(OPERAND_SLOTS):
             return None
-        return ElementwiseChain((*self.ops, op_), self.arity)
+        return replace(self, ops=(*self.ops, op_), _plans={})
+
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether an input may be stored in bf16."""
+        return self.rounds and place == self.ops[0].place
+
+    def storing_bf16(self) -> Kernel | None:
+        """Return a kernel that stores its result in bf16, or ``None``."""
+        return replace(self, rounds=True, _plans={}) if self.bf16 else None
 
     @cached_property
     def _others(self) -> list[int]:
@@ -79,33 +93,34 @@ class ElementwiseChain(KernelObject):
             plan = self._remember(key, x, others)
         if plan is None:
             return self._op_by_op(arrays)
-        out = np.empty(plan.shape, np.float32)
-        source = contiguous(x.transpose(plan.order))
+        out = np.empty(plan.shape, BF16 if self.rounds else F32)
+        source = np.ascontiguousarray(x.transpose(plan.order))
         operands = [
-            contiguous(other.transpose(order)) for other, order in zip(others, plan.orders, strict=True)
+            np.ascontiguousarray(other.transpose(order))
+            for other, order in zip(others, plan.orders, strict=True)
         ]
         first, second = (*operands, UNUSED, UNUSED)[:2]
-        parallel_for(
-            RUN_PROGRAM.address, plan.job, out, source, first, second, threads() if plan.large else 1
-        )
+        parallel_for(plan.task.address, plan.job, out, source, first, second, threads() if plan.large else 1)
         return out.transpose(plan.back)
 
     def _remember(self, key: _Layout, x: Array, others: Sequence[Array]) -> _Plan | None:
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
-        plan = self._plans[key] = _plan(self.ops, x, [other.shape for other in others])
+        plan = self._plans[key] = _plan(self.ops, x, [other.shape for other in others], self.rounds)
         return plan
 
     def _op_by_op(self, arrays: Sequence[Array]) -> Array:
         """Evaluate the operations one by one: for operands that broadcast the result or need too many axes."""
         first = self.ops[0]
-        found: Array = first.op.evaluate(*arrays[: self.arity])
+        found: Array = first.op.evaluate(
+            *(array.astype(F32) if array.dtype == BF16 else array for array in arrays[: self.arity])
+        )
         start = self.arity
         for op_ in self.ops[1:]:
             inputs = list(arrays[start : start + op_.inputs])
             inputs.insert(op_.place, found)
             found, start = op_.op.evaluate(*inputs), start + op_.inputs
-        return np.asarray(found)
+        return np.asarray(found, BF16 if self.rounds else None)
 
 
 class _Plan(NamedTuple):
@@ -121,9 +136,12 @@ class _Plan(NamedTuple):
     large: bool
     kept: list[Array]
     """Constants that the program points to."""
+    task: Task
 
 
-def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ...]]) -> _Plan | None:
+def _plan(
+    ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ...]], rounds: bool
+) -> _Plan | None:
     order = stored(x)
     shape = tuple(x.shape[axis] for axis in order)
     waiting = iter(shapes)
@@ -144,7 +162,7 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
     records = [
         ProgramJob.fill(
             blocks=blocks, height=height, width=width, block_height=tall, block_width=wide, operations=len(ops),
-            reserved_0=0, reserved_1=0,
+            rounded_data=x.dtype == BF16, rounded_result=rounds,
         )
     ]  # fmt: skip
     kept: list[Array] = []
@@ -168,7 +186,10 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
     orders = [_operand_axes(shape, order) for shape in shapes]
     cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION or len(op_.planes) > 1 else 1 for op_ in ops)
     back = tuple(np.argsort(order).tolist())
-    return _Plan(concatenate(*records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept)
+    task = RUN_BF16_PROGRAM if rounds or x.dtype == BF16 else RUN_PROGRAM
+    return _Plan(
+        concatenate(*records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept, task
+    )
 
 
 def stored(x: Array) -> tuple[int, ...]:
@@ -237,7 +258,8 @@ def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
         known = inputs[place].known() is not None
         op_ = None if known or _is_small(inputs[place].shape) else elementwise_op(op, inputs, place)
         if op_ is not None:
-            return ElementwiseChain((op_,), len(inputs))
+            is_map = inputs[place].shape.rank == MAP_RANK
+            return ElementwiseChain((op_,), len(inputs), is_map and asked_products().is_faster)
     return None
 
 

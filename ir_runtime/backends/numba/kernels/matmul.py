@@ -12,11 +12,10 @@ from ... import Kernel, named
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
 from ._products import Products, asked_products
-from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -35,7 +34,8 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     def make(epilogue: Epilogue) -> Kernel:
         return _kernel(weights, op.transpose_a, epilogue, products)
 
-    return FusedKernel(make, accepts=axis_length(-2 if op.transpose_a else -1, len(weights)))
+    accepts = axis_length(-2 if op.transpose_a else -1, len(weights))
+    return FusedKernel(make, accepts=accepts, bf16=products.bf16_tensors(len(weights)))
 
 
 def _kernel(weights: Array, transposed: bool, epilogue: Epilogue, products: Products) -> Kernel:
@@ -46,7 +46,7 @@ def _kernel(weights: Array, transposed: bool, epilogue: Epilogue, products: Prod
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         x = x.swapaxes(-1, -2) if transposed else x
-        y = np.empty((*x.shape[:-1], columns), np.float32)
+        y = np.empty((*x.shape[:-1], columns), epilogue.dtype)
         dense.multiply(rows(contiguous(x)), y, extras)
         return y
 

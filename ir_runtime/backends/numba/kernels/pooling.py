@@ -1,15 +1,16 @@
-"""Max and average pooling in NHWC layout, over two axes in one pass; over volumes, planes are pooled first."""
+"""Max and average pooling, adaptive average pooling, and spatial means in NHWC layout."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
+from ....cached import cached_property
 from ....ir.tensor import Array, Value
 from ....kernels.statistics import lowest
 from ....ops.pooling.windowed import (
@@ -23,27 +24,31 @@ from ....ops.pooling.windowed import (
     MaxPoolWithIndices,
     Pooling,
 )
-from ... import UNREAD, Kernel
+from ... import UNREAD, Kernel, KernelObject
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.descriptor import f32, i64
-from ..codegen.language import device
+from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, contiguous, load_args
+from ._epilogue import BF16, F32
+from ._products import asked_products
 from ._reductions import scale_row
 from ._windows import (
     F32_SIZE,
     WINDOWS,
+    Memory,
     SlidingWindows,
     drop_padding,
     general_window,
+    geometry,
     pad_channels,
     sliding_window,
     window_range,
 )
-from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -53,6 +58,7 @@ MIN_PARALLEL_WORK = 1 << 17
 MAX_VECTORS = 4
 
 _LOWEST = float(lowest(np.dtype(np.float32)))
+_LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 
 
 def _max(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
@@ -66,170 +72,226 @@ def _add(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
 
 # Maximum and sum of several windows at a time; add 1 for one window at a time.
 _MAX, _AVERAGE = 0, 2
-_slide = sliding_window({
-    _MAX: general_window(_max, WINDOWS), _MAX + 1: general_window(_max, 1), _AVERAGE: general_window(_add, WINDOWS), _AVERAGE + 1: general_window(_add, 1),
-})  # fmt: skip
+# Added where the data are bf16.
+_FROM_BF16 = 4
+BF16_SIZE = 2
+
+
+def _store_rounded(emit: Emit, value: ir.Value, address: ir.Value, factor: ir.Value) -> None:
+    store_bf16(emit, as_bf16(emit, emit.multiply(value, emit.splat(factor))), address)
+
+
+def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
+    return {
+        _MAX: general_window(_max, WINDOWS, memory), _MAX + 1: general_window(_max, 1, memory),
+        _AVERAGE: general_window(_add, WINDOWS, memory), _AVERAGE + 1: general_window(_add, 1, memory),
+    }  # fmt: skip
+
+
+# The last argument multiplies results that are rounded.
+_MORE = (types.float32,)
+_slide = sliding_window(_ways(Memory()), _MORE)
+_f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (Emit.load, load_bf16))
+_slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf16.items()}, _MORE)
 
 
 class PoolJob(SlidingWindows):
-    """The job of `POOL`: ``factor`` multiplies sums; 0 divides them by the elements inside the data."""
+    """The job of `POOL`: ``factor`` multiplies sums; 0 divides them by the elements inside the data. Sizes are in bytes."""
 
     rows: i64
     mode: i64
     fill_values: i64
+    start_values: i64
     factor: f32
+    data_size: i64
+    result_size: i64
+
+
+def _windows_of(slide: Instruction) -> Device[..., None]:
+    """Return a function that computes neighbouring windows for all channels."""
+
+    def compute(job: int, form: int, x: int, rows: int, y: int, first: int) -> None:
+        channels, width = load_i64(job, PoolJob.channels), load_i64(job, PoolJob.width)
+        wide, apart = load_i64(job, PoolJob.kernel_width), load_i64(job, PoolJob.dilation_across)
+        size, result = load_i64(job, PoolJob.data_size), load_i64(job, PoolJob.result_size)
+        filler, along = load_i64(job, PoolJob.fill_values), load_i64(job, PoolJob.stride_across)
+        start, factor = load_i64(job, PoolJob.start_values), load_f32(job, PoolJob.factor)
+        down = size * channels * width * load_i64(job, PoolJob.dilation_down)
+        if size == BF16_SIZE:
+            form += _FROM_BF16
+        for c in range(0, channels, LANES):
+            at = min(c, channels - LANES)
+            slide(
+                form, x + size * at, down, size * channels, 0, rows, y + result * at, result * channels, start, first,
+                width, filler, wide, apart, along, factor,
+            )  # fmt: skip
+
+    return device(compute)
 
 
 @device
-def _vectors(  # noqa: PLR0913 (values in registers)
-    form: int, x: int, down: int, right: int, rows: int, y: int, filler: int, first: int, width: int,
-    kernel: int, dilation: int, stride: int, channels: int,
-) -> None:  # fmt: skip
-    """Compute neighbouring windows for all channels."""
-    for c in range(0, channels, LANES):
-        at = F32_SIZE * min(c, channels - LANES)
-        a, b = x + at, y + at
-        _slide(
-            form, a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
+def _divide_row(job: int, target: int, rows: int) -> None:
+    """Divide sums of windows of that many rows by their number of elements, or multiply them by the factor."""
+    channels, columns = load_i64(job, PoolJob.channels), load_i64(job, PoolJob.out_width)
+    factor = load_f32(job, PoolJob.factor)
+    if factor > 0:
+        scale_row(target, columns * channels, factor)
+        return
+    for column in range(columns):
+        first = column * load_i64(job, PoolJob.stride_across) - load_i64(job, PoolJob.pad_left)
+        left, right = window_range(
+            first, load_i64(job, PoolJob.width), load_i64(job, PoolJob.dilation_across), load_i64(job, PoolJob.kernel_width)
+        )  # fmt: skip
+        inside = max(rows * (right - left), 1)
+        scale_row(target + column * F32_SIZE * channels, channels, np.float32(1) / np.float32(inside))
+
+
+def _pool_task(name: str, slide: Instruction) -> Task:
+    """Return the task of pooling: rows of the results of all images."""
+    compute = _windows_of(slide)
+
+    def pool(call: int) -> None:
+        job, y, x, _, _, counter = load_args(call)
+        height, width, channels, lines, columns = (
+            load_i64(job, PoolJob.height),
+            load_i64(job, PoolJob.width),
+            load_i64(job, PoolJob.channels),
+            load_i64(job, PoolJob.out_height),
+            load_i64(job, PoolJob.out_width),
         )
-
-
-def _pool(call: int) -> None:
-    job, y, x, _, _, counter = load_args(call)
-    height, width, channels, lines, columns = (
-        load_i64(job, PoolJob.height),
-        load_i64(job, PoolJob.width),
-        load_i64(job, PoolJob.channels),
-        load_i64(job, PoolJob.out_height),
-        load_i64(job, PoolJob.out_width),
-    )
-    tall, wide, across, along = (
-        load_i64(job, PoolJob.kernel_height),
-        load_i64(job, PoolJob.kernel_width),
-        load_i64(job, PoolJob.stride_down),
-        load_i64(job, PoolJob.stride_across),
-    )
-    spread, apart, above, before = (
-        load_i64(job, PoolJob.dilation_down),
-        load_i64(job, PoolJob.dilation_across),
-        load_i64(job, PoolJob.pad_top),
-        load_i64(job, PoolJob.pad_left),
-    )
-    count, form, filler, factor = (
-        load_i64(job, PoolJob.rows),
-        load_i64(job, PoolJob.mode),
-        load_i64(job, PoolJob.fill_values),
-        load_f32(job, PoolJob.factor),
-    )
-    beside = WINDOWS if columns >= WINDOWS else 1
-    form += beside == 1
-    step, row = F32_SIZE * channels, F32_SIZE * channels * width
-    index = fetch_add(counter)
-    while index < count:
-        image = index // lines
-        top = (index - image * lines) * across - above
-        low, high = window_range(top, height, spread, tall)
-        source = x + (image * height + top + low * spread) * row
-        target = y + index * columns * step
-        for place in range(0, columns, beside):
-            column = min(place, columns - beside)
-            first = column * along - before
-            _vectors(
-                form, source + first * step, row * spread, step, high - low, target + column * step, filler,
-                first, width, wide, apart, along, channels,
-            )  # fmt: skip
-        if form >= _AVERAGE and factor > 0:
-            scale_row(target, columns * channels, factor)
-        elif form >= _AVERAGE:
-            for column in range(columns):
-                left, right = window_range(column * along - before, width, apart, wide)
-                inside = max((high - low) * (right - left), 1)
-                scale_row(target + column * step, channels, np.float32(1) / np.float32(inside))
+        spread, form, size = (
+            load_i64(job, PoolJob.dilation_down),
+            load_i64(job, PoolJob.mode),
+            load_i64(job, PoolJob.result_size),
+        )
+        beside = WINDOWS if columns >= WINDOWS else 1
+        form += beside == 1
+        pixel, step = load_i64(job, PoolJob.data_size) * channels, size * channels
         index = fetch_add(counter)
+        while index < load_i64(job, PoolJob.rows):
+            image = index // lines
+            top = (index - image * lines) * load_i64(job, PoolJob.stride_down) - load_i64(
+                job, PoolJob.pad_top
+            )
+            low, high = window_range(top, height, spread, load_i64(job, PoolJob.kernel_height))
+            source = x + (image * height + top + low * spread) * width * pixel
+            target = y + index * columns * step
+            for place in range(0, columns, beside):
+                column = min(place, columns - beside)
+                first = column * load_i64(job, PoolJob.stride_across) - load_i64(job, PoolJob.pad_left)
+                compute(job, form, source + first * pixel, high - low, target + column * step, first)
+            if form >= _AVERAGE and size == F32_SIZE:
+                _divide_row(job, target, high - low)
+            index = fetch_add(counter)
+
+    pool.__qualname__ = name
+    return Task(pool)
 
 
-POOL = Task(_pool)
+POOL = _pool_task("_pool", _slide)
 """Compute rows of the results of all images."""
+BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
+"""The same of data that are f32 or bf16, to bf16; averages only where all windows are inside the data."""
 
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
-    """f32 over up to three spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
-    return _pooling(op, _MAX, _LOWEST) if _is_supported(op, data) else None
+    """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
+    return _Pooling(op, _MAX, _LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
 def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """f32 over up to three spatial axes, where the indices are not read."""
+    """f32 over two spatial axes, where the indices are not read."""
     if not _is_supported(op, data) or 1 not in unread:
         return None
-    kernel = _pooling(op, _MAX, _LOWEST)
-    return lambda x: (kernel(x), UNREAD)
+    return _Pooling(op, _MAX, _LOWEST, asked_products().is_faster, UNREAD)
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def average_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
-    """f32 over up to three spatial axes."""
-    return _pooling(op, _AVERAGE, 0) if _is_supported(op, data) else None
+    """f32 over two spatial axes."""
+    if not _is_supported(op, data):
+        return None
+    inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
+    inside = inside and not any(op.pads_begin) and not any(op.pads_end)
+    return _Pooling(op, _AVERAGE, 0, inside and asked_products().is_faster)
 
 
 def _is_supported(op: Pooling, data: Value) -> bool:
-    return is_f32(data) and len(op.kernel) <= 3
+    return is_f32(data) and len(op.kernel) == 2
 
 
-class _Axis(NamedTuple):
-    """A spatial axis: its length, the windows along it, and of these kernel, stride, dilation and padding before."""
+@dataclass(frozen=True)
+class _Pooling(KernelObject):
+    """Pooling of maps.
 
-    length: int
-    windows: int
-    kernel: int = 1
-    stride: int = 1
-    dilation: int = 1
-    before: int = 0
+    Args:
+        op: the operation.
+        form: what is computed.
+        fill: stands for the padding.
+        bf16: whether the result may be stored in bf16.
+        other: what is returned beside the result, if anything.
+        rounds: whether the result is stored in bf16; then the data may be, too.
+    """
+
+    op: Pooling
+    form: int
+    fill: float
+    bf16: bool
+    other: Array | None = None
+    rounds: bool = False
+
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether the data may be stored in bf16."""
+        return self.rounds
+
+    def storing_bf16(self) -> Kernel | None:
+        """Return a kernel that stores its result in bf16, or ``None``."""
+        return replace(self, rounds=True) if self.bf16 else None
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        kernel, other = _kernel(self.op, self.form, self.fill, self.rounds), self.other
+        return kernel if other is None else lambda x: (kernel(x), other)
+
+    def prepare(self) -> Kernel:
+        """Return the kernel."""
+        return self._kernel
+
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        """Compute the result."""
+        return self._kernel(*arrays)
 
 
-class _Pass(NamedTuple):
-    """Windows over two axes of some images: the job, and the shape of the result."""
-
-    job: Array
-    shape: tuple[int, ...]
-
-
-def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
-    filler = np.full(LANES, fill, np.float32)
-
-    def one_pass(images: int, down: _Axis, across: _Axis, channels: int, counts_padding: bool) -> _Pass:
-        pairs = [n for pair in zip(down, across, strict=True) for n in pair]
-        windows = dict(zip(SlidingWindows.dtype.names or (), [*pairs[:2], channels, *pairs[2:]], strict=True))
-        job = PoolJob.fill(
-            **windows, rows=images * down.windows, mode=form, fill_values=filler.ctypes.data,
-            factor=1 / (down.kernel * across.kernel) if counts_padding else 0.0,
-        )  # fmt: skip
-        return _Pass(job, (images, down.windows, across.windows, channels))
+def _kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
+    start = np.full(LANES, fill, F32)
+    fillers = {F32.itemsize: start, BF16.itemsize: np.full(LANES, max(fill, _LOWEST_BF16), BF16)}
+    task, stored = (BF16_POOL, BF16) if rounds else (POOL, F32)
+    task.prepare()
 
     @lru_cache(maxsize=16)
-    def passes(images: int, lengths: tuple[int, ...], channels: int) -> tuple[list[_Pass], tuple[int, ...]]:
-        """Return the passes over volumes, images or rows, and the number of windows along each axis."""
-        pads, counts = op.pads(lengths, op.kernel), op.windows(lengths, op.kernel)
-        before = [begin for begin, _ in pads]
-        numbers = zip(lengths, counts, op.kernel, op.strides, op.spread(), before, strict=True)
-        *ahead, down, across = [_Axis(1, 1), *(_Axis(*map(int, each)) for each in numbers)]
-        counted = isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, pads))
-        found = []
-        if len(lengths) == 3:
-            plane = down.length * across.length
-            found.append(one_pass(images, ahead[-1], _Axis(plane, plane), channels, counted))
-            images *= ahead[-1].windows
-        return [*found, one_pass(images, down, across, channels, counted)], counts
+    def job_for(
+        images: int, lengths: tuple[int, ...], channels: int, size: int
+    ) -> tuple[Array, tuple[int, ...]]:
+        windows, factor = geometry(op, lengths, channels, op.kernel, op.spread()), float(rounds)
+        if isinstance(op, AvgPoolBase):
+            has_padding = any(map(any, op.pads(lengths, op.kernel)))
+            factor = 1 / math.prod(op.kernel) if rounds or (has_padding and not op.exclude_pad) else 0.0
+        out = (images, windows["out_height"], windows["out_width"], channels)
+        job = PoolJob.fill(
+            **windows, rows=images * out[1], mode=form, fill_values=fillers[size].ctypes.data,
+            start_values=start.ctypes.data, factor=factor, data_size=size,
+            result_size=stored.itemsize,
+        )  # fmt: skip
+        return job, out
 
     def kernel(x: Array) -> Array:
         rows = pad_channels(channels_last(x))
-        found, (steps, counts) = contiguous(rows), passes(len(x), x.shape[2:], rows.shape[-1])
-        for job, shape in steps:
-            y = np.empty(shape, np.float32)
-            shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
-            parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
-            found = y
-        return channels_first(drop_padding(found.reshape(len(x), *counts, rows.shape[-1]), x.shape[1]))
+        job, shape = job_for(len(x), x.shape[2:], rows.shape[-1], x.itemsize)
+        y = np.empty(shape, stored)
+        shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
+        parallel_for(task.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
+        return channels_first(drop_padding(y, x.shape[1]))
 
     return kernel

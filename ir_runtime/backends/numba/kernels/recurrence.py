@@ -18,14 +18,13 @@ from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, contiguous
 from ._activation_code import ActivationKind
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE
 from ._panels import PackedPanels, pack_panels
 from ._recurrent_steps import RUN_STEPS, CellKind, StepsJob
-from .contiguous import contiguous
 
 __all__: list[str] = []
 

@@ -1,0 +1,255 @@
+"""The kernels of depthwise convolutions: rows of the result, in blocks of columns and channels that stay in the L1 cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from llvmlite import ir
+
+from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Device, Instruction, device, types
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
+from ..codegen.vectors import LANES, Emit, Value
+from ..threading.task import Task, load_args
+from ._bf16_tile import round_row
+from ._packed_epilogue import Bounds, EpilogueHeader, apply_epilogue, apply_post_ops
+from ._windows import (
+    F32_SIZE,
+    FEW_WINDOWS,
+    WINDOWS,
+    Memory,
+    SlidingWindows,
+    fixed_width_window,
+    general_window,
+    sliding_window,
+)
+
+__all__ = ["BF16_DEPTHWISE", "DEPTHWISE", "FIXED_WIDTHS", "DepthwiseJob", "RowWindow"]
+
+# Channels of a block, whose data and weights stay in the L1 cache.
+CHANNEL_BLOCK = 8 * LANES
+
+FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
+"""Kernels of a fixed width, by width and stride; add `_PADDED` where windows reach into padding."""
+_PADDED = 10
+# All other kernels, by how many windows are computed at a time.
+_GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
+BF16_SIZE = 2
+# Added where the data are bf16.
+_FROM_BF16 = 20
+
+
+class DepthwiseJob(SlidingWindows):
+    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number."""
+
+    units: i64
+    rows_per_unit: i64
+    way: i64
+    weights: i64
+    bias: i64
+    fill_values: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+    row_table: i64
+    data_size: i64
+    result_size: i64
+
+
+class RowWindow(Descriptor):
+    """The window of a row of the result: the first row of data, its row of the kernel, and the number of rows."""
+
+    data_row: i64
+    kernel_row: i64
+    rows: i64
+
+
+def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+    return emit.fma(x, w, sum)
+
+
+def _store_clamped(emit: Emit, value: Value, address: Value, low: Value, high: Value, _: Value) -> None:
+    emit.store(emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high)), address)
+
+
+def _store_rounded(emit: Emit, value: Value, address: Value, low: Value, high: Value, size: Value) -> None:
+    """Store numbers of 4 bytes, or of 2: those are bf16."""
+    clamped = emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high))
+    with emit.builder.if_else(emit.builder.icmp_signed("==", size, emit.i64(2))) as (rounded, exact):
+        with rounded:
+            store_bf16(emit, as_bf16(emit, clamped), address)
+        with exact:
+            emit.store(clamped, address)
+
+
+def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
+    fixed = {
+        form + more: fixed_width_window(*shape, bool(more), memory)
+        for more in (0, _PADDED)
+        for shape, form in FIXED_WIDTHS.items()
+    }
+    counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
+    return fixed | {form: general_window(_multiply_add, count, memory) for form, count in counts.items()}
+
+
+_MORE = (types.float32, types.float32, types.int64)
+_slide = sliding_window(_ways(Memory(store=_store_clamped)), _MORE)
+_f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (Emit.load, load_bf16))
+_slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf16.items()}, _MORE)
+
+
+def _windows_of(slide: Instruction) -> Device[..., None]:
+    """Return a function that computes the same columns and channels of some rows of the result."""
+
+    def compute(  # noqa: PLR0913 (values in registers)
+        form: int, job: int, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
+        size: int,
+    ) -> None:  # fmt: skip
+        channels, width = load_i64(job, DepthwiseJob.channels), load_i64(job, DepthwiseJob.width)
+        wide, bytes_of = load_i64(job, DepthwiseJob.kernel_width), load_i64(job, DepthwiseJob.data_size)
+        dilation, stride = (
+            load_i64(job, DepthwiseJob.dilation_across),
+            load_i64(job, DepthwiseJob.stride_across),
+        )
+        weights, bias = load_i64(job, DepthwiseJob.weights), load_i64(job, DepthwiseJob.bias)
+        filler, table = load_i64(job, DepthwiseJob.fill_values), load_i64(job, DepthwiseJob.row_table)
+        low, high = _bounds(job)
+        lane, step, row = F32_SIZE * LANES * wide, bytes_of * channels, bytes_of * channels * width
+        apart, down = (
+            lane * load_i64(job, DepthwiseJob.kernel_height),
+            row * load_i64(job, DepthwiseJob.dilation_down),
+        )
+        source = x + first * step
+        for index in range(start, stop):
+            entry = table + 8 * RowWindow.words * index
+            data, out, rows = (
+                source + load_i64(entry, RowWindow.data_row) * row,
+                y + (index - start) * pitch,
+                load_i64(entry, RowWindow.rows),
+            )
+            w = weights + begin // LANES * apart + load_i64(entry, RowWindow.kernel_row) * lane
+            for c in range(begin, end, LANES):
+                at = min(c, channels - LANES)
+                slide(
+                    form, data + bytes_of * at, down, step, w, rows, out + size * at, right, bias + F32_SIZE * at, first, width,
+                    filler, wide, dilation, stride, low, high, size,
+                )  # fmt: skip
+                w += apart
+
+    return device(compute)
+
+
+@device
+def _bounds(job: int) -> tuple[float, float]:
+    """Return the bounds of results; none if they are those of a sum with the residual."""
+    words, numbers = load_i64(job, DepthwiseJob.epilogue_words), load_i64(job, DepthwiseJob.epilogue_numbers)
+    low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
+    if load_i64(words, EpilogueHeader.has_residual) != 0:
+        low, high = np.float32(-np.inf), np.float32(np.inf)
+    return low, high
+
+
+@device
+def _apply(job: int, partner: int, second: int, y: int, at: int, columns: int) -> None:
+    """Apply the rest of the epilogue to some columns of a row of the result."""
+    words, numbers = load_i64(job, DepthwiseJob.epilogue_words), load_i64(job, DepthwiseJob.epilogue_numbers)
+    channels = load_i64(job, DepthwiseJob.channels)
+    if load_i64(words, EpilogueHeader.has_residual) != 0:
+        apply_epilogue(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
+    elif load_i64(words, EpilogueHeader.post_ops) > 0:
+        apply_post_ops(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
+
+
+@device
+def _form(job: int, beside: int, first: int) -> int:
+    """Return the way in which windows are computed, the first of which begins at column ``first``."""
+    form, wide = load_i64(job, DepthwiseJob.way), load_i64(job, DepthwiseJob.kernel_width)
+    more = _FROM_BF16 if load_i64(job, DepthwiseJob.data_size) == BF16_SIZE else 0
+    if form == 0 or beside < WINDOWS:
+        other = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
+        return other + more
+    last = first + (beside - 1) * load_i64(job, DepthwiseJob.stride_across)
+    last += (wide - 1) * load_i64(job, DepthwiseJob.dilation_across)
+    inside: bool = first >= 0 and last < load_i64(job, DepthwiseJob.width)
+    found: int = form + more + (0 if inside else _PADDED)
+    return found
+
+
+@device
+def _round_block(job: int, block: int, y: int, rows: int, columns: int, pitch: int) -> None:
+    """Apply the epilogue to a block of f32, and store it as bf16."""
+    words, numbers = load_i64(job, DepthwiseJob.epilogue_words), load_i64(job, DepthwiseJob.epilogue_numbers)
+    channels = load_i64(job, DepthwiseJob.channels)
+    apply_post_ops(words, numbers, 0, 0, block, 0, 0, rows * columns, channels, F32_SIZE * channels)
+    for row in range(rows):
+        round_row(
+            block + row * columns * F32_SIZE * channels,
+            columns * channels,
+            y + row * pitch,
+            columns * channels,
+        )
+
+
+def depthwise_task(name: str, slide: Instruction) -> Task:
+    """Return the task of depthwise convolutions.
+
+    Args:
+        name: of its function.
+        slide: computes neighbouring windows.
+    """
+    compute = _windows_of(slide)
+
+    def depthwise(call: int) -> None:
+        job, y, x, partner, second, counter = load_args(call)
+        channels, lines, columns = (
+            load_i64(job, DepthwiseJob.channels),
+            load_i64(job, DepthwiseJob.out_height),
+            load_i64(job, DepthwiseJob.out_width),
+        )
+        units, several, size = (
+            load_i64(job, DepthwiseJob.units),
+            load_i64(job, DepthwiseJob.rows_per_unit),
+            load_i64(job, DepthwiseJob.result_size),
+        )
+        is_staged = (
+            size == BF16_SIZE
+            and load_i64(load_i64(job, DepthwiseJob.epilogue_words), EpilogueHeader.post_ops) > 0
+        )
+        beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
+        step, wide = size * channels, F32_SIZE * channels
+        block = alloc(wide * several * beside if is_staged else 0)
+        unit = fetch_add(counter)
+        while unit < units:
+            start, end = unit * several, min(unit * several + several, lines)
+            for place in range(0, columns, beside):
+                column = min(place, columns - beside)
+                first = column * load_i64(job, DepthwiseJob.stride_across) - load_i64(
+                    job, DepthwiseJob.pad_left
+                )
+                form, target = _form(job, beside, first), y + (start * columns + column) * step
+                for c in range(0, channels, CHANNEL_BLOCK):
+                    stop = min(c + CHANNEL_BLOCK, channels)
+                    if is_staged:
+                        compute(
+                            form, job, x, block, wide, beside * wide, start, end, first, c, stop, F32_SIZE
+                        )
+                    else:
+                        compute(form, job, x, target, step, columns * step, start, end, first, c, stop, size)
+                if is_staged:
+                    _round_block(job, block, target, end - start, beside, columns * step)
+                elif size == F32_SIZE:
+                    following = min(place + beside, columns - beside) if place + beside < columns else columns
+                    for index in range(start, end):
+                        _apply(job, partner, second, y, (index * columns + column) * step, following - column)
+            unit = fetch_add(counter)
+        free(block)
+
+    depthwise.__qualname__ = name
+    return Task(depthwise)
+
+
+DEPTHWISE = depthwise_task("_depthwise", _slide)
+"""Compute several rows of the result; the same columns of all rows first, so that their data stay in the L1 cache."""
+BF16_DEPTHWISE = depthwise_task("_bf16_depthwise", _slide_bf16)
+"""The same, for data and results that are f32 or bf16. Sums are f32, as are weights."""
