@@ -10,7 +10,7 @@ from ..backends import awaited
 from ..codes import Code
 from ..errors import InputError
 from ..executor.step import Observer
-from ..ir.tensor import Array
+from ..ir.quantized_cache import Held
 from ..limits import Limits
 from ..wrong_arguments import ArgumentTypeError
 from .config import check_config, describe, wants_f16
@@ -85,7 +85,7 @@ class CompiledModel(Executable):
         runnable._compute_also(outputs or ())
         super().__init__(runnable, backend, checked, limits or model.limits, strict)
         self._device = device
-        self._variables: dict[str, Array] = {}
+        self._variables: dict[str, Held] = {}
 
     @property
     def provisional(self) -> bool:

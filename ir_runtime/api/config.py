@@ -102,4 +102,15 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
     value = config[name] if name in config else default(name)
     if value is None:
         raise unknown_property(name)
+    if name == "OPTIMIZATION_CAPABILITIES" and isinstance(value, list):
+        return [*_faster(backend), *value]
     return value
+
+
+def _faster(backend: str | None) -> list[str]:
+    """Return the capabilities that a backend has on this processor besides those of all backends."""
+    from ..backends import load
+
+    _, chain = load(backend)
+    has_bf16 = bool(chain) and chain[0].fastest().products == "bf16"
+    return [*(["BF16"] if has_bf16 else []), *(["WINOGRAD"] if chain else [])]

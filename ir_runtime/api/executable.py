@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from ..backends.core.threads import at_most
 from ..executor.compile import compile_plan
 from ..executor.context import State
 from ..executor.plan import ExecutionPlan
+from ..executor.quantized_variables import APPEND
 from ..executor.step import Observer, Patch
 from ..forks import register
 from ..ir.element import ElementType
+from ..ir.quantized_cache import Held
 from ..ir.tensor import Array
 from ..limits import Limits
 from .const_ports import ConstOutput
@@ -71,14 +74,17 @@ class Executable(ExplainsAbsent):
         self._requested_backend = backend or _text(self.config.get("BACKEND"))
         self.backend: str
         self.backend, self._chain = load(self._requested_backend, model._is_large)
-        self._precision = precision_of(self.config, self._chain)
-        self.config |= as_followed(self.config, self._precision)
+        is_stateful = bool(model._graph.of_type("ReadValue"))
+        self._precision = precision_of(self.config, self._chain, is_stateful)
         self._inputs, self._outputs = tuple(model._const_inputs()), tuple(model._const_outputs())
         self._binder = Binder(self._inputs, strict)
         self._weights = model._document.weights
         self._weights.check()
         self._returns_strings = any(o.element_type in _MAY_BE_STRINGS for o in self._outputs)
         self._plan = self._compile(fold=self.backend != "reference")
+        packs = any(step.kernel_name == APPEND for step in self._plan.steps)
+        ran = self._precision if packs else replace(self._precision, kv_cache="f32")
+        self.config |= as_followed(self.config, ran)
         self._unfused_plan: ExecutionPlan | None = None
         self._drawn: dict[int, int] = {}
         """How far the random operations have drawn, by the ids of the objects that they are."""
@@ -144,7 +150,7 @@ class Executable(ExplainsAbsent):
         kept: Sequence[Tensor | None] = (),
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
-        variables: dict[str, Array] | None = None,
+        variables: dict[str, Held] | None = None,
         patch: Patch | None = None,
     ) -> OVDict:
         feeds = self._binder.bind(inputs, kept)
@@ -162,7 +168,7 @@ class Executable(ExplainsAbsent):
         feeds: Sequence[Array],
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
-        variables: dict[str, Array] | None = None,
+        variables: dict[str, Held] | None = None,
         patch: Patch | None = None,
     ) -> OVDict:
         plan = self._unfused() if every_layer else self._plan
@@ -181,7 +187,7 @@ class Executable(ExplainsAbsent):
                 del self._running[run]
         if state.assigned:
             state.commit(feeds)
-        return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.base_buffers))
+        return OVDict(self._outputs, unshared(arrays, [*feeds, *state.arrays], plan.base_buffers))
 
     def _shown(self, found: OVDict, decode_strings: bool = True) -> OVDict:
         """Return the results of a run as callers see them."""

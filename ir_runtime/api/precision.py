@@ -11,26 +11,24 @@ from .callers import warn
 __all__ = ["as_followed", "precision_of"]
 
 _GROUP_SIZE = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
+_CACHE = "KV_CACHE_PRECISION"
+_CACHES = (_CACHE, "KEY_CACHE_PRECISION", "VALUE_CACHE_PRECISION")
 _PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "bf16"}
 
 
-def precision_of(config: Mapping[str, object], chain: Sequence[Backend]) -> Precision:
+def precision_of(config: Mapping[str, object], chain: Sequence[Backend], stateful: bool = True) -> Precision:
     """Return what of the precision that properties ask for a backend follows; warn where it rounds less.
 
-    ``EXECUTION_MODE_HINT`` says what holds by default; ``INFERENCE_PRECISION_HINT`` and
-    ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` overrule it.
+    ``EXECUTION_MODE_HINT`` says what holds by default; ``INFERENCE_PRECISION_HINT``,
+    ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` and ``KV_CACHE_PRECISION`` overrule it.
 
     Args:
         config: the properties, checked.
         chain: the backend, followed by those it falls back on.
+        stateful: whether the model has variables; else there are no caches to warn of.
     """
     first = chain[0] if chain else None
-    is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
-    usual = first.fastest() if first is not None and is_fast else Precision()
-    hint = config.get("INFERENCE_PRECISION_HINT")
-    products = _PRODUCTS.get(hint, usual.products) if isinstance(hint, ElementType) else usual.products
-    group = config.get(_GROUP_SIZE)
-    asked = Precision(products, group if isinstance(group, int) else usual.dynamic_group)
+    asked = _asked(config, first)
     found = first.followed(asked) if first is not None else Precision()
     name = "reference" if first is None else first.name
     if found.products != asked.products:
@@ -38,7 +36,22 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend]) -> Prec
     if found.dynamic_group != asked.dynamic_group:
         sizes = ", ".join(map(str, first.dynamic_groups if first else (0,)))
         warn(f"{_GROUP_SIZE}={asked.dynamic_group} is ignored: the backend {name} takes {sizes}")
+    if stateful and found.kv_cache != asked.kv_cache:
+        types = ", ".join(first.kv_caches if first else ("f32",))
+        warn(f"{_CACHE}={asked.kv_cache} is ignored: the backend {name} takes {types}")
     return found
+
+
+def _asked(config: Mapping[str, object], first: Backend | None) -> Precision:
+    """Return the precision that properties ask for."""
+    is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
+    usual = first.fastest() if first is not None and is_fast else Precision()
+    hint, group, cache = (config.get(name) for name in ("INFERENCE_PRECISION_HINT", _GROUP_SIZE, _CACHE))
+    return Precision(
+        _PRODUCTS.get(hint, usual.products) if isinstance(hint, ElementType) else usual.products,
+        group if isinstance(group, int) else usual.dynamic_group,
+        cache.name if isinstance(cache, ElementType) else usual.kv_cache,
+    )
 
 
 def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str, object]:
@@ -51,4 +64,8 @@ def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str,
     found: dict[str, object] = {}
     if config.get("INFERENCE_PRECISION_HINT") is not ElementType.f16:
         found["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
-    return found | {_GROUP_SIZE: precision.dynamic_group}
+    return (
+        found
+        | {_GROUP_SIZE: precision.dynamic_group}
+        | dict.fromkeys(_CACHES, ElementType[precision.kv_cache])
+    )

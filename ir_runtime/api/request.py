@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..executor.step import Observer
 from ..forks import register
 from ..ir.element import ElementType
+from ..ir.quantized_cache import Held
 from ..ir.tensor import Array
 from ..wrong_arguments import ArgumentTypeError
 from .background import Background
@@ -59,7 +60,7 @@ class Request(RequestTensors):
 
     def __init__(self, compiled: Executable) -> None:
         super().__init__(compiled)
-        self._variables: dict[str, Array] = {}
+        self._variables: dict[str, Held] = {}
         self._background: Background | None = None
         self._callback: Callable[[Any], object] | None = None
         self._profiles = str(compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES")

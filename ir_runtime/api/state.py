@@ -8,7 +8,8 @@ from ..absent import ExplainsAbsent
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
-from ..ir.tensor import Array, TensorType
+from ..ir.quantized_cache import Held, QuantizedCache
+from ..ir.tensor import TensorType
 from .tensor import Tensor
 from .view import View
 
@@ -18,7 +19,7 @@ __all__ = ["VariableState", "variable_states"]
 class VariableState(ExplainsAbsent):
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
 
-    def __init__(self, name: str, type: TensorType, values: dict[str, Array]) -> None:
+    def __init__(self, name: str, type: TensorType, values: dict[str, Held]) -> None:
         self.name: str = name
         self._type, self._values = type, values
 
@@ -29,7 +30,9 @@ class VariableState(ExplainsAbsent):
             shape = self._type.shape
             lengths = () if shape.rank is None else tuple(d.min for d in shape)
             return Tensor(np.zeros(lengths, self._type.element.dtype), type=self._type.element)
-        return Tensor(self._values[self.name], type=self._type.element)
+        held = self._values[self.name]
+        array = held.unpacked() if isinstance(held, QuantizedCache) else held
+        return Tensor(array, type=self._type.element)
 
     @state.setter
     def state(self, value: object) -> None:
@@ -48,7 +51,7 @@ class VariableState(ExplainsAbsent):
         return f"<VariableState: {self.name!r} {self._type}>"
 
 
-def variable_states(model: View, values: dict[str, Array]) -> list[VariableState]:
+def variable_states(model: View, values: dict[str, Held]) -> list[VariableState]:
     """Return the variables that a model reads, in the order of the file."""
     found: dict[str, TensorType] = {}
     for layer in model._graph.of_type("ReadValue"):

@@ -141,7 +141,7 @@ class Stepping(Iterator[Stop]):
 
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)
-        shared = [*self._feeds, *self._state.values.values()]
+        shared = [*self._feeds, *self._state.arrays]
         found = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.base_buffers))
         self._results = self._compiled._shown(found)
 

@@ -104,7 +104,10 @@ class StepBuilder:
         reads = tuple(map(self._held if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
         if isinstance(group.kernel, KernelObject) and group.kernel.checks_inputs:
-            return Step(layer, group.kernel, reads, writes, also=tuple(also), pattern=group.pattern)
+            return Step(
+                layer, group.kernel, reads, writes, also=tuple(also), pattern=group.pattern,
+                kernel_name=name_of(group.kernel),
+            )  # fmt: skip
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)
         kernel = group.kernel

@@ -18,8 +18,10 @@ from ..transform.fuse import Group, fuse
 from ..transform.kv_cache import cache_kernels
 from ..transform.passes import Pass
 from ..transform.program import Program
+from ..transform.quantized_caches import find_quantized_caches
 from ..transform.quantized_weights import Found, find_quantized_weights
 from ..transform.state import CompileState
+from . import quantized_variables
 from .build_steps import StepBuilder
 from .needed import needed, sinks
 from .plan import ExecutionPlan
@@ -116,6 +118,21 @@ class _Compiler:
         """Let a Concat that extends a KV cache append to it in place."""
         if self.program.state.fold:
             self.program.kernels = cache_kernels(self.program.graph)
+            self._quantize_caches()
+
+    def _quantize_caches(self) -> None:
+        """Hold caches in 8 bits between runs, if that is asked for and the first backend has kernels for it."""
+        program, first = self.program, self.backends[0] if self.backends else None
+        if precisions.current().kv_cache == "f32" or first is None or first.quantized_cache is None:
+            return
+        context = MatchContext(program.graph, program.state.visible_value)
+        found = find_quantized_caches(context, program.outputs, first.quantized_cache())
+        program.kernels = {**program.kernels, **quantized_variables.cache_kernels(found)}
+        program.variables = quantized_variables.variable_kernels(found)
+        name = f"{first.name}: cached_attention"
+        program.fusions |= {
+            id: Fusion(each.layers, each.reads, each.kernel, name) for id, each in found.attention.items()
+        }
 
     def find_shape_arithmetic(self) -> None:
         """Find layers whose results follow from shapes alone, which are computed once for each shape."""

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from ..ir.quantized_cache import Held
 from ..ir.tensor import Array
 from ..limits import DEFAULT, Limits
 
@@ -34,17 +35,21 @@ class State:
     Sequences of random numbers belong to the compiled model: each run continues where the previous one stopped.
     """
 
-    values: dict[str, Array] = field(default_factory=dict)
-    assigned: dict[str, Array] = field(default_factory=dict)
+    values: dict[str, Held] = field(default_factory=dict)
+    assigned: dict[str, Held] = field(default_factory=dict)
     advance: Advance = _from_the_start
+
+    @property
+    def arrays(self) -> list[Array]:
+        """What variables hold that results may share memory with."""
+        return [held for held in self.values.values() if isinstance(held, np.ndarray)]
 
     def commit(self, feeds: Sequence[Array]) -> None:
         """Make the assigned values those that the next run reads; values that share memory with inputs are copied."""
         if not self.assigned:
             return
         fresh = {
-            name: array.copy() if any(np.may_share_memory(array, feed) for feed in feeds) else array
-            for name, array in self.assigned.items()
+            name: array.copy() if _is_shared(array, feeds) else array for name, array in self.assigned.items()
         }
         self.values.update(fresh)  # in one call, so that an interrupt leaves all or nothing
 
@@ -66,16 +71,21 @@ class Run:
     """A function that changes results of steps."""
 
 
+def _is_shared(held: Held, feeds: Sequence[Array]) -> TypeGuard[Array]:
+    """Return whether an array shares memory with inputs; packed rows are always new."""
+    return isinstance(held, np.ndarray) and any(np.may_share_memory(held, feed) for feed in feeds)
+
+
 RUN: ContextVar[Run] = ContextVar("run")
 
 
-class _Variables(MutableMapping[str, "Array"]):
+class _Variables(MutableMapping[str, "Held"]):
     """The variables of the current run: reading gives values from before the run, assigning those for after it."""
 
-    def __getitem__(self, name: str) -> Array:
+    def __getitem__(self, name: str) -> Held:
         return RUN.get().state.values[name]
 
-    def __setitem__(self, name: str, value: Array) -> None:
+    def __setitem__(self, name: str, value: Held) -> None:
         RUN.get().state.assigned[name] = value
 
     def __delitem__(self, name: str) -> None:

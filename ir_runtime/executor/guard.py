@@ -28,7 +28,7 @@ from ..ir.tensor import Array, TensorType
 from .base_buffers import base_buffer_of
 from .context import RUN, Run
 
-__all__ = ["Guard", "alive", "guarded"]
+__all__ = ["Guard", "alive", "guarded", "reserve"]
 
 # The most shapes that a guard caches; lengths that grow with every run do not recur.
 REMEMBERED = 64
@@ -152,13 +152,7 @@ class Guard:
             LimitError: if that exceeds the limits of the run.
             RefusedInputError: if inference refuses the inputs.
         """
-        need = self._need(run, arrays)
-        if need > run.left:
-            now = alive(run)
-            run.left = run.limits.memory - now
-            if need > run.left:
-                run.limits.check("memory", now + need)
-        run.left -= need
+        reserve(run, self._need(run, arrays))
 
     def _need(self, run: Run, arrays: Sequence[Array]) -> int:
         key = _key(arrays)
@@ -183,6 +177,20 @@ def _key(arrays: Sequence[Array]) -> Hashable:
             return None
         parts.append(array.shape if array.size > SMALL else (array.shape, array.tobytes()))
     return tuple(parts)
+
+
+def reserve(run: Run, need: int) -> None:
+    """Count bytes that a step is about to allocate.
+
+    Raises:
+        LimitError: if with them the live arrays exceed the limits of the run.
+    """
+    if need > run.left:
+        now = alive(run)
+        run.left = run.limits.memory - now
+        if need > run.left:
+            run.limits.check("memory", now + need)
+    run.left -= need
 
 
 def alive(run: Run) -> int:

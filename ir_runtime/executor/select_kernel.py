@@ -58,7 +58,8 @@ class KernelSelector:
         assert layer.op is not None
         deadline.check(layer.where)
         if needs_run(layer):
-            return self._with_run(layer, layer.op)
+            kernel, around = self._with_run(layer, layer.op), self.program.variables.get(layer.id)
+            return kernel if around is None else around(kernel)
         if layer.id in self.program.kernels:
             return self.program.kernels[layer.id]
         state, reads = self.program.state, self.program.reads(layer)

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,33 +21,57 @@ from ..forks import in_child
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 
-__all__ = ["append_kernel", "cache_kernels"]
+__all__ = ["GrowingCache", "append_kernel", "cache_kernels", "growing_caches"]
 
 # Room for at least this number of further entries, and for half as many as there are.
 ROOM = 64
 
 
+class GrowingCache(NamedTuple):
+    """The layers of a cache: what reads the variable, reorders its beams, joins it with what is new, and assigns it."""
+
+    read: Layer
+    gather: Layer | None
+    concat: Layer
+    assign: Layer
+
+    @property
+    def axis(self) -> int:
+        """The axis along which it grows."""
+        assert self.concat.op is not None
+        axis: int = self.concat.op.attributes()["axis"]
+        return axis
+
+
 def cache_kernels(graph: Graph) -> dict[int, Kernel]:
     """Return the kernels of the layers of each such pattern, by layer id."""
     kernels: dict[int, Kernel] = {}
-    for assign in graph.of_type("Assign"):
-        for layers in _pattern(graph, assign):
-            kernels |= layers
+    for cache in growing_caches(graph):
+        kernels[cache.concat.id] = append_kernel(cache.axis)
+        if cache.gather is not None:
+            kernels[cache.gather.id] = _gather_kernel(cache.gather)
     return kernels
 
 
-def _pattern(graph: Graph, assign: Layer) -> Iterator[dict[int, Kernel]]:
+def growing_caches(graph: Graph) -> Iterator[GrowingCache]:
+    """Return the caches of a graph."""
+    for assign in graph.of_type("Assign"):
+        if (cache := _pattern(graph, assign)) is not None:
+            yield cache
+
+
+def _pattern(graph: Graph, assign: Layer) -> GrowingCache | None:
     join = _feeding(graph, assign, 0)
     if join is None or join.op is None or join.type != "Concat" or len(join.inputs) != 2:
-        return
+        return None
     first = _feeding(graph, join, 0)
     if first is None:
-        return
-    axis = join.op.attributes()["axis"]
+        return None
     if _reads(first, assign):
-        yield {join.id: append_kernel(axis)}
-    elif first.type == "Gather" and (held := _feeding(graph, first, 0)) and _reads(held, assign):
-        yield {join.id: append_kernel(axis), first.id: _gather_kernel(first)}
+        return GrowingCache(first, None, join, assign)
+    if first.type == "Gather" and (held := _feeding(graph, first, 0)) and _reads(held, assign):
+        return GrowingCache(held, first, join, assign)
+    return None
 
 
 def _feeding(graph: Graph, layer: Layer, index: int) -> Layer | None:

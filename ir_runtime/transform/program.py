@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..backends import Fusion, Kernel, Refusal
@@ -22,6 +22,7 @@ class Program:
         layers: those that run, as far as is known by now, in order.
         outputs: the ports to compute.
         kernels: kernels that a pass chose before patterns and backends are tried, by layer id.
+        variables: what makes the kernels of layers that read or assign variables of those for f32, by layer id.
         shape_only: the layers whose results follow from shapes alone, numbered in order, by layer id.
         fusions: the fusion that a layer ends, if patterns were asked, by layer id.
         groups: the layers that each kernel computes, in the order in which they run.
@@ -32,6 +33,7 @@ class Program:
     layers: Sequence[Layer]
     outputs: Sequence[Port]
     kernels: Mapping[int, Kernel] = field(default_factory=dict)
+    variables: Mapping[int, Callable[[Kernel], Kernel]] = field(default_factory=dict)
     shape_only: Mapping[int, int] = field(default_factory=dict)
     fusions: dict[int, Fusion | None] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)

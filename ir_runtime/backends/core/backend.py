@@ -14,6 +14,7 @@ from ...ir.operation import Operation
 from ...ir.tensor import Value
 from ...scoped import NOTHING, Scope
 from .kernel import Kernel, Offer
+from .kv_cache import CacheKernels
 from .pattern import Fusion, MatchContext, Pattern, Refusal
 from .precision import Precision
 
@@ -26,7 +27,7 @@ _BACKENDS = __package__.rpartition(".")[0]
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
-    Eleven fields: what it offers, where that is found, what it needs around a run, and what it may round.
+    Twelve fields: what it offers, where that is found, what it needs around a run, and what it may round.
 
     A backend registers functions that may offer kernels for operations:
 
@@ -74,17 +75,29 @@ class Backend:
     """How many activations can share a scale beside compressed weights; 0 for f32."""
     fastest: Callable[[], Precision] = Precision
     """Returns what is fastest on this processor."""
+    quantized_cache: Callable[[], CacheKernels] | None = None
+    """Returns the kernels of caches of keys and values in 8 bits, if it has any."""
 
     def followed(self, precision: Precision) -> Precision:
         """Return what its kernels follow of a precision.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
-        Precision(products='bf16', dynamic_group=0)
+        Precision(products='bf16', dynamic_group=0, kv_cache='f32')
         """
         return Precision(
             precision.products if precision.products in self.products else "f32",
             precision.dynamic_group if precision.dynamic_group in self.dynamic_groups else 0,
+            precision.kv_cache if precision.kv_cache in self.kv_caches else "f32",
         )
+
+    @property
+    def kv_caches(self) -> tuple[str, ...]:
+        """The types in which variables can hold keys and values between runs.
+
+        >>> Backend("mine").kv_caches
+        ('f32',)
+        """
+        return ("f32",) if self.quantized_cache is None else ("f32", "u8")
 
     def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.

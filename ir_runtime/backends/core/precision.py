@@ -15,17 +15,19 @@ __all__ = ["EXACT", "Precision", "current", "within"]
 class Precision:
     """What kernels may round that the model does not; by default nothing.
 
-    >>> Precision() == Precision("f32", 0), Precision("bf16").products
+    >>> Precision() == Precision("f32", 0, "f32"), Precision("bf16").products
     (True, 'bf16')
 
     Args:
         products: the type to which kernels round the inputs of products of f32, whose sums stay f32: ``f32`` or ``bf16``.
         dynamic_group: how many activations share a scale where they are rounded to 8 bits to be multiplied with compressed
             weights; 0 where they are not rounded.
+        kv_cache: the type in which variables hold the keys and values of attention between runs: ``f32`` or ``u8``.
     """
 
     products: str = "f32"
     dynamic_group: int = 0
+    kv_cache: str = "f32"
 
 
 EXACT = Precision()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
+from ..core.kv_cache import CacheKernels
 from ._index import MODULES, PATTERNS
 from .threading.parallel import running
 
@@ -17,7 +18,13 @@ def _fastest() -> Precision:
     return Precision("bf16" if HAS_BF16 else "f32", GROUP_SIZES[0] if IS_FAST else 0)
 
 
+def _quantized_cache() -> CacheKernels:
+    from .kernels.quantized_cache import KERNELS
+
+    return KERNELS
+
+
 backend = Backend(
     "numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS, products=("f32", "bf16"),
-    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest,
+    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
 )  # fmt: skip

@@ -14,7 +14,7 @@ from .. import Fusion, Kernel, MatchContext, Offer, Refusal
 from ..common.sdpa import Attend, mask_and_scale, mask_fits
 from ..core.lengths import any_lengths, attention_lengths
 
-__all__ = ["match_grouped_queries"]
+__all__ = ["SharedHeads", "match_grouped_queries"]
 
 
 def match_grouped_queries(
@@ -44,7 +44,7 @@ def match_grouped_queries(
     if plain is None:
         return Refusal("the attention kernel does not take these types")
     layers, ports = (*first[0], *second[0], layer), (*first[1], *second[1])
-    kernel = _Shared(layer.op, plain, attend, first[0], second[0])
+    kernel = SharedHeads(layer.op, plain, attend, first[0], second[0])
     return Fusion(layers, (query, *ports, *others), kernel)
 
 
@@ -67,7 +67,7 @@ def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ..
     return (apart, wide, joined), ports
 
 
-class _Shared:
+class SharedHeads:
     """Attention with heads that several heads of the queries share.
 
     Shapes depend on what is computed in every run, so it looks at all of them itself.
@@ -80,25 +80,33 @@ class _Shared:
         self._copies = [bool(getattr(joined.op, "special_zero", False)) for _, _, joined in steps]
 
     def __call__(self, q: Array, *arrays: Array) -> Array:
-        k, _, wide, joined, v, _, others_wide, others_joined, *rest = arrays
-        if (
-            k.shape[1]
-            and q.shape[1] % k.shape[1] == 0
-            and q.shape[0] == k.shape[0] == v.shape[0]
-            and q.shape[3] == k.shape[3]
-            and q.size
-            and v.size
-        ):
-            times = q.shape[1] // k.shape[1]
-            mask, scale = mask_and_scale(self._op, q, rest)
-            scores = (*q.shape[:3], k.shape[2])
-            fits = _repeats(k.shape, times, wide, joined, self._copies[0])
-            fits = fits and _repeats(v.shape, times, others_wide, others_joined, self._copies[1])
-            if fits and v.shape[1] == k.shape[1] and v.shape[2] == k.shape[2] and mask_fits(mask, scores):
-                return self._attend(q, k, v, mask, scale, self._op.causal)
+        k, v, rest = arrays[0], arrays[4], arrays[8:]
+        mask, scale = mask_and_scale(self._op, q, rest)
+        if self.shares(q, k.shape, v.shape, arrays, mask):
+            return self._attend(q, k, v, mask, scale, self._op.causal)
         keys, values = self._made(0, arrays[:4]), self._made(1, arrays[4:8])
         suited = attention_lengths(q, keys, values, *rest)
         return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
+
+    def shares(
+        self, q: Array, k: tuple[int, ...], v: tuple[int, ...], arrays: Sequence[Array], mask: Array | None
+    ) -> bool:
+        """Return whether keys and values of these shapes are repeated for the heads of the queries, and nothing else."""
+        _, _, wide, joined, _, _, others_wide, others_joined, *_ = arrays
+        if not (
+            k[1]
+            and q.shape[1] % k[1] == 0
+            and q.shape[0] == k[0] == v[0]
+            and q.shape[3] == k[3]
+            and v[1] == k[1]
+            and v[2] == k[2]
+            and q.size
+        ):
+            return False
+        times = q.shape[1] // k[1]
+        fits = _repeats(k, times, wide, joined, self._copies[0])
+        fits = fits and _repeats(v, times, others_wide, others_joined, self._copies[1])
+        return fits and mask_fits(mask, (*q.shape[:3], k[2]))
 
     def _made(self, which: int, arrays: Sequence[Array]) -> Array:
         """Compute with repeated heads, for shapes that the pattern did not expect."""

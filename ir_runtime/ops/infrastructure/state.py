@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ExecutionError, InferenceError
 from ...ir.element import ElementType
+from ...ir.quantized_cache import Held, QuantizedCache
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
 from .._define.operation import Input, Op, Output, attr, op
@@ -16,7 +17,7 @@ from .._define.types import T_ANY
 
 __all__ = ["Assign", "Assign3", "ReadValue", "ReadValue3", "Variables"]
 
-Variables: TypeAlias = MutableMapping[str, Array]
+Variables: TypeAlias = MutableMapping[str, Held]
 """What the variables of a request hold; one that is not set yet is absent."""
 
 
@@ -33,7 +34,7 @@ class _ReadValueBase(_Stateful):
 
     def _read(self, variables: Variables, first: Array | None) -> Array:
         if (held := variables.get(self.variable_id)) is not None:
-            return held
+            return held.unpacked() if isinstance(held, QuantizedCache) else held
         if first is not None:
             return first
         type = self.declared

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.language import device
+from ..codegen.language import Callee, Device, device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
@@ -17,7 +17,7 @@ from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero
 from ._reductions import scale_row, softmax_terms
 from ._rows import add_weighted_rows, dot_rows
 
-__all__ = ["BLOCKED", "DECODE"]
+__all__ = ["BLOCKED", "DECODE", "decode_task"]
 
 # Keys that several queries of a head read while they are in the L1 cache.
 KEY_BLOCK = 32
@@ -95,47 +95,78 @@ def _blocked(call: int) -> None:
         unit = fetch_add(counter)
 
 
-def _decode(call: int) -> None:
-    """Compute attention of few queries; a unit is all queries of the heads that share keys."""
-    job, _, scratch, _, _, counter = load_args(call)
-    heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
-    queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
-    width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-    q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
-    mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
-    causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
-    factor = load_f32(job, AttentionJob.factor)
-    k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
-    q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
-    scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
-    padded_keys = (keys + LANES - 1) // LANES * LANES
-    statistics = scores + 4 * padded_keys * shared * queries
-    groups = heads // shared
-    unit = fetch_add(counter)
-    while unit < load_i64(job, AttentionJob.batch) * groups:
-        batch, group = unit // groups, unit % groups
-        key, value = _head(k, batch, group), _head(v, batch, group)
-        for first in range(0, keys, KEY_BLOCK):
-            some = min(KEY_BLOCK, keys - first)
-            for line in range(shared * queries):
-                source = _head(q, batch, group * shared + line // queries) + line % queries * q_row
-                place = scores + 4 * (padded_keys * line + first)
-                dot_rows(source, key + first * k_row, k_row, some, width, place)
-        for line in range(shared * queries):
-            head, row = group * shared + line // queries, line % queries
-            place, adding = scores + 4 * padded_keys * line, _mask_row(mask, batch, head, row)
-            count = min(keys, row + 1) if causal != 0 else keys
-            softmax_terms(place, adding, count, place, statistics, factor)
-            scale_row(place, count, np.float32(1) / load_f32(statistics, 0))
-            zero_tail(place, count, keys, zero_row)
-            zero_tail(_head(out, batch, head) + row * out_row, 0, values, zero_row)
-        for first in range(0, keys, KEY_BLOCK):
-            some = min(KEY_BLOCK, keys - first)
-            for line in range(shared * queries):
-                target = _head(out, batch, group * shared + line // queries) + line % queries * out_row
-                place = scores + 4 * (padded_keys * line + first)
-                add_weighted_rows(place, value + first * v_row, v_row, some, values, target)
+def decode_task(name: str, prepare: Device[..., None], dot: Device[..., None], add_weighted: Callee) -> Task:
+    """Return the task of attention of few queries; a unit is all queries of the heads that share keys.
+
+    Args:
+        name: of its function.
+        prepare: takes a query, its width, and the address of a number to keep about it.
+        dot: takes a query, that address, keys, the bytes and the count of them, the width, and where products go.
+        add_weighted: adds weighted values, as `add_weighted_rows`.
+    """
+
+    def decode(call: int) -> None:
+        job, _, scratch, _, _, counter = load_args(call)
+        heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
+        queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
+        width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
+        q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
+        mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
+        causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
+        factor = load_f32(job, AttentionJob.factor)
+        k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
+        q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
+        scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
+        padded_keys = (keys + LANES - 1) // LANES * LANES
+        statistics = scores + 4 * padded_keys * shared * queries
+        kept = statistics + 8
+        groups = heads // shared
         unit = fetch_add(counter)
+        while unit < load_i64(job, AttentionJob.batch) * groups:
+            batch, group = unit // groups, unit % groups
+            key, value = _head(k, batch, group), _head(v, batch, group)
+            for line in range(shared * queries):
+                prepare(_query(q, q_row, batch, group * shared, line, queries), width, kept + 4 * line)
+            for first in range(0, keys, KEY_BLOCK):
+                some = min(KEY_BLOCK, keys - first)
+                for line in range(shared * queries):
+                    source = _query(q, q_row, batch, group * shared, line, queries)
+                    place = scores + 4 * (padded_keys * line + first)
+                    dot(source, kept + 4 * line, key + first * k_row, k_row, some, width, place)
+            for line in range(shared * queries):
+                head, row = group * shared + line // queries, line % queries
+                place, adding = scores + 4 * padded_keys * line, _mask_row(mask, batch, head, row)
+                count = min(keys, row + 1) if causal != 0 else keys
+                softmax_terms(place, adding, count, place, statistics, factor)
+                scale_row(place, count, np.float32(1) / load_f32(statistics, 0))
+                zero_tail(place, count, keys, zero_row)
+                zero_tail(_head(out, batch, head) + row * out_row, 0, values, zero_row)
+            for first in range(0, keys, KEY_BLOCK):
+                some = min(KEY_BLOCK, keys - first)
+                for line in range(shared * queries):
+                    target = _query(out, out_row, batch, group * shared, line, queries)
+                    place = scores + 4 * (padded_keys * line + first)
+                    add_weighted(place, value + first * v_row, v_row, some, values, target)
+            unit = fetch_add(counter)
+
+    decode.__qualname__ = name
+    return Task(decode)
 
 
-BLOCKED, DECODE = Task(_blocked), Task(_decode)
+@device
+def _query(operand: int, stride: int, batch: int, head: int, line: int, queries: int) -> int:
+    """Return the address of a row of the heads that share keys, which come one after the other."""
+    return _head(operand, batch, head + line // queries) + line % queries * stride
+
+
+@device
+def _keep_nothing(query: int, width: int, place: int) -> None:
+    """Products with rows of f32 need no more than the query."""
+
+
+@device
+def _dot(query: int, kept: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
+    dot_rows(query, keys, stride, count, width, out)
+
+
+BLOCKED, DECODE = Task(_blocked), decode_task("_decode", _keep_nothing, _dot, add_weighted_rows)

@@ -15,12 +15,12 @@ from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, Task
 from ._attention import BLOCKED, DECODE
 from ._attention_job import AttentionJob
 from ._gemm_tile import WIDE
 
-__all__ = ["grouped_attention"]
+__all__ = ["MAX_DECODE_ROWS", "attention", "decode", "grouped_attention"]
 
 # Scores of a block: with keys and values they fit the L2 cache.
 BLOCK_SCORES = 1 << 16
@@ -48,8 +48,34 @@ def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: 
 
     The number of heads is a multiple of the shared ones. In memory, the heads of a token are contiguous.
     """
+    if q.shape[2] <= MAX_DECODE_ROWS:
+        return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
     batch, heads, rows, width = q.shape
-    groups, keys, values = k.shape[1], k.shape[2], v.shape[3]
+    keys, values = k.shape[2], v.shape[3]
+    block = _block(rows, keys, batch * heads)
+    lines = _padded(keys)
+    size = block * lines + lines * width + _padded(values) * keys + 4 * block
+    units = batch * heads * -(-rows // block)
+    return _attend(BLOCKED, q, k, v, mask, factor, causal, values, block, units, size)
+
+
+def decode(
+    task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool, values: int
+) -> Array:
+    """Return the attention of few queries by a task of `decode_task`; ``values`` is how many numbers a value has."""
+    batch, heads, rows, _ = q.shape
+    groups, lines = k.shape[1], heads // k.shape[1] * rows
+    size = (_padded(k.shape[2]) + 1) * lines
+    return _attend(task, q, k, v, mask, factor, causal, values, 0, batch * groups, size)
+
+
+def _attend(  # noqa: PLR0913 (one place that fills the job)
+    task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool, values: int, block: int,
+    units: int, size: int,
+) -> Array:  # fmt: skip
+    """Run a task with ``size`` numbers of scratch memory for each thread."""
+    batch, heads, rows, width = q.shape
+    keys = k.shape[2]
     out = np.empty((batch, rows, heads, values), np.float32)
     q, k, v = map(_contiguous_rows, (q, k, v))
     added = None
@@ -58,26 +84,23 @@ def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: 
         if mask.shape[-1] != keys:
             mask = np.repeat(mask, keys, -1)
         added = np.broadcast_to(mask, (batch, heads, rows, keys))
-    lines, few = -(-keys // LANES) * LANES, rows <= MAX_DECODE_ROWS
-    worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
-    block = 0
-    if few:
-        units, size = batch * groups, lines * heads // groups * rows
-    else:
-        block = _block(rows, keys, batch * heads)
-        units = batch * heads * -(-rows // block)
-        size = block * lines + lines * width + (-(-values // LANES) * LANES) * keys + 4 * block
     size = -(-(size + 32) // 16) * 16
     job = AttentionJob.fill(
-        batch=batch, heads=heads, shared_heads=heads // groups, queries=rows, keys=keys, key_width=width,
+        batch=batch, heads=heads, shared_heads=heads // k.shape[1], queries=rows, keys=keys, key_width=width,
         value_width=values, query=_operand(q), key=_operand(k), value=_operand(v), mask=_operand(added),
         out=_operand(out.transpose(0, 2, 1, 3)), causal=causal, block=block, scratch_bytes=4 * size,
         zeros=_ZEROS.ctypes.data, factor=factor,
     )  # fmt: skip
+    worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
     count = min(threads(), units) if worth else 1
     scratch = np.empty(count * size, np.float32)
-    parallel_for((DECODE if few else BLOCKED).address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
+    parallel_for(task.address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
     return out.transpose(0, 2, 1, 3)
+
+
+def _padded(count: int) -> int:
+    """Round up to whole vectors."""
+    return -(-count // LANES) * LANES
 
 
 def _operand(x: Array | None) -> tuple[int, ...]:

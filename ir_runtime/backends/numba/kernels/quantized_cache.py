@@ -1,0 +1,62 @@
+"""Caches of keys and values in 8 bits, and attention to them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....ir.graph import Layer
+from ....ir.quantized_cache import PREFIX, unpacked_shape
+from ....ir.tensor import Array
+from ... import MatchContext
+from ...core.kv_cache import CachedAttention, CacheKernels
+from ...patterns.cached_attention import match_cached_attention
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous
+from ._packed_attention import DECODE_PACKED, PACK, UNPACK, RowsJob
+from .sdpa import MAX_DECODE_ROWS, attention, decode, grouped_attention
+
+__all__ = ["KERNELS", "pack", "packed_attention", "unpack"]
+
+# Numbers from which on several threads are faster, and those of a unit.
+MIN_PARALLEL_SIZE = 1 << 16
+CHUNK = 1 << 13
+
+
+def pack(x: Array) -> Array:
+    """Pack rows of f32, as `ir.quantized_cache.pack_rows`."""
+    return _each_row(PACK, x, np.empty((*x.shape[:-1], x.shape[-1] + PREFIX), np.uint8), x.shape[-1])
+
+
+def unpack(x: Array) -> Array:
+    """Unpack rows to f32, as `ir.quantized_cache.unpack_rows`."""
+    return _each_row(UNPACK, x, np.empty(unpacked_shape(x), np.float32), x.shape[-1] - PREFIX)
+
+
+def _each_row(task: Task, x: Array, out: Array, width: int) -> Array:
+    rows = math.prod(x.shape[:-1])
+    if not rows * width:
+        return out
+    job = RowsJob.fill(
+        rows=rows, width=width, source_stride=x.shape[-1] * x.itemsize, target_stride=out.shape[-1] * out.itemsize,
+        chunk=max(CHUNK // width, 1),
+    )  # fmt: skip
+    count = threads() if rows * width >= MIN_PARALLEL_SIZE else 1
+    parallel_for(task.address, job, out.reshape(-1), contiguous(x).reshape(-1), UNUSED, UNUSED, count)
+    return out
+
+
+def packed_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+    """Return the attention of queries to packed keys and values, else as `sdpa.grouped_attention`."""
+    if q.shape[2] > MAX_DECODE_ROWS:
+        return grouped_attention(q, unpack(k), unpack(v), mask, factor, causal)
+    return decode(DECODE_PACKED, q, k, v, mask, factor, causal, v.shape[3] - PREFIX)
+
+
+def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | None:
+    """Match attention whose keys and values may be packed."""
+    return match_cached_attention(context, layer, attention, grouped_attention, packed_attention)
+
+
+KERNELS = CacheKernels(pack, cached_attention)

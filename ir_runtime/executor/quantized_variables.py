@@ -1,0 +1,109 @@
+"""Kernels of caches of keys and values that variables hold in 8 bits between runs.
+
+While a run starts a cache, attention reads the exact keys and values: only the variable gets the packed ones. The same
+holds where a caller has set the variable. Later runs pack what is new, and append it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backends import Kernel, KernelObject, named
+from ..errors import ExecutionError
+from ..ir.graph import Layer
+from ..ir.quantized_cache import QuantizedCache, unpacked_shape
+from ..ir.tensor import Array
+from ..transform.kv_cache import GrowingCache, append_kernel
+from ..transform.quantized_caches import QuantizedCaches
+from .context import RUN, VARIABLES
+from .guard import reserve
+
+__all__ = ["APPEND", "cache_kernels", "variable_kernels"]
+
+APPEND = "append_u8"
+"""What profiles call the kernels that append to packed caches."""
+
+
+def cache_kernels(found: QuantizedCaches) -> dict[int, Kernel]:
+    """Return kernels of the layers that extend and measure caches, by layer id."""
+    kernels: dict[int, Kernel] = {
+        cache.concat.id: _Append(cache, found.kernels.pack) for cache in found.caches
+    }
+    return kernels | {layer.id: _Measure(layer) for layer in found.measured}
+
+
+def variable_kernels(found: QuantizedCaches) -> dict[int, Callable[[Kernel], Kernel]]:
+    """Return what makes kernels that read and assign such a variable of those for f32, by layer id."""
+    pack = found.kernels.pack
+    reading = {cache.read.id: _reading(cache.read) for cache in found.caches}
+    return reading | {cache.assign.id: _assigning(cache.assign, pack) for cache in found.caches}
+
+
+def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
+    """Return what makes a kernel of ReadValue that also returns packed rows."""
+    name = layer.attributes["variable_id"]
+
+    def reading(exact: Kernel) -> Kernel:
+        def read(*arrays: Array) -> Any:
+            held = VARIABLES.get(name)
+            return held.packed if isinstance(held, QuantizedCache) else exact(*arrays)
+
+        return read
+
+    return reading
+
+
+def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel], Kernel]:
+    """Return what makes a kernel of Assign that packs rows which are not packed yet."""
+    name = layer.attributes["variable_id"]
+
+    def assign(rows: Array) -> Array:
+        VARIABLES[name] = QuantizedCache(rows if rows.dtype == np.uint8 else pack(rows))
+        return rows
+
+    return lambda exact: assign
+
+
+class _Append(KernelObject):
+    """Concat of a cache, which may be packed, and new f32 rows."""
+
+    checks_inputs = True
+
+    def __init__(self, cache: GrowingCache, pack: Callable[[Array], Array]) -> None:
+        self._axis, self._pack, self._append = cache.axis, pack, append_kernel(cache.axis)
+        named(self, APPEND)
+
+    def __call__(self, held: Array, new: Array) -> Any:
+        shape = unpacked_shape(held) if held.dtype == np.uint8 else held.shape
+        axis = self._axis % len(shape)
+        if new.shape[:axis] != shape[:axis] or new.shape[axis + 1 :] != shape[axis + 1 :]:
+            raise ExecutionError(
+                f"cannot join {list(shape)} and {list(new.shape)} along axis {axis}: another length differs",
+                hint="what the variable holds has another shape than what is appended",
+            )
+        if not shape[axis]:
+            return new
+        more = new if held.dtype != np.uint8 else self._pack(new)
+        if (run := RUN.get(None)) is not None:
+            count = math.prod(held.shape) + math.prod(more.shape)
+            run.limits.check("elements", count)
+            reserve(run, count * held.itemsize)
+        return self._append(held, more)
+
+
+class _Measure(KernelObject):
+    """ShapeOf of what may be packed rows."""
+
+    checks_inputs = True
+
+    def __init__(self, layer: Layer) -> None:
+        assert layer.op is not None
+        self._evaluate = layer.op.evaluate
+
+    def __call__(self, data: Array) -> Any:
+        packed = data.dtype == np.uint8
+        return self._evaluate(np.broadcast_to(np.float32(0), unpacked_shape(data)) if packed else data)
