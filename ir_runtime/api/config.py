@@ -103,7 +103,8 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
     if value is None:
         raise unknown_property(name)
     if name == "OPTIMIZATION_CAPABILITIES" and isinstance(value, list):
-        return [*_faster(backend), *value]
+        chosen = backend or config.get("BACKEND")
+        return [*_faster(None if chosen is None else str(chosen)), *value]
     return value
 
 

@@ -77,7 +77,8 @@ class _Append(KernelObject):
         self._axis, self._pack, self._append = cache.axis, pack, append_kernel(cache.axis)
         named(self, APPEND)
 
-    def __call__(self, held: Array, new: Array) -> Any:
+    def __call__(self, *arrays: Array) -> Any:
+        held, new = arrays
         shape = unpacked_shape(held) if held.dtype == np.uint8 else held.shape
         axis = self._axis % len(shape)
         if new.shape[:axis] != shape[:axis] or new.shape[axis + 1 :] != shape[axis + 1 :]:
@@ -104,6 +105,7 @@ class _Measure(KernelObject):
         assert layer.op is not None
         self._evaluate = layer.op.evaluate
 
-    def __call__(self, data: Array) -> Any:
+    def __call__(self, *arrays: Array) -> Any:
+        (data,) = arrays
         packed = data.dtype == np.uint8
         return self._evaluate(np.broadcast_to(np.float32(0), unpacked_shape(data)) if packed else data)

@@ -58,8 +58,8 @@ class KernelSelector:
         assert layer.op is not None
         deadline.check(layer.where)
         if needs_run(layer):
-            kernel, around = self._with_run(layer, layer.op), self.program.variables.get(layer.id)
-            return kernel if around is None else around(kernel)
+            around = self.program.variables.get(layer.id, _unchanged)
+            return around(self._with_run(layer, layer.op))
         if layer.id in self.program.kernels:
             return self.program.kernels[layer.id]
         state, reads = self.program.state, self.program.reads(layer)
@@ -117,6 +117,10 @@ class KernelSelector:
 
     def _types(self, layer: Layer) -> list[TensorType]:
         return list(map(self.program.state.type, layer.output_ports))
+
+
+def _unchanged(kernel: Kernel) -> Kernel:
+    return kernel
 
 
 def needs_run(layer: Layer) -> bool:

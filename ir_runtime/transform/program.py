@@ -17,6 +17,8 @@ __all__ = ["Program"]
 class Program:
     """A model between reading and running.
 
+    Nine fields: the layers, and what each pass has found about them.
+
     Args:
         state: what kernels may rely on.
         layers: those that run, as far as is known by now, in order.

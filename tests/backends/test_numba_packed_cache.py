@@ -109,12 +109,17 @@ def test_attention(data: st.DataObject) -> None:
     rows, keys = data.draw(st.integers(1, sdpa.MAX_DECODE_ROWS + 2)), data.draw(st.integers(1, 80))
     width, depth = data.draw(st.sampled_from(WIDTHS)), data.draw(st.sampled_from(WIDTHS))
     q = numbers(batch, groups * times, rows, width)
-    k, v = pack_rows(numbers(batch, groups, keys, width, seed=1)), pack_rows(numbers(batch, groups, keys, depth))
+    k, v = (
+        pack_rows(numbers(batch, groups, keys, width, seed=1)),
+        pack_rows(numbers(batch, groups, keys, depth)),
+    )
     how = data.draw(st.sampled_from(["", "causal", "mask", "boolean"]))
     mask = None
     if how in ("mask", "boolean"):
         mask = numbers(batch, 1, rows, keys, seed=2)
-    wanted = attention(q, k, v, np.where(mask > 0, 0, -1e9) if how == "boolean" else mask, 0.3, how == "causal")
+    wanted = attention(
+        q, k, v, np.where(mask > 0, 0, -1e9) if how == "boolean" else mask, 0.3, how == "causal"
+    )
     given = None if mask is None else mask > 0 if how == "boolean" else mask
     if how == "boolean" and not (mask > 0).any(-1).all():
         return  # rows that see nothing are NaN

@@ -15,11 +15,19 @@ from ir_runtime import opset1
 from ir_runtime.api.config import check_config
 from ir_runtime.api.precision import as_followed, precision_of
 from ir_runtime.backends import Backend, Precision, load, named
+from ir_runtime.backends.core.kv_cache import CacheKernels
 from ir_runtime.backends.core.precision import EXACT, current, within
+from ir_runtime.backends.numba.codegen.bf16 import HAS_BF16
+from ir_runtime.ir.quantized_cache import pack_rows
 from ir_runtime.ops import registry
 
+PACKING = CacheKernels(pack_rows, lambda context, layer: None)
 ABLE = Backend(
-    "able", products=("f32", "bf16"), dynamic_groups=(0, 32, 64), fastest=lambda: Precision("bf16", 32)
+    "able",
+    products=("f32", "bf16"),
+    dynamic_groups=(0, 32, 64),
+    fastest=lambda: Precision("bf16", 32),
+    quantized_cache=lambda: PACKING,
 )
 RELU: Any = registry.resolve("Relu", 1)
 
@@ -43,6 +51,9 @@ ASKED: list[tuple[dict[str, Any], Precision]] = [
     ({"EXECUTION_MODE_HINT": "PERFORMANCE", "INFERENCE_PRECISION_HINT": "dynamic"}, Precision("bf16", 32)),
     ({"EXECUTION_MODE_HINT": "PERFORMANCE", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}, Precision("bf16")),
     ({"EXECUTION_MODE_HINT": "ACCURACY", "INFERENCE_PRECISION_HINT": "bf16"}, Precision("bf16")),
+    ({"KV_CACHE_PRECISION": "u8"}, Precision("f32", 0, "u8")),
+    ({"EXECUTION_MODE_HINT": "PERFORMANCE", "KV_CACHE_PRECISION": "u8"}, Precision("bf16", 32, "u8")),
+    ({"EXECUTION_MODE_HINT": "PERFORMANCE", "KV_CACHE_PRECISION": "f32"}, Precision("bf16", 32)),
 ]
 
 
@@ -62,6 +73,26 @@ def test_what_runs_can_be_read(properties: dict[str, Any], expected: Precision) 
     is_f16 = properties.get("INFERENCE_PRECISION_HINT") == "f16"
     assert str(found.get("INFERENCE_PRECISION_HINT", "f16")) == ("f16" if is_f16 else expected.products)
     assert found["DYNAMIC_QUANTIZATION_GROUP_SIZE"] == expected.dynamic_group
+    assert str(found["KV_CACHE_PRECISION"]) == str(found["KEY_CACHE_PRECISION"]) == expected.kv_cache
+
+
+def test_a_type_of_caches_that_a_backend_does_not_take_is_said() -> None:
+    config = check_config({"KV_CACHE_PRECISION": "f16"})
+    with pytest.warns(match="KV_CACHE_PRECISION=f16 is ignored: the backend able takes f32, u8"):
+        assert precision_of(config, [ABLE]) == EXACT
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert precision_of(config, [ABLE], stateful=False) == EXACT
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+def test_capabilities_are_those_of_the_processor_and_the_backend(backend: str) -> None:
+    core = ir.Core()
+    core.set_property("CPU", {"BACKEND": backend})
+    found = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    assert ("BF16" in found) is (backend == "numba" and HAS_BF16)
+    assert ("WINOGRAD" in found) is (backend != "reference")
+    assert found[-4:] == ["FP32", "INT8", "BIN", "EXPORT_IMPORT"]
 
 
 @pytest.mark.parametrize("backend", ["reference", "numpy"])

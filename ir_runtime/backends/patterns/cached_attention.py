@@ -60,7 +60,8 @@ class _Packed(KernelObject):
         self._op, self._exact, self._attend, self._value = op, exact, attend, value
         named(self, "sdpa_u8")
 
-    def __call__(self, q: Array, *arrays: Array) -> Array:
+    def __call__(self, *inputs: Array) -> Array:
+        q, *arrays = inputs
         k, v = arrays[0], arrays[self._value - 1]
         if k.dtype == v.dtype == np.uint8:
             mask, scale = mask_and_scale(self._op, q, arrays[self._rest :])

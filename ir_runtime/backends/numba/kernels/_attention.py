@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.language import Callee, Device, device
+from ..codegen.language import Device, Instruction, device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
@@ -17,7 +17,7 @@ from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero
 from ._reductions import scale_row, softmax_terms
 from ._rows import add_weighted_rows, dot_rows
 
-__all__ = ["BLOCKED", "DECODE", "decode_task"]
+__all__ = ["BLOCKED", "DECODE", "blocked_task", "decode_task"]
 
 # Keys that several queries of a head read while they are in the L1 cache.
 KEY_BLOCK = 32
@@ -41,61 +41,105 @@ def _mask_row(mask: int, batch: int, head: int, row: int) -> int:
     return place
 
 
-def _blocked(call: int) -> None:
-    """Compute attention; a unit is a block of queries of one head."""
-    job, _, scratch, _, _, counter = load_args(call)
-    heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
-    queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
-    width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-    q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
-    mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
-    causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
-    zero_row, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
-    k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
-    q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
-    padded_keys = (keys + LANES - 1) // LANES * LANES
-    padded_values = (values + LANES - 1) // LANES * LANES
-    scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
-    transposed_keys = scores + 4 * block * padded_keys
-    packed = transposed_keys + 4 * padded_keys * width
-    statistics = packed + 4 * padded_values * keys
-    places = statistics + 8 * block
-    offset = places + 8 * block
-    store_i64(offset, 0, 0)
-    blocks = (queries + block - 1) // block
-    units = load_i64(job, AttentionJob.batch) * heads * blocks
-    before = -1
-    unit = fetch_add(counter)
-    while unit < units:
-        index, first = unit // blocks, unit % blocks * block
-        batch, head = index // heads, index % heads
-        rows = min(block, queries - first)
-        seen = min(keys, first + rows) if causal != 0 else keys
-        held = batch * heads + head // shared
-        if held != before:
-            pack_transposed(_head(k, batch, head // shared), k_row, keys, width, transposed_keys)
-            pack_rows(_head(v, batch, head // shared), v_row, keys, values, packed)
-            before = held
-        start = _head(q, batch, head) + first * q_row
-        for row in range(rows):
-            store_i64(places, row, start + row * q_row)
-        multiply_panels(
-            places, rows, transposed_keys, width, width, keys, seen, offset, zero_row, scores, 4 * padded_keys
-        )
-        for row in range(rows):
-            line, adding = scores + 4 * padded_keys * row, _mask_row(mask, batch, head, first + row)
-            count = min(keys, first + row + 1) if causal != 0 else keys
-            softmax_terms(line, adding, count, line, statistics + 8 * row, factor)
-            zero_tail(line, count, seen, zero_row)
-            store_i64(places, row, line)
-        target = _head(out, batch, head) + first * out_row
-        multiply_panels(places, rows, packed, keys, seen, values, values, offset, zero_row, target, out_row)
-        for row in range(rows):
-            scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
+def blocked_task(
+    name: str, words: Device[..., int], multiply: Device[..., None], pack_keys: Device[..., None],
+    pack_values: Device[..., None], convert: Device[..., int],
+) -> Task:  # fmt: skip
+    """Return the task of attention of many queries; a unit is a block of queries of one head.
+
+    Args:
+        name: of its function.
+        words: takes a count of numbers; returns the 32-bit words that they take in products.
+        multiply: multiplies rows with panels, as `multiply_panels`; depths are in words.
+        pack_keys: takes rows, the bytes and the count of them, the width, where panels go, and spare memory.
+        pack_values: likewise, and a row of zeros.
+        convert: takes a row of f32, its length, and memory; returns where the row is as products read it.
+    """
+
+    def blocked(call: int) -> None:
+        job, _, scratch, _, _, counter = load_args(call)
+        heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
+        queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
+        width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
+        q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
+        mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
+        causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
+        zero_row, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
+        k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
+        q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
+        padded_keys = (keys + LANES - 1) // LANES * LANES
+        padded_values = (values + LANES - 1) // LANES * LANES
+        depth = words(width)
+        scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
+        transposed_keys = scores + 4 * block * padded_keys
+        packed = transposed_keys + 4 * padded_keys * depth
+        statistics = packed + 4 * padded_values * words(keys)
+        places = statistics + 8 * block
+        offset = places + 8 * block
+        converted = offset + 8
+        spare = converted + 4 * depth * block
+        store_i64(offset, 0, 0)
+        blocks = (queries + block - 1) // block
+        units = load_i64(job, AttentionJob.batch) * heads * blocks
+        before = -1
         unit = fetch_add(counter)
+        while unit < units:
+            index, first = unit // blocks, unit % blocks * block
+            batch, head = index // heads, index % heads
+            rows = min(block, queries - first)
+            seen = min(keys, first + rows) if causal != 0 else keys
+            held = batch * heads + head // shared
+            if held != before:
+                pack_keys(_head(k, batch, head // shared), k_row, keys, width, transposed_keys, spare)
+                pack_values(_head(v, batch, head // shared), v_row, keys, values, packed, spare, zero_row)
+                before = held
+            start = _head(q, batch, head) + first * q_row
+            for row in range(rows):
+                store_i64(places, row, convert(start + row * q_row, width, converted + 4 * depth * row))
+            multiply(
+                places,
+                rows,
+                transposed_keys,
+                depth,
+                depth,
+                keys,
+                seen,
+                offset,
+                zero_row,
+                scores,
+                4 * padded_keys,
+            )
+            for row in range(rows):
+                line, adding = scores + 4 * padded_keys * row, _mask_row(mask, batch, head, first + row)
+                count = min(keys, first + row + 1) if causal != 0 else keys
+                softmax_terms(line, adding, count, line, statistics + 8 * row, factor)
+                zero_tail(line, count, seen, zero_row)
+                store_i64(places, row, convert(line, seen, line))
+            target = _head(out, batch, head) + first * out_row
+            multiply(
+                places,
+                rows,
+                packed,
+                words(keys),
+                words(seen),
+                values,
+                values,
+                offset,
+                zero_row,
+                target,
+                out_row,
+            )
+            for row in range(rows):
+                scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
+            unit = fetch_add(counter)
+
+    blocked.__qualname__ = name
+    return Task(blocked)
 
 
-def decode_task(name: str, prepare: Device[..., None], dot: Device[..., None], add_weighted: Callee) -> Task:
+def decode_task(
+    name: str, prepare: Device[..., None], dot: Device[..., None], add_weighted: Instruction
+) -> Task:
     """Return the task of attention of few queries; a unit is all queries of the heads that share keys.
 
     Args:
@@ -169,4 +213,25 @@ def _dot(query: int, kept: int, keys: int, stride: int, count: int, width: int, 
     dot_rows(query, keys, stride, count, width, out)
 
 
-BLOCKED, DECODE = Task(_blocked), decode_task("_decode", _keep_nothing, _dot, add_weighted_rows)
+@device
+def _count(count: int) -> int:
+    return count
+
+
+@device
+def _pack_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
+    pack_transposed(x, stride, rows, width, out)
+
+
+@device
+def _pack_values(x: int, stride: int, rows: int, width: int, out: int, spare: int, zeros: int) -> None:
+    pack_rows(x, stride, rows, width, out)
+
+
+@device
+def _as_it_is(row: int, count: int, out: int) -> int:
+    return row
+
+
+BLOCKED = blocked_task("_blocked", _count, multiply_panels, _pack_keys, _pack_values, _as_it_is)
+DECODE = decode_task("_decode", _keep_nothing, _dot, add_weighted_rows)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.language import device
+from ..codegen.language import Device, Routine, device
 from ..codegen.vectors import LANES
 from ._gemm_tile import SINGLE, TALL, WIDE, gemm_panel
 from ._rows import copy_row, transpose_square
 
-__all__ = ["multiply_panels", "pack_rows", "pack_transposed", "zero_tail"]
+__all__ = ["multiply_panels", "next_panel", "pack_rows", "pack_transposed", "panels_product", "zero_tail"]
 
 
 @device
-def _next_panel(columns: int) -> tuple[int, int]:
+def next_panel(columns: int) -> tuple[int, int]:
     """Return the vectors of the next panel, and its columns, of those that are left."""
     count = (columns + LANES - 1) // LANES
     vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
@@ -25,7 +25,7 @@ def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> Non
     """Pack rows of ``width`` numbers as the columns of panels."""
     done = 0
     while done < rows:
-        vectors, columns = _next_panel(rows - done)
+        vectors, columns = next_panel(rows - done)
         apart = 4 * LANES * vectors
         for first in range(0, columns, LANES):
             some = min(LANES, columns - first)
@@ -48,29 +48,40 @@ def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
     """Pack ``rows`` rows of ``width`` columns in panels."""
     done = 0
     while done < width:
-        vectors, columns = _next_panel(width - done)
+        vectors, columns = next_panel(width - done)
         for row in range(rows):
             copy_row(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
         out += 4 * LANES * vectors * rows
         done += columns
 
 
-@device
-def multiply_panels(  # noqa: PLR0913 (values in registers)
-    places: int, rows: int, panels: int, length: int, depth: int, columns: int, until: int, offset: int,
-    none: int, out: int, stride: int,
-) -> None:  # fmt: skip
-    """Multiply rows by panels of ``length`` rows, of which ``depth`` are used, up to column ``until``."""
-    done = 0
-    while done < until:
-        vectors, some = _next_panel(columns - done)
-        last = some - (vectors - 1) * LANES
-        gemm_panel(
-            vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
-            np.inf,
-        )  # fmt: skip
-        panels += 4 * LANES * vectors * length
-        done += some
+def panels_product(multiply_panel: Routine) -> Device[..., None]:
+    """Return a function that multiplies rows by panels of ``length`` words, of which ``depth`` are used, up to a column.
+
+    Args:
+        multiply_panel: multiplies rows by one panel, as `gemm_panel`.
+    """
+
+    def multiply(  # noqa: PLR0913 (values in registers)
+        places: int, rows: int, panels: int, length: int, depth: int, columns: int, until: int, offset: int,
+        none: int, out: int, stride: int,
+    ) -> None:  # fmt: skip
+        done = 0
+        while done < until:
+            vectors, some = next_panel(columns - done)
+            last = some - (vectors - 1) * LANES
+            multiply_panel(
+                vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
+                np.inf,
+            )  # fmt: skip
+            panels += 4 * LANES * vectors * length
+            done += some
+
+    return device(multiply)
+
+
+multiply_panels = panels_product(gemm_panel)
+"""Multiplies rows of f32."""
 
 
 @device

@@ -13,7 +13,7 @@ from ..codegen.vectors import INTS, LANES, Emit, Value
 from ._gemm_tile import WIDE
 from ._panels import PackedPanels, pack_block, pack_task, packed_by
 
-__all__ = ["Bf16Panels", "pack_bf16_panels"]
+__all__ = ["Bf16Panels", "pack_bf16_panels", "pair_rows"]
 
 _EXPONENT = np.uint16(0x7F80)
 
@@ -34,7 +34,7 @@ def _zeroed_block(emit: Emit) -> Value:
 
 
 @instruction(*[types.int64] * 4)
-def _pair_rows(emit: Emit, target: Value, first: Value, second: Value, width: Value) -> None:
+def pair_rows(emit: Emit, target: Value, first: Value, second: Value, width: Value) -> None:
     """Round two rows, and store their numbers in turn."""
     builder = emit.builder
     with emit.loop(builder.sdiv(width, emit.i64(LANES))) as (i, _, _following):
@@ -55,7 +55,7 @@ def _pack_pairs(
     pack_block(block, width, count, rows, source, by_column, by_row, factors)
     for row in range(0, rows, 2):
         at = block + 4 * row * width
-        _pair_rows(target + 2 * row * width, at, at + 4 * width, width)
+        pair_rows(target + 2 * row * width, at, at + 4 * width, width)
 
 
 _PACK_PAIRS = pack_task("_pack_pairs", _pack_pairs, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -10,12 +11,13 @@ from ....ir.graph import Layer
 from ....ir.quantized_cache import PREFIX, unpacked_shape
 from ....ir.tensor import Array
 from ... import MatchContext
+from ...common.sdpa import Attend
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, contiguous
 from ._packed_attention import DECODE_PACKED, PACK, UNPACK, RowsJob
-from .sdpa import MAX_DECODE_ROWS, attention, decode, grouped_attention
+from .sdpa import MAX_DECODE_ROWS, attention, decode, followed, grouped_attention
 
 __all__ = ["KERNELS", "pack", "packed_attention", "unpack"]
 
@@ -47,16 +49,25 @@ def _each_row(task: Task, x: Array, out: Array, width: int) -> Array:
     return out
 
 
-def packed_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
-    """Return the attention of queries to packed keys and values, else as `sdpa.grouped_attention`."""
+def packed_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    factor: float,
+    causal: bool,
+    attend: Attend = grouped_attention,
+) -> Array:
+    """Return the attention of queries to packed keys and values; ``attend`` computes that of many to unpacked ones."""
     if q.shape[2] > MAX_DECODE_ROWS:
-        return grouped_attention(q, unpack(k), unpack(v), mask, factor, causal)
+        return attend(q, unpack(k), unpack(v), mask, factor, causal)
     return decode(DECODE_PACKED, q, k, v, mask, factor, causal, v.shape[3] - PREFIX)
 
 
 def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | None:
     """Match attention whose keys and values may be packed."""
-    return match_cached_attention(context, layer, attention, grouped_attention, packed_attention)
+    attend, _ = followed()
+    return match_cached_attention(context, layer, attention, attend, partial(packed_attention, attend=attend))
 
 
 KERNELS = CacheKernels(pack, cached_attention)

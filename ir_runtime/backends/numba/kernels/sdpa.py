@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 
 import numpy as np
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
-from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.sdpa import sdpa_kernel
+from ... import Fusion, Kernel, MatchContext, Refusal, named
+from ...common.sdpa import Attend, sdpa_kernel
+from ...core import precision
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen.vectors import LANES
@@ -18,9 +20,10 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task
 from ._attention import BLOCKED, DECODE
 from ._attention_job import AttentionJob
+from ._bf16_attention import BLOCKED_BF16
 from ._gemm_tile import WIDE
 
-__all__ = ["MAX_DECODE_ROWS", "attention", "decode", "grouped_attention"]
+__all__ = ["MAX_DECODE_ROWS", "attention", "bf16_attention", "decode", "followed", "grouped_attention"]
 
 # Scores of a block: with keys and values they fit the L2 cache.
 BLOCK_SCORES = 1 << 16
@@ -34,13 +37,17 @@ _ZEROS = np.zeros(WIDE * LANES, np.float32)
 @backend.accelerates(ScaledDotProductAttention)
 def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
     """Return a kernel that computes in blocks of scores, or head by head, for inputs of supported types."""
-    return sdpa_kernel(op, inputs, grouped_attention)
+    attend, name = followed()
+    kernel = sdpa_kernel(op, inputs, attend)
+    return None if kernel is None else named(kernel, name)
 
 
 @backend.pattern(ScaledDotProductAttention)
 def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Attention whose keys and values are repeated for every head of the queries that shares them."""
-    return match_grouped_queries(context, layer, attention, grouped_attention)
+    attend, name = followed()
+    found = match_grouped_queries(context, layer, attention, attend)
+    return replace(found, kernel=named(found.kernel, name)) if isinstance(found, Fusion) else found
 
 
 def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
@@ -50,13 +57,35 @@ def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: 
     """
     if q.shape[2] <= MAX_DECODE_ROWS:
         return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
+    return _blocked(BLOCKED, 1, q, k, v, mask, factor, causal)
+
+
+def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+    """Return the same with products of bf16, where there are more than a few queries."""
+    if q.shape[2] <= MAX_DECODE_ROWS:
+        return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
+    return _blocked(BLOCKED_BF16, 2, q, k, v, mask, factor, causal)
+
+
+def followed() -> tuple[Attend, str]:
+    """Return the attention of the precision of the compilation that is going on, and what profiles call its kernels."""
+    is_bf16 = precision.current().products == "bf16"
+    return (bf16_attention, "sdpa_bf16") if is_bf16 else (grouped_attention, "")
+
+
+def _blocked(
+    task: Task, per_word: int, q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool
+) -> Array:
+    """Return the attention of many queries by a task of `blocked_task` with ``per_word`` numbers in a word."""
     batch, heads, rows, width = q.shape
     keys, values = k.shape[2], v.shape[3]
-    block = _block(rows, keys, batch * heads)
-    lines = _padded(keys)
-    size = block * lines + lines * width + _padded(values) * keys + 4 * block
+    block, lines = _block(rows, keys, batch * heads), _padded(keys)
+    depth, length = -(-width // per_word), -(-keys // per_word)
+    size = block * lines + lines * depth + _padded(values) * length + 4 * block
+    if per_word > 1:  # rows are converted
+        size += block * depth + max(keys * depth, 2 * _ZEROS.size)
     units = batch * heads * -(-rows // block)
-    return _attend(BLOCKED, q, k, v, mask, factor, causal, values, block, units, size)
+    return _attend(task, q, k, v, mask, factor, causal, values, block, units, size)
 
 
 def decode(

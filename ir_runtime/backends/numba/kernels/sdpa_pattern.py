@@ -18,8 +18,9 @@ from ....ops.activation.softmax import SoftMax
 from ....ops.matrix.matmul import MatMul
 from ... import Fusion, MatchContext, Refusal
 from ...common.layout import is_f32
+from ...common.sdpa import Attend
 from .._backend import backend
-from .sdpa import grouped_attention
+from .sdpa import followed
 
 __all__: list[str] = []
 
@@ -75,11 +76,11 @@ class _Scores:
         known = [mask for mask in fixed if mask is not None]
         if len(known) == len(fixed):
             added = _sum(known[: len(self.masks)], known[len(self.masks) :])
-            return Fusion(self.layers, self._reads(context, values), _AttentionKernel(self.factor, added))
+            return Fusion(self.layers, self._reads(context, values), _kernel(self.factor, added))
         if len(fixed) > 1 or self.windows:
             return Refusal("of several masks, one is not constant")
         return Fusion(
-            self.layers, self._reads(context, values, *self.masks), _AttentionKernel(self.factor, None, True)
+            self.layers, self._reads(context, values, *self.masks), _kernel(self.factor, None, True)
         )
 
     def _reads(self, context: MatchContext, *first: Port) -> tuple[Port, ...]:
@@ -162,13 +163,21 @@ def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
     return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
 
 
+def _kernel(factor: float, added: Array | None, given: bool = False) -> _AttentionKernel:
+    """Return the kernel of the precision of the compilation that is going on."""
+    return _AttentionKernel(factor, added, given, *followed())
+
+
 @dataclass(frozen=True)
 class _AttentionKernel:
     """The kernel, with a scale and a constant mask; or the mask is the input after the values."""
 
     factor: float
     added: Array | None
-    given: bool = False
+    given: bool
+    attend: Attend
+    exec_type: str
+    """What profiles call it."""
 
     def __call__(self, q: Array, k: Array, v: Array, *others: Array) -> Array:
         batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
@@ -179,11 +188,11 @@ class _AttentionKernel:
         if not q.size or not k.size or not v.size:
             return self._small(q, k, v, mask)
         if mask is None or mask.shape[0] in (1, batch[0]):
-            return grouped_attention(q, k, v, mask, self.factor, False)
+            return self.attend(q, k, v, mask, self.factor, False)
         out = np.empty((batch[0], q.shape[2], batch[1], v.shape[3]), np.float32).transpose(0, 2, 1, 3)
         for start in range(0, batch[0], len(mask)):
             part = slice(start, start + len(mask))
-            out[part] = grouped_attention(q[part], k[part], v[part], mask, self.factor, False)
+            out[part] = self.attend(q[part], k[part], v[part], mask, self.factor, False)
         return out
 
     def _small(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
