@@ -25,7 +25,7 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend], statefu
     Args:
         config: the properties, checked.
         chain: the backend, followed by those it falls back on.
-        stateful: whether the model has variables; else there are no caches to warn of.
+        stateful: whether the model has variables; without them, it has no caches that a warning could be about.
     """
     first = chain[0] if chain else None
     asked = _asked(config, first)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..backends import Kernel, KernelObject, named
-from ..errors import ExecutionError
+from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.quantized_cache import QuantizedCache, unpacked_shape
-from ..ir.tensor import Array
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
 from ..transform.kv_cache import GrowingCache, append_kernel
 from ..transform.quantized_caches import QuantizedCaches
 from .context import RUN, VARIABLES
@@ -74,7 +75,9 @@ class _Append(KernelObject):
     checks_inputs = True
 
     def __init__(self, cache: GrowingCache, pack: Callable[[Array], Array]) -> None:
-        self._axis, self._pack, self._append = cache.axis, pack, append_kernel(cache.axis)
+        assert cache.concat.op is not None
+        self._op, self._pack, self._append = cache.concat.op, pack, append_kernel(cache.axis)
+        self._axis = cache.axis
         named(self, APPEND)
 
     def __call__(self, *arrays: Array) -> Any:
@@ -82,10 +85,7 @@ class _Append(KernelObject):
         shape = unpacked_shape(held) if held.dtype == np.uint8 else held.shape
         axis = self._axis % len(shape)
         if new.shape[:axis] != shape[:axis] or new.shape[axis + 1 :] != shape[axis + 1 :]:
-            raise ExecutionError(
-                f"cannot join {list(shape)} and {list(new.shape)} along axis {axis}: another length differs",
-                hint="what the variable holds has another shape than what is appended",
-            )
+            self._op.infer_types(*map(_unknown, (shape, new.shape)))  # which says what is wrong
         if not shape[axis]:
             return new
         more = new if held.dtype != np.uint8 else self._pack(new)
@@ -94,6 +94,10 @@ class _Append(KernelObject):
             run.limits.check("elements", count)
             reserve(run, count * held.itemsize)
         return self._append(held, more)
+
+
+def _unknown(shape: tuple[int, ...]) -> Value:
+    return Value.unknown(ElementType.f32, PartialShape(shape))
 
 
 class _Measure(KernelObject):

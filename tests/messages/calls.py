@@ -116,11 +116,11 @@ def lost_in_a_fork() -> None:
         hold.set()
 
 
-def warned(**properties: object) -> str:
+def warned(model: Callable[[], ir.Model] = passing, **properties: object) -> str:
     """What is said when a model is compiled with properties that are not followed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ir.compile_model(passing(), None, properties)
+        ir.compile_model(model(), None, properties)
     return "\n".join(str(w.message) for w in caught)
 
 
@@ -130,6 +130,10 @@ def precision_that_is_not_followed() -> str:
 
 def groups_of_activations_that_are_not_followed() -> str:
     return warned(BACKEND="numpy", DYNAMIC_QUANTIZATION_GROUP_SIZE=48)
+
+
+def caches_that_are_not_packed() -> str:
+    return warned(counting, BACKEND="numpy", KV_CACHE_PRECISION="u8")
 
 
 class Unfinished(Op):
@@ -193,4 +197,5 @@ REFUSALS = [
     Call("packed bytes", lambda: ir.Tensor(np.uint8([1, 2, 3]), [2], ElementType.u4)),
     precision_that_is_not_followed,
     groups_of_activations_that_are_not_followed,
+    caches_that_are_not_packed,
 ]
