@@ -234,7 +234,7 @@ def test_another_number_of_heads_is_refused(alone: ir.Model) -> None:
     request = compiled(alone, **U8).create_infer_request()
     request.infer(tokens(2, 0))
     q, k, v, _ = tokens(1, 1, beams=2)
-    with pytest.raises(ir.ExecutionError, match="axis 1|differ|shape"):
+    with pytest.raises(ir.ExecutionError, match="Concat"):
         request.infer([q, k, v, np.zeros(1, np.int32)])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..core.kv_cache import CacheKernels
@@ -19,9 +21,9 @@ def _fastest() -> Precision:
 
 
 def _quantized_cache() -> CacheKernels:
-    from .kernels.quantized_cache import KERNELS
-
-    return KERNELS
+    """Import the kernels as those of operations are: when a model needs them."""
+    kernels: CacheKernels = import_module(f"{__package__}.kernels.quantized_cache").KERNELS
+    return kernels
 
 
 backend = Backend(
