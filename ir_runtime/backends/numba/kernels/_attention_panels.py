@@ -55,7 +55,7 @@ def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
         done += columns
 
 
-def panels_product(multiply_panel: Routine) -> Device[..., None]:
+def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., None]:
     """Return a function that multiplies rows by panels of ``length`` words, of which ``depth`` are used, up to a column.
 
     Args:

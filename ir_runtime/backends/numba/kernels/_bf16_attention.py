@@ -6,12 +6,23 @@ from ..codegen.language import device
 from ..codegen.vectors import LANES
 from ._attention import blocked_task
 from ._attention_panels import next_panel, pack_transposed, panels_product
-from ._bf16_tile import bf16_panel, round_row
 from ._bf16_panels import pair_rows
+from ._bf16_tile import bf16_panel, round_row
 from ._gemm_tile import WIDE
 from ._rows import copy_row
 
 __all__ = ["BLOCKED_BF16"]
+
+
+@device
+def _panel(  # noqa: PLR0913 (values in registers)
+    vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
+    stride: int, bias: int, other: int, last: int, low: float, high: float,
+) -> None:  # fmt: skip
+    """Multiply rows by a panel; the result is f32."""
+    bf16_panel(
+        vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, last, low, high, 0, 0
+    )  # fmt: skip
 
 
 @device
@@ -54,5 +65,5 @@ def _pack_values(x: int, stride: int, rows: int, width: int, out: int, spare: in
 
 
 BLOCKED_BF16 = blocked_task(
-    "_blocked_bf16", _words, panels_product(bf16_panel), _pack_keys, _pack_values, _round
+    "_blocked_bf16", _words, panels_product(_panel), _pack_keys, _pack_values, _round
 )  # fmt: skip
