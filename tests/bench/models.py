@@ -1,7 +1,8 @@
 """Whole networks against OpenVINO, by `ir-runtime bench`: a process for each line of the table.
 
 Both at f32, or what is fastest here against OpenVINO as it comes, by mode; the table says what each multiplies in. Ratios are ours divided by OpenVINO's: of the fastest runs, of the medians, of the time from the file to a
-model that is ready, and of the peak memory.
+model that is ready, and of the peak memory. ``spread`` is our median divided by our fastest run; ``roofline`` the part
+of what the peaks of this machine allow at f32, which bf16 and int8 may exceed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from roofline import least_ms
 from shared import (
     TESTS,
     Options,
@@ -28,7 +30,7 @@ from shared import (
     small,
 )
 
-NETWORKS = [
+TUNED = [
     "resnet50",
     "mobilenet_v2",
     "mobilenet_v3_large",
@@ -47,6 +49,25 @@ NETWORKS = [
     "mobilenet_v2_int8",
     "resnet18_int8",
 ]
+"""Networks that the kernels were tuned by."""
+MEASURED = [
+    "small_cnn",
+    "unet",
+    "unet_3d",
+    "yolo",
+    "ssdlite",
+    "faster_rcnn",
+    "bert_base",
+    "gpt2",
+    "llama",
+    "t5_encoder",
+    "t5_decoder",
+    "whisper_encoder",
+    "whisper_decoder",
+    "bilstm",
+    "spectrum",
+]
+"""Networks that were only measured."""
 ONE_AT_A_TIME = {"yolo_640"}
 """Networks that take no batch."""
 PATIENCE = 120
@@ -56,7 +77,7 @@ PATIENCE = 120
 def measure(options: Options) -> Iterator[Row]:
     """A row for each network, batch, backend and mode."""
     for batch in options.batches:
-        for name in selected(NETWORKS, options):
+        for name in selected([*TUNED, *MEASURED], options):
             if batch > 1 and name in ONE_AT_A_TIME:
                 continue
             path = options.dir / (f"{name}.xml" if batch == 1 else f"{name}_b{batch}.xml")
@@ -65,7 +86,14 @@ def measure(options: Options) -> Iterator[Row]:
                 inputs = _inputs(name, batch, Path(folder))
                 reference = _onnx(path, inputs) if options.onnx and batch == 1 and not made else None
                 for backend, mode in product(options.backends, options.modes):
-                    row = {"model": name, "backend": backend, "mode": mode, "batch": batch, "onnx": reference}
+                    row = {
+                        "model": name,
+                        "tuned": name in TUNED,
+                        "backend": backend,
+                        "mode": mode,
+                        "batch": batch,
+                        "onnx": reference,
+                    }
                     if made:
                         yield row | {"error": made}
                     else:
@@ -105,12 +133,15 @@ def _figures(path: Path, inputs: Path, backend: str, mode: str, options: Options
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0])
     found = json.loads(done.stdout)
     ours, theirs = found["sides"]
+    least = least_ms(path, inputs, backend, options.threads)
     return {
         "products": f"{ours['precision']}, {theirs['precision']}",
         "ours": ours["latency_ms"]["min"],
         "openvino": theirs["latency_ms"]["min"],
         "ratio": found["ratio"]["min"],
         "medians": found["ratio"]["median"],
+        "spread": ours["latency_ms"]["median"] / ours["latency_ms"]["min"],
+        "roofline": least and least / ours["latency_ms"]["min"],
         "load": found["ratio"]["load"],
         "first": found["ratio"]["first"],
         "memory": found["ratio"]["peak"],
@@ -154,6 +185,7 @@ PART = Part(
     "Networks: ms of the fastest run, and ratios to OpenVINO",
     {
         "model": str,
+        "tuned": lambda tuned: "tuned" if tuned else "measured",
         "backend": str,
         "mode": str,
         "products": str,
@@ -162,6 +194,8 @@ PART = Part(
         "openvino": milliseconds,
         "ratio": ratio,
         "medians": ratio,
+        "spread": ratio,
+        "roofline": "{:.0%}".format,
         "load": ratio,
         "memory": ratio,
         "difference": small,
