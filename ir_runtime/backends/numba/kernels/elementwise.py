@@ -13,6 +13,7 @@ from ....cached import cached_property
 from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
+from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelObject
 from ...core.lengths import any_lengths
 from .._backend import backend
@@ -26,8 +27,9 @@ from ._products import asked_products
 
 __all__ = ["ElementwiseChain"]
 
-# Results with fewer elements are left to NumPy, whose calls are cheaper.
+# Results with fewer elements are left to NumPy, whose calls are cheaper; FakeQuantize takes some twenty of them.
 MIN_SIZE = 1 << 11
+MIN_QUANTIZED_SIZE = MIN_SIZE // 16
 # Elements times operations from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 16
 # Cost of an activation, in operations.
@@ -254,14 +256,15 @@ def _collapse_axes(
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
     """f32, if the result has the shape of one input."""
+    least = MIN_QUANTIZED_SIZE if isinstance(op, FakeQuantize) else MIN_SIZE
     for place in range(min(len(inputs), 2)):
         known = inputs[place].known() is not None
-        op_ = None if known or _is_small(inputs[place].shape) else elementwise_op(op, inputs, place)
+        op_ = None if known or _is_small(inputs[place].shape, least) else elementwise_op(op, inputs, place)
         if op_ is not None:
             is_map = inputs[place].shape.rank == MAP_RANK
             return ElementwiseChain((op_,), len(inputs), is_map and asked_products().is_faster)
     return None
 
 
-def _is_small(shape: PartialShape) -> bool:
-    return shape.rank == 0 or (shape.is_static and math.prod(shape.static) < MIN_SIZE)
+def _is_small(shape: PartialShape, least: int) -> bool:
+    return shape.rank == 0 or (shape.is_static and math.prod(shape.static) < least)

@@ -11,19 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelObject, MatchContext, Refusal
-from ...common.layout import channels_first, channels_last
 from .._backend import backend
 from ..codegen.levels import GROUP, IS_FAST
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
+from ._int8_borders import Dequantizing, Quantizing
 from ._int8_graph import find_part
 from ._int8_layers import Bound, bind
 from ._int8_maps import LevelMap
@@ -112,9 +110,11 @@ class _Network:
                 self._maps[number[id(data)]].widen(border)
         sources = [index for index, node in enumerate(part.nodes) if isinstance(node, Source)]
         self._sources = [
-            (index, place, part.nodes[index].quantizer) for index, place in zip(sources, places, strict=True)
+            (index, place, Quantizing(self._maps[index], part.nodes[index].quantizer))
+            for index, place in zip(sources, places, strict=True)
         ]
-        self._result, self._values = number[id(part.result)], part.result.quantizer.values()
+        self._result = number[id(part.result)]
+        self._dequantize = Dequantizing(self._maps[self._result], part.result.quantizer)
         self._steps = list(self._bound(part, number))
 
     def _bound(self, part: Part, number: dict[int, int]) -> list[_Step]:
@@ -131,12 +131,11 @@ class _Network:
 
     def __call__(self, *arrays: Array) -> Array:
         levels = [UNUSED] * len(self._maps)
-        for index, place, quantizer in self._sources:
-            found = quantizer.levels(channels_last(arrays[place]))
-            if np.isnan(found.max()):
+        for index, place, quantize in self._sources:
+            found = quantize(arrays[place])
+            if found is None:
                 return self._definition(*arrays)
-            levels[index] = self._maps[index].empty()
-            self._maps[index].inside(levels[index])[...] = found
+            levels[index] = found
         count = threads()
         for (address, job, large, _), out, data, other, done in self._steps:
             levels[out] = self._maps[out].empty()
@@ -145,7 +144,7 @@ class _Network:
             )
             for index in done:
                 levels[index] = UNUSED
-        return channels_first(self._values[self._maps[self._result].inside(levels[self._result])])
+        return self._dequantize(levels[self._result])
 
 
 def _reads(node: Node) -> list[Node]:

@@ -1,0 +1,255 @@
+"""Where numbers become levels and levels numbers again: the first and the last task of a quantized subgraph.
+
+Both compute by the operations of the reference in its order, so levels and numbers have its bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.tensor import Array
+from ...common.fake_quantize import QuantizeParameter
+from ...common.fake_quantize import QuantizeParameter as P
+from ...common.layout import channels_first, channels_last
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32, store_i64
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
+from ._int8_maps import LevelMap
+from ._int8_nodes import Quantizer
+
+__all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]
+
+# Numbers from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 15
+
+
+class _BorderJob(Descriptor):
+    """The job of both tasks; strides and offsets in bytes: ``x`` of the numbers, ``y`` of the levels."""
+
+    lines: i64
+    height: i64
+    width: i64
+    channels: i64
+    in_planes: i64
+    x_image: i64
+    x_line: i64
+    x_pixel: i64
+    x_channel: i64
+    y_image: i64
+    y_line: i64
+    y_pixel: i64
+    y_offset: i64
+    parameters: i64
+
+
+def _scalars(emit: Emit, parameters: Value, count: int) -> list[Value]:
+    """Load numbers, each in all lanes."""
+    return [emit.splat(emit.load(emit.at(parameters, 4 * i), F32)) for i in range(count)]
+
+
+def _level(emit: Emit, x: Value, p: list[Value]) -> tuple[Value, Value]:
+    """Return the levels of numbers, in f32, with 0 for NaN, and a mask of the lanes that are NaN as i32."""
+    bottom, top, low, width, steps = p
+    share = emit.divide(emit.subtract(emit.minimum(emit.maximum(x, bottom), top), low), width)
+    nan = emit.builder.fcmp_unordered("uno", x, x)
+    level = emit.builder.select(nan, emit.constant(0), emit.round(emit.multiply(share, steps)))
+    return level, emit.builder.sext(nan, INTS)
+
+
+def _note(emit: Emit, seen: Value, nan: Value) -> None:
+    """Add lanes to those that were NaN before."""
+    emit.store(emit.builder.or_(emit.load(seen, INTS), nan), seen)
+
+
+def _any(emit: Emit, seen: Value) -> Value:
+    """Return whether any lane was NaN, as an i64."""
+    return emit.builder.sext(emit.reduce(emit.load(seen, INTS), emit.builder.or_), ir.IntType(64))
+
+
+@instruction(*[types.int64] * 6, returns=types.int64)
+def _quantize_planes(
+    emit: Emit, x: Value, plane: Value, channels: Value, width: Value, parameters: Value, out: Value
+) -> Value:  # fmt: skip
+    """Quantize a line whose channels are ``plane`` bytes apart, to one word for each pixel; return whether any is NaN."""
+    p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
+
+    def body(offset: Value, load: Load, store: Store) -> None:
+        first, none = emit.at(x, offset), ir.Constant(INTS, None)
+        with emit.loop(channels, [first, none, none]) as (_, (place, shift, word), following):
+            level, nan = _level(emit, load(place), p)
+            _note(emit, seen, nan)
+            bits = builder.shl(builder.fptosi(level, INTS), shift)
+            more = builder.add(shift, ir.Constant(INTS, [8 * LEVEL_SIZE] * LANES))
+            following += [emit.at(place, plane), more, builder.or_(word, bits)]
+        store(builder.bitcast(following[2], VECTOR), emit.at(out, offset))
+
+    emit.vector_loop(width, body)
+    return _any(emit, seen)
+
+
+@instruction(*[types.int64] * 4, returns=types.int64)
+def _quantize_pixel(emit: Emit, x: Value, channels: Value, parameters: Value, out: Value) -> Value:
+    """Quantize the channels of a pixel, which are neighbours; return whether any is NaN."""
+    p, builder, seen = _scalars(emit, parameters, 5), emit.builder, emit.stack_words(LANES // 2)
+
+    def body(offset: Value, load: Load, _: Store) -> None:
+        level, nan = _level(emit, load(emit.at(x, offset)), p)
+        _note(emit, seen, nan)
+        along = builder.sdiv(builder.mul(offset, emit.i64(LEVEL_SIZE)), emit.i64(4))
+        store_levels(emit, level, emit.at(out, along))  # maps have whole vectors
+
+    emit.vector_loop(channels, body)
+    return _any(emit, seen)
+
+
+@instruction(*[types.int64] * 4)
+def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value, x: Value) -> None:
+    """Write the numbers of the levels of a pixel."""
+    builder = emit.builder
+    steps, span, first = _scalars(emit, parameters, 3)
+
+    def body(offset: Value, _: Load, store: Store) -> None:
+        along = builder.sdiv(builder.mul(offset, emit.i64(LEVEL_SIZE)), emit.i64(4))
+        share = emit.divide(load_levels(emit, emit.at(x, along)), steps)
+        product = emit.fence(emit.multiply(share, span))  # rounded before the sum
+        store(emit.add(product, first), emit.at(out, offset))
+
+    emit.vector_loop(channels, body)
+
+
+@device
+def _quantize_picture(job: int, x: int, out: int) -> int:
+    """Quantize a line of a map whose pixels are a few words; return whether any number is NaN."""
+    width, channels = load_i64(job, _BorderJob.width), load_i64(job, _BorderJob.channels)
+    plane, parameters = load_i64(job, _BorderJob.x_channel), load_i64(job, _BorderJob.parameters)
+    words = load_i64(job, _BorderJob.y_pixel) // 4
+    if words == 1:
+        return _quantize_planes(x, plane, channels, width, parameters, out)
+    found, line = 0, alloc(4 * width)
+    for word in range(words):
+        first = word * GROUP
+        count = max(min(channels - first, GROUP), 0)
+        found |= _quantize_planes(x + first * plane, plane, count, width, parameters, line)
+        for i in range(width):
+            store_f32(out, i * words + word, load_f32(line, i))
+    free(line)
+    return found
+
+
+@device
+def _quantize_line(job: int, x: int, out: int) -> int:
+    """Quantize a line; return whether any number is NaN."""
+    if load_i64(job, _BorderJob.in_planes) != 0:
+        return _quantize_picture(job, x, out)
+    found, channels = 0, load_i64(job, _BorderJob.channels)
+    for i in range(load_i64(job, _BorderJob.width)):
+        pixel, target = x + i * load_i64(job, _BorderJob.x_pixel), out + i * load_i64(job, _BorderJob.y_pixel)
+        found |= _quantize_pixel(pixel, channels, load_i64(job, _BorderJob.parameters), target)
+    return found
+
+
+def _to_levels(call: int) -> None:
+    job, out, x, seen, _, counter = load_args(call)
+    lines, height = load_i64(job, _BorderJob.lines), load_i64(job, _BorderJob.height)
+    unit = fetch_add(counter)
+    while unit < lines:
+        image = unit // height
+        line = unit - image * height
+        source = x + image * load_i64(job, _BorderJob.x_image) + line * load_i64(job, _BorderJob.x_line)
+        target = out + load_i64(job, _BorderJob.y_offset)
+        target += image * load_i64(job, _BorderJob.y_image) + line * load_i64(job, _BorderJob.y_line)
+        if _quantize_line(job, source, target) != 0:
+            store_i64(seen, 0, 1)
+        unit = fetch_add(counter)
+
+
+def _from_levels(call: int) -> None:
+    job, out, x, _, _, counter = load_args(call)
+    lines, height = load_i64(job, _BorderJob.lines), load_i64(job, _BorderJob.height)
+    unit = fetch_add(counter)
+    while unit < lines:
+        image = unit // height
+        line = unit - image * height
+        target = out + image * load_i64(job, _BorderJob.x_image) + line * load_i64(job, _BorderJob.x_line)
+        source = x + load_i64(job, _BorderJob.y_offset)
+        source += image * load_i64(job, _BorderJob.y_image) + line * load_i64(job, _BorderJob.y_line)
+        for i in range(load_i64(job, _BorderJob.width)):
+            _dequantize_pixel(
+                target + i * load_i64(job, _BorderJob.x_pixel), load_i64(job, _BorderJob.channels),
+                load_i64(job, _BorderJob.parameters), source + i * load_i64(job, _BorderJob.y_pixel),
+            )  # fmt: skip
+        unit = fetch_add(counter)
+
+
+TO_LEVELS = Task(_to_levels)
+"""Write the levels of f32 numbers; a unit is a line. The first word of B becomes 1 if one is NaN."""
+FROM_LEVELS = Task(_from_levels)
+"""Write the f32 numbers of levels; a unit is a line."""
+
+
+def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = False) -> Array:
+    """Return the job for numbers ``[images, height, width, channels]``."""
+    image, line, pixel, channel = numbers.strides
+    return _BorderJob.fill(
+        lines=levels.images * levels.height, height=levels.height, width=levels.width, channels=levels.channels,
+        in_planes=in_planes, x_image=image, x_line=line, x_pixel=pixel, x_channel=channel, y_image=levels.image,
+        y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters.ctypes.data,
+    )  # fmt: skip
+
+
+def _parameters(quantizer: Quantizer, first: QuantizeParameter, last: QuantizeParameter) -> Array:
+    return np.ascontiguousarray(quantizer.parameters[first : last + 1], np.float32)
+
+
+class Quantizing:
+    """Writes the levels of a source of a quantized subgraph."""
+
+    def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
+        self._map, self._parameters = levels, _parameters(quantizer, P.BOTTOM, P.STEPS)
+        TO_LEVELS.prepare()
+
+    def __call__(self, x: Array) -> Array | None:
+        """Return the map of f32 numbers ``[images, channels, height, width]``; ``None`` if one is NaN."""
+        out, in_planes = self._map.empty(), self._map.stored % LANES != 0
+        x = _in_planes(x) if in_planes else _by_pixels(x)
+        if not x.size:
+            return out
+        job, seen = _job(self._map, channels_last(x), self._parameters, in_planes), np.zeros(1, np.int64)
+        count = threads() if x.size >= MIN_PARALLEL_WORK else 1
+        parallel_for(TO_LEVELS.address, job, out, x, seen, UNUSED, count)
+        return None if seen[0] else out
+
+
+def _in_planes(x: Array) -> Array:
+    """Return a tensor whose rows are contiguous."""
+    return x if x.strides[3] == x.itemsize else np.ascontiguousarray(x)
+
+
+def _by_pixels(x: Array) -> Array:
+    """Return a tensor whose channels are neighbours."""
+    return x if x.strides[1] == x.itemsize else channels_first(np.ascontiguousarray(channels_last(x)))
+
+
+class Dequantizing:
+    """Writes the numbers of the result of a quantized subgraph."""
+
+    def __init__(self, levels: LevelMap, quantizer: Quantizer) -> None:
+        self._map, self._parameters = levels, _parameters(quantizer, P.STEPS, P.FIRST)
+        FROM_LEVELS.prepare()
+
+    def __call__(self, levels: Array) -> Array:
+        """Return f32 numbers ``[images, channels, height, width]``, with channels last in memory."""
+        shape = self._map.images, self._map.height, self._map.width, self._map.channels
+        out = np.empty(shape, np.float32)
+        if out.size:
+            job, count = (
+                _job(self._map, out, self._parameters),
+                threads() if out.size >= MIN_PARALLEL_WORK else 1,
+            )
+            parallel_for(FROM_LEVELS.address, job, out, levels, UNUSED, UNUSED, count)
+        return channels_first(out)
