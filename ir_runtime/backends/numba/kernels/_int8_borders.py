@@ -128,16 +128,17 @@ def _quantize_picture(job: int, x: int, out: int) -> int:
     width, channels = load_i64(job, _BorderJob.width), load_i64(job, _BorderJob.channels)
     plane, parameters = load_i64(job, _BorderJob.x_channel), load_i64(job, _BorderJob.parameters)
     words = load_i64(job, _BorderJob.y_pixel) // 4
-    if words == 1:
-        return _quantize_planes(x, plane, channels, width, parameters, out)
-    found, line = 0, alloc(4 * width)
+    line = out if words == 1 else alloc(4 * width)
+    found: int = 0
     for word in range(words):
         first = word * GROUP
         count = max(min(channels - first, GROUP), 0)
         found |= _quantize_planes(x + first * plane, plane, count, width, parameters, line)
-        for i in range(width):
-            store_f32(out, i * words + word, load_f32(line, i))
-    free(line)
+        if words > 1:
+            for i in range(width):
+                store_f32(out, i * words + word, load_f32(line, i))
+    if words > 1:
+        free(line)
     return found
 
 

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....cached import cached_property
 from ....ir.tensor import Array
 from ....limits import check_array_size
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.levels import LEVEL_DTYPE, LEVEL_SIZE
+from ..codegen.language import instruction, types
+from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
+from ..codegen.memory import fetch_add, load_i64
+from ..codegen.vectors import I32, VECTOR, Emit, Value
+from ..threading.parallel import parallel_for
+from ..threading.task import UNUSED, Task, load_args
 
-__all__ = ["LevelMap", "MapJob"]
+__all__ = ["BORDERS", "LevelMap", "MapJob"]
 
 
 class MapJob(Descriptor):
@@ -38,6 +44,47 @@ class MapJob(Descriptor):
     scale: i64
     bias: i64
     bounds: i64
+
+
+class _BordersJob(Descriptor):
+    """The job of `BORDERS`: ``word`` has the level that stands for zero in each of its parts; the rest is in bytes."""
+
+    images: i64
+    height: i64
+    image: i64
+    line: i64
+    pixels: i64
+    offset: i64
+    word: i64
+
+
+@instruction(*[types.int64] * 3)
+def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
+    """Fill ``size`` bytes with 32-bit words."""
+    filled = emit.builder.bitcast(emit.splat_word(emit.builder.trunc(word, I32)), VECTOR)
+    words = emit.builder.sdiv(size, emit.i64(4))
+    emit.vector_loop(words, lambda offset, _, store: store(filled, emit.at(out, offset)))
+
+
+def _borders(call: int) -> None:
+    job, out, _, _, _, counter = load_args(call)
+    word, pixels = load_i64(job, _BordersJob.word), load_i64(job, _BordersJob.pixels)
+    line, offset = load_i64(job, _BordersJob.line), load_i64(job, _BordersJob.offset)
+    image, height = load_i64(job, _BordersJob.image), load_i64(job, _BordersJob.height)
+    unit = fetch_add(counter)
+    while unit < load_i64(job, _BordersJob.images):
+        start = out + unit * image
+        end = start + offset
+        _fill(start, offset, word)
+        for _row in range(height - 1):  # the right border of a row, and the left one of the next
+            _fill(end + pixels, line - pixels, word)
+            end += line
+        _fill(end + pixels, start + image - end - pixels, word)
+        unit = fetch_add(counter)
+
+
+BORDERS = Task(_borders)
+"""Set the border of a map to the level that stands for zero; a unit is an image."""
 
 
 @dataclass
@@ -89,20 +136,18 @@ class LevelMap:
     def empty(self) -> Array:
         """Return an array ``[images, rows, columns, stored]`` with its border set to zero, and the rest uninitialised."""
         top, bottom, left, right = self.border
-        rows, columns = top + self.height + bottom, left + self.width + right
         check_array_size(self.images * self.image, 1)
-        levels = np.empty((self.images, rows, columns, self.stored), LEVEL_DTYPE)
-        if top:
-            levels[:, :top] = self.zero
-        if bottom:
-            levels[:, rows - bottom :] = self.zero
-        if left:
-            levels[:, top : rows - bottom, :left] = self.zero
-        if right:
-            levels[:, top : rows - bottom, columns - right :] = self.zero
+        shape = self.images, top + self.height + bottom, left + self.width + right, self.stored
+        levels = np.empty(shape, LEVEL_DTYPE)
+        if any(self.border) and levels.size:
+            parallel_for(BORDERS.address, self._borders, levels, UNUSED, UNUSED, UNUSED, 1)
         return levels
 
-    def inside(self, levels: Array) -> Array:
-        """Return a view of an array inside the border, without the channels of the padding."""
-        top, _, left, _ = self.border
-        return levels[:, top : top + self.height, left : left + self.width, : self.channels]
+    @cached_property
+    def _borders(self) -> Array:
+        """The job that fills the border, once nothing widens it any more."""
+        word = sum(self.zero << 8 * LEVEL_SIZE * place for place in range(GROUP))
+        return _BordersJob.fill(
+            images=self.images, height=self.height, image=self.image, line=self.line, pixels=self.width * self.pixel,
+            offset=self.offset(), word=word,
+        )  # fmt: skip

@@ -58,12 +58,6 @@ class Quantizer:
         np.rint(found, out=found)
         return found
 
-    def values(self) -> Array:
-        """Return the value of each level, as the operation computes it."""
-        _, _, _, _, steps, span, first, *_ = self.parameters
-        values: Array = np.arange(self.steps + 1, dtype=np.float32) / steps * span + first
-        return values
-
     def level_of(self, bound: float) -> int:
         """Return the level of a number, which may be infinite."""
         return int(self.levels(np.array([bound], np.float32))[0])

@@ -1,0 +1,115 @@
+"""Maps of levels: their borders, how numbers become levels, and levels numbers, bit for bit as the operation does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from harness.other_vectors import AGAIN, OTHERS, run_again
+
+from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.codegen.levels import GROUP, LEVEL_DTYPE
+from ir_runtime.backends.numba.codegen.vectors import LANES
+from ir_runtime.backends.numba.kernels import _int8_borders
+from ir_runtime.backends.numba.kernels._int8_borders import Dequantizing, Quantizing
+from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
+from ir_runtime.backends.numba.kernels._int8_nodes import Quantizer
+from ir_runtime.ir.tensor import Array
+
+SHAPES = [(1, 1, 1, 1), (2, 3, 5, 33), (1, 3, 2, 7), (1, 4, 3, LANES), (2, 5, 4, 6), (1, 2 * LANES + 1, 3, 2)]
+LIMITS = [(-1.1, 0.7), (0.0, 6.0), (-300.0, -200.0)]
+
+
+@pytest.fixture(params=[1, 2], ids=lambda n: f"threads={n}", autouse=True)
+def run_of_a_model(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Inside a run, alone and with a second thread for the smallest map."""
+    with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
+        patch.setattr(_int8_borders, "MIN_PARALLEL_WORK", 0)
+        yield
+
+
+def quantizer(low: float, high: float) -> Quantizer:
+    bottom, top = np.float32(low), np.float32(high)
+    width, steps = top - bottom, np.float32(255)
+    parameters = np.array([bottom, top, bottom, width, steps, width, bottom, top], np.float32)
+    return Quantizer(parameters, float(width) / 255, 0)
+
+
+def level_map(shape: tuple[int, ...], border: tuple[int, int, int, int] = (0, 0, 0, 0)) -> LevelMap:
+    images, channels, height, width = shape
+    unit = GROUP if channels <= 4 else LANES
+    stored = -(-channels // unit) * unit
+    return LevelMap(images, height, width, channels, stored, 117, border)
+
+
+def inside(levels: Array, of: LevelMap) -> Array:
+    """``[images, channels, height, width]`` of a map."""
+    top, _, left, _ = of.border
+    found = levels[:, top : top + of.height, left : left + of.width, : of.channels]
+    return found.transpose(0, 3, 1, 2)
+
+
+def arrangements(x: Array) -> Iterator[Array]:
+    """The same numbers in several orders in memory."""
+    yield x
+    yield np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    yield np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+    yield np.ascontiguousarray(x.transpose(3, 2, 1, 0)).transpose(3, 2, 1, 0)
+    yield np.concatenate([x, x], axis=3)[..., : x.shape[3]]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_levels_are_those_of_the_operation(shape: tuple[int, ...], limits: tuple[float, float]) -> None:
+    rule, of = quantizer(*limits), level_map(shape, (1, 2, 2, 1))
+    low, high = limits
+    x = np.random.default_rng(0).uniform(low - 1, high + 1, shape).astype(np.float32)
+    x.flat[0], x.flat[-1] = np.inf, -np.inf
+    for given in arrangements(x):
+        found = Quantizing(of, rule)(given)
+        assert found is not None
+        assert found.dtype == LEVEL_DTYPE
+        np.testing.assert_array_equal(inside(found, of), rule.levels(x))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_nan_anywhere_is_found(shape: tuple[int, ...]) -> None:
+    quantize = Quantizing(level_map(shape), quantizer(-1, 1))
+    for place in range(0, int(np.prod(shape)), 7):
+        x = np.zeros(shape, np.float32)
+        x.flat[place] = np.nan
+        assert quantize(x) is None
+    assert quantize(np.zeros(shape, np.float32)) is not None
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_numbers_are_those_of_the_operation(shape: tuple[int, ...], limits: tuple[float, float]) -> None:
+    rule, of = quantizer(*limits), level_map(shape, (1, 0, 2, 3))
+    _, _, _, _, steps, span, first, _ = rule.parameters
+    values = np.arange(256, dtype=np.float32) / steps * span + first
+    levels = of.empty()
+    inside(levels, of)[...] = np.random.default_rng(1).integers(0, 256, shape)
+    found = Dequantizing(of, rule)(levels)
+    np.testing.assert_array_equal(found, values[inside(levels, of)])
+
+
+@pytest.mark.parametrize("border", [(1, 1, 1, 1), (0, 0, 1, 0), (2, 0, 0, 0), (0, 1, 0, 3)], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_border_is_zero(shape: tuple[int, ...], border: tuple[int, int, int, int]) -> None:
+    of = level_map(shape, border)
+    levels = of.empty()
+    top, _, left, _ = border
+    levels[:, top : top + of.height, left : left + of.width] = of.zero  # the rest of it is not initialised
+    assert (levels == of.zero).all()
+
+
+@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", OTHERS)
+def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
+    if "threads=1" in request.node.name:
+        run_again(__file__, kind)
