@@ -10,121 +10,21 @@ an LSTM are in the order f, i, o, c.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 
-from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device
 from ..codegen.memory import alloc, barrier, fetch_add, free, load_atomic, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
-from ._activation_code import apply_activation
-from ._gemm_tile import gemm_panel
+from ._bf16_tile import bf16_panel, round_row
+from ._gemm_tile import WIDE, gemm_panel
 from ._panels import Panel
-from ._recurrent_rows import (
-    add_rows,
-    add_scaled_rows,
-    copy_rows,
-    interpolate_rows,
-    multiply_rows,
-    update_cell_state,
-)
+from ._recurrent_cells import StepsJob, gru_gates_row, gru_state_row, lstm_row, rnn_row
+from ._recurrent_rows import add_rows, add_scaled_rows, multiply_rows
 
-__all__ = ["RUN_STEPS", "CellKind"]
+__all__ = ["RUN_STEPS"]
+
 _INFINITY = np.float32(np.inf)
-
-
-class StepsJob(Descriptor):
-    """The job of `RUN_STEPS`."""
-
-    kind: i64
-    steps: i64
-    batch: i64
-    directions: i64
-    hidden: i64
-    time: i64
-    panels: i64
-    gates: i64
-    chunk: i64
-    chunks: i64
-    table: i64
-    weights: i64
-    bias: i64
-    lengths: i64
-    backwards: i64
-    hidden_states: i64
-    cell_states: i64
-    reset_states: i64
-    tap_offset: i64
-    phases: i64
-    activation_f: i64
-    activation_g: i64
-    activation_h: i64
-    low: f32
-    high: f32
-    units: i64
-    threads: i64
-    counters: i64
-    scratch_bytes: i64
-
-
-class CellKind(IntEnum):
-    """The kind of cell; a GRU resets its state before or after the product with its weights."""
-
-    RNN = 0
-    GRU = 1
-    GRU_AFTER = 2
-    LSTM = 3
-
-
-@device
-def _activate(address: int, count: int, kind: int) -> None:
-    """Apply an activation; a clamp is ReLU here."""
-    apply_activation(address, count, kind, np.float32(0), _INFINITY)
-
-
-@device
-def _rnn(job: int, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
-    add_rows(y, gates, given, count, load_f32(job, StepsJob.low), load_f32(job, StepsJob.high))
-    _activate(y, count, load_i64(job, StepsJob.activation_f))
-
-
-@device
-def _lstm(job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int) -> None:
-    low, high = load_f32(job, StepsJob.low), load_f32(job, StepsJob.high)
-    for gate in range(4):
-        add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
-    for gate in range(3):
-        _activate(gates + gate * span, count, load_i64(job, StepsJob.activation_f))
-    forget, input_gate, output_gate, candidate = gates, gates + span, gates + 2 * span, gates + 3 * span
-    _activate(candidate, count, load_i64(job, StepsJob.activation_g))
-    update_cell_state(cell, forget, cell, input_gate, candidate, count, low, high)
-    copy_rows(candidate, cell, count, low, high)
-    _activate(candidate, count, load_i64(job, StepsJob.activation_h))
-    multiply_rows(y, output_gate, candidate, count, low, high)
-
-
-@device
-def _gru_gates(job: int, gates: int, span: int, given: int, size: int, count: int) -> None:
-    """Compute the update and reset gates in place of the products with the inputs."""
-    for gate in range(2):
-        target = given + gate * size
-        add_rows(
-            target,
-            gates + gate * span,
-            target,
-            count,
-            load_f32(job, StepsJob.low),
-            load_f32(job, StepsJob.high),
-        )
-        _activate(target, count, load_i64(job, StepsJob.activation_f))
-
-
-@device
-def _gru_state(job: int, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
-    _activate(new, count, load_i64(job, StepsJob.activation_g))
-    interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)
 
 
 @device
@@ -151,6 +51,17 @@ def _state_addresses(
 
 
 @device
+def _round_states(job: int, rows: int, table: int, rounded: int) -> int:
+    """Round states to bf16, behind a table of the addresses that they get; return that table."""
+    depth, hidden = load_i64(job, StepsJob.depth), load_i64(job, StepsJob.hidden)
+    for r in range(rows):
+        at = rounded + 8 * load_i64(job, StepsJob.chunk) + 4 * depth * r
+        round_row(load_i64(table, r), hidden, at, 2 * depth)
+        store_i64(rounded, r, at)
+    return rounded
+
+
+@device
 def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, gates: int) -> None:
     """Multiply states with the weights of the gates of a phase; ``known`` is the `Panel` of the first gate."""
     total, parts, vectors, last = (
@@ -172,10 +83,17 @@ def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, ga
             gates + gate * span,
         )
         for begin in range(0, rows, at_once):
-            gemm_panel(
-                vectors, min(at_once, rows - begin), table + 8 * begin, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.hidden), panel,
-                out + begin * stride, stride, bias, 0, last, -_INFINITY, _INFINITY,
-            )  # fmt: skip
+            some, places, target = min(at_once, rows - begin), table + 8 * begin, out + begin * stride
+            if load_i64(job, StepsJob.in_bf16) != 0:
+                bf16_panel(
+                    vectors, some, places, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.depth),
+                    panel, target, stride, bias, 0, last, -_INFINITY, _INFINITY, 0, 0,
+                )  # fmt: skip
+            else:
+                gemm_panel(
+                    vectors, some, places, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.depth),
+                    panel, target, stride, bias, 0, last, -_INFINITY, _INFINITY,
+                )  # fmt: skip
 
 
 @device
@@ -201,15 +119,15 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
     place = entry * directions + direction
     out, state, inner = y + (place * time + now) * size + column, place * size + column, gates + 2 * span
     if kind == 3:
-        _lstm(job, gates, span, inputs, size, count, out, load_i64(job, StepsJob.cell_states) + state)
+        lstm_row(job, gates, span, inputs, size, count, out, load_i64(job, StepsJob.cell_states) + state)
     elif kind == 0:
-        _rnn(job, gates, span, inputs, size, count, out)
+        rnn_row(job, gates, span, inputs, size, count, out)
     elif kind == 2:
-        _gru_gates(job, gates, span, inputs, size, count)
+        gru_gates_row(job, gates, span, inputs, size, count)
         add_scaled_rows(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
-        _gru_state(job, inner, inputs, size, count, out, old)
+        gru_state_row(job, inner, inputs, size, count, out, old)
     elif phase == 0:
-        _gru_gates(job, gates, span, inputs, size, count)
+        gru_gates_row(job, gates, span, inputs, size, count)
         multiply_rows(
             load_i64(job, StepsJob.reset_states) + state, inputs + size, old, count, _INFINITY, _INFINITY
         )
@@ -221,7 +139,7 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
             if step == 0
             else y + (place * time + before) * size + column
         )
-        _gru_state(job, inner, inputs, size, count, out, old)
+        gru_state_row(job, inner, inputs, size, count, out, old)
 
 
 @device
@@ -245,7 +163,10 @@ def _compute_unit(job: int, y: int, x: int, step: int, phase: int, unit: int, ta
     column = 4 * (load_i64(known, Panel.column) - direction * total * load_i64(job, StepsJob.hidden))
     gates = table + 8 * chunk
     _state_addresses(job, y, step, phase, direction, first, rows, table)
-    _multiply_states(job, phase, known, rows, table, gates)
+    places = table
+    if load_i64(job, StepsJob.in_bf16) != 0:
+        places = _round_states(job, rows, table, gates + chunk * total * 4 * LANES * WIDE)
+    _multiply_states(job, phase, known, rows, places, gates)
     for r in range(rows):
         if step < load_i64(load_i64(job, StepsJob.lengths), first + r):
             _finish_row(

@@ -12,7 +12,7 @@ from ....ir.tensor import Array, Value
 from ....ops.recurrent import GRU, LSTM, Recurrent
 from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
-from ... import Kernel
+from ... import Kernel, named
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
@@ -23,8 +23,10 @@ from ._activation_code import ActivationKind
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE
-from ._panels import PackedPanels, pack_panels
-from ._recurrent_steps import RUN_STEPS, CellKind, StepsJob
+from ._panels import PackedPanels
+from ._products import F32_PRODUCTS, Products, asked_products
+from ._recurrent_cells import CellKind, StepsJob
+from ._recurrent_steps import RUN_STEPS
 
 __all__: list[str] = []
 
@@ -48,7 +50,7 @@ def sequence(
         takes = runner.takes(x, lengths, *states)
         return runner.run(x, lengths, *states) if takes else op.evaluate(*arrays)
 
-    return kernel
+    return named(kernel, runner.products.name)
 
 
 @backend.accelerates(RNNCell, GRUCell, LSTMCell4, LSTMCell1)
@@ -72,7 +74,7 @@ def step(
         _, *found = runner.run(given[0], lengths, *given[1:])
         return found[0][:, 0] if states == 1 else (found[0][:, 0], found[1][:, 0])
 
-    return kernel
+    return named(kernel, runner.products.name)
 
 
 def _with_direction(value: Value) -> Value:
@@ -105,6 +107,9 @@ class Runner:
     """For each direction, whether it goes from the end to the beginning."""
     inputs: Gemm
     recurrent: PackedPanels
+    products: Products
+    width: int
+    """Numbers of an input."""
     gates: int
     hidden: int
     functions: tuple[ActivationKind, ...]
@@ -123,18 +128,22 @@ class Runner:
         bias = _reorder_gates(b[:, :rows], kind, hidden).reshape(-1)
         again = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
         RUN_STEPS.prepare()
-        dense = Gemm(pack_panels(given, None, bias), Epilogue(), directions * rows, 1, inputs, UNUSED)
+        products = asked_products()
+        dense = Gemm(
+            products.pack(given, None, bias), Epilogue(), directions * rows, 1, products.words(inputs), UNUSED,
+            products.task,
+        )  # fmt: skip
         # There may be more: the second direction has the functions of the first.
         functions = tuple(_ACTIVATIONS[name] for name in op.activations[:3])
         return cls(
-            kind, np.array(passes, np.int64), dense, pack_panels(again, None, later.reshape(-1)), gates, hidden,
-            functions, op.clip if op.clip > 0 else math.inf,
+            kind, np.array(passes, np.int64), dense, products.pack(again, None, later.reshape(-1)), products, inputs,
+            gates, hidden, functions, op.clip if op.clip > 0 else math.inf,
         )  # fmt: skip
 
     def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
         """Return whether the inputs are valid and not empty; the reference handles others."""
         expected = (len(x), len(self.backwards), self.hidden)
-        if not x.size or x.shape[2] != self.inputs.depth or lengths.shape != x.shape[:1]:
+        if not x.size or x.shape[2] != self.width or lengths.shape != x.shape[:1]:
             return False
         if any(state.shape != expected for state in states):
             return False
@@ -147,7 +156,7 @@ class Runner:
         lengths = np.ascontiguousarray(lengths, np.int64)
         whole = bool((lengths == time).all())
         given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
-        self.inputs.multiply(contiguous(x), given)
+        self.inputs.multiply(self.products.rows_of(self.width)(contiguous(x)), given)
         shape = (batch, directions, time, self.hidden)
         y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
         hidden = np.ascontiguousarray(hidden)
@@ -180,7 +189,7 @@ class Runner:
         other = np.empty(hidden.size if phases == 2 else 1, np.float32)
         cell = states[0] if states else other
         f, g, h = (*self.functions, *[0] * 3)[:3]
-        panels = self.recurrent
+        panels, depth = self.recurrent, self.products.words(size)
         job = StepsJob.fill(
             kind=self.kind, steps=steps, batch=batch, directions=directions, hidden=size, time=time, panels=parts,
             gates=self.gates, chunk=chunk, chunks=chunks, table=panels.table.ctypes.data,
@@ -188,7 +197,8 @@ class Runner:
             backwards=self.backwards.ctypes.data, hidden_states=hidden.ctypes.data, cell_states=cell.ctypes.data,
             reset_states=other.ctypes.data, tap_offset=NO_OFFSET.ctypes.data, phases=phases, activation_f=f,
             activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=count,
-            counters=counters.ctypes.data, scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE),
+            counters=counters.ctypes.data, depth=depth, in_bf16=self.products is not F32_PRODUCTS,
+            scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth),
         )  # fmt: skip
         parallel_for(RUN_STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
 
