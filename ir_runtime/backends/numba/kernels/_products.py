@@ -18,7 +18,7 @@ from ._panels import PackedPanels, pack_panels
 __all__ = ["BF16_PRODUCTS", "F32_PRODUCTS", "Products", "asked_products"]
 
 # Up to this many channels, Winograd in f32 is faster than products of bf16.
-MAX_WINOGRAD_CHANNELS = 128
+MAX_WINOGRAD_CHANNELS = 256
 
 
 @dataclass(frozen=True)
