@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..analysis.expected import Expected, expected
 from ..backends import KernelObject, name_of
 from ..forks import computing
+from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
 from ..ir.sizes import bytes_of, elements_of
@@ -20,6 +21,7 @@ from .length_check import LengthCheck, checked
 from .memory import Peak, peak, reuse_slots, with_frees
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
+from .returned import with_contiguous_results
 from .select_kernel import KernelSelector, needs_run
 from .step import Step
 
@@ -35,8 +37,16 @@ class StepBuilder:
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
 
-    def plan(self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port]) -> ExecutionPlan:
-        """Return the plan that runs groups in order, for the inputs and outputs of a model.
+    def plan(
+        self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port], returned: bool
+    ) -> ExecutionPlan:
+        """Return the plan that runs groups in order, for the inputs and outputs of a model or a body.
+
+        Args:
+            groups: the layers that each kernel computes.
+            inputs: what a run is given.
+            outputs: what it computes.
+            returned: whether callers get the outputs, contiguous; else other layers read them.
 
         Raises:
             LimitError: if it needs too much memory.
@@ -44,6 +54,8 @@ class StepBuilder:
         given = tuple(map(self._slot, inputs))
         steps = [self._step(group) for group in groups]
         wanted = tuple(map(self._held, outputs))
+        if returned:
+            steps = self._returning(steps, outputs)
         steps = with_frees(steps, wanted)
         return reuse_slots(
             steps,
@@ -65,6 +77,17 @@ class StepBuilder:
         steps = [self._step(group) for group in groups]
         wanted = tuple(map(self._slot, outputs))
         return reuse_slots(with_frees(steps, wanted), given, wanted, self.slots)
+
+    def _returning(self, steps: list[Step], outputs: Sequence[Port]) -> list[Step]:
+        """Return the steps; those of maps give contiguous results, where a backend reorders them faster than NumPy."""
+        copies = [backend.contiguous for backend in self.selector.backends if backend.contiguous]
+        types = {self._slot(port): self.state.type(port) for port in outputs}
+        maps = [
+            slot
+            for slot, type in types.items()
+            if type.element is ElementType.f32 and type.shape.rank not in (0, 1, 2)
+        ]
+        return with_contiguous_results(steps, maps, copies[0]()) if copies and maps else steps
 
     def _peak(self, steps: Sequence[Step]) -> Peak:
         """Return how much memory a run needs at least.

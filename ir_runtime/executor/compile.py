@@ -65,7 +65,7 @@ def compile_plan(
     rounding = precisions.within(precision or precisions.current())
     with within(limits or current()), rounding, nested([backend.compiling for backend in backends]):
         program = Program(CompileState(graph, dict(types), fold, {}), layers, outputs)
-        return _Compiler(program, types, backends).plan(after)
+        return _Compiler(program, types, backends).plan(after, returned=True)
 
 
 @dataclass(slots=True)
@@ -80,20 +80,22 @@ class _Compiler:
     def __post_init__(self) -> None:
         self.selector = KernelSelector(self.program, self.types.bodies, self.backends, self._body)
 
-    def plan(self, after: After | None) -> ExecutionPlan:
-        """Run all passes, then number the slots."""
+    def plan(self, after: After | None = None, returned: bool = False) -> ExecutionPlan:
+        """Run all passes, then number the slots; callers get the outputs of a model, layers those of a body."""
         for each in PASSES:
             each.run(self)
             if after is not None:
                 after(each.name, self.program)
         inputs = [Port(layer.id, 0) for layer in self.program.graph.of_type("Parameter")]
         builder = StepBuilder(self.program.state, self.selector)
-        return builder.plan(self.program.groups, inputs, self.program.outputs)
+        return builder.plan(self.program.groups, inputs, self.program.outputs, returned)
 
     def _body(self, body: Body, types: Inferred) -> ExecutionPlan:
         """Return the plan of a body."""
-        fold = self.program.state.fold
-        return compile_plan(body.graph, types, list(body.results.values()), self.backends, fold)
+        outputs = list(body.results.values())
+        state = CompileState(body.graph, dict(types), self.program.state.fold, {})
+        program = Program(state, needed(body.graph, outputs), outputs)
+        return _Compiler(program, types, self.backends).plan()
 
     def keep_quantized(self) -> None:
         """Find quantized weights that a kernel can multiply as they are stored."""

@@ -104,9 +104,10 @@ def test_bags_out_of_range_are_refused(indices: list[int], offsets: list[int]) -
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("shape", [(6, 5, 7), (3, 70, 1), (1, 4, 130), (2, 0, 3)], ids=str)
-def test_scattered_sums(shape: tuple[int, ...], axis: int, kind: Any) -> None:
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_scattered_elements(reduction: str, shape: tuple[int, ...], axis: int, kind: Any) -> None:
     """Of indices that differ everywhere, and of such that are broadcast; negative ones count from the end."""
-    op, data = layer("ScatterElementsUpdate-12", reduction="sum"), numbers(*shape)
+    op, data = layer("ScatterElementsUpdate-12", reduction=reduction), numbers(*shape)
     longer = [11 if i == axis % 3 else n for i, n in enumerate(shape)]
     length = shape[axis]
     if not length:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.graph import Layer
 from ...ir.operation import Operation
-from ...ir.tensor import Value
+from ...ir.tensor import Array, Value
 from ...scoped import NOTHING, Scope
 from .kernel import Kernel, Offer
 from .kv_cache import CacheKernels
@@ -27,7 +27,7 @@ _BACKENDS = __package__.rpartition(".")[0]
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
-    Twelve fields: what it offers, where that is found, what it needs around a run, and what it may round.
+    Thirteen fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
 
     A backend registers functions that may offer kernels for operations:
 
@@ -77,6 +77,8 @@ class Backend:
     """Returns what is fastest on this processor."""
     quantized_cache: Callable[[], CacheKernels] | None = None
     """Returns the kernels of caches of keys and values in 8 bits, if it has any."""
+    contiguous: Callable[[], Callable[[Array], Array]] | None = None
+    """Returns a function that copies arrays to C order faster than NumPy, if it has one."""
 
     def followed(self, precision: Precision) -> Precision:
         """Return what its kernels follow of a precision.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
+from ...ir.tensor import Array
 from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..core.kv_cache import CacheKernels
@@ -26,7 +28,13 @@ def _quantized_cache() -> CacheKernels:
     return kernels
 
 
+def _contiguous() -> Callable[[Array], Array]:
+    """Import the kernel when results of a model may need it."""
+    copy: Callable[[Array], Array] = import_module(f"{__package__}.kernels.contiguous").contiguous
+    return copy
+
+
 backend = Backend(
     "numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS, products=("f32", "bf16"),
-    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
+    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache, contiguous=_contiguous,
 )  # fmt: skip

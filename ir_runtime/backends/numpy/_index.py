@@ -33,6 +33,7 @@ MODULES = {
     "Floor": "elementwise",
     "GRUSequence": "recurrence",
     "Gather": "movement",
+    "GatherND": "movement",
     "Gelu": "elementwise",
     "GroupConvolution": "convolution",
     "HSigmoid": "elementwise",

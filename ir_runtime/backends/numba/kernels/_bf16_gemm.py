@@ -15,13 +15,14 @@ from ..codegen.language import device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._bf16_tile import bf16_panel, round_row, round_rows
 from ._gemm_job import GemmJob, StoredTypes
 from ._gemm_kernel import gemm_task, skipped_zeros
 from ._gemm_tile import ROW_MULTIPLE
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel
+from .contiguous import contiguous
 
 __all__ = ["BF16_GEMM", "Bf16Rows"]
 

@@ -13,7 +13,7 @@ from ...common.dynamic_quantization import asked_integers
 from ..codegen.levels import LEVEL_SIZE
 from ..codegen.memory import barrier, fetch_add, load_i64
 from ..threading.parallel import parallel_for
-from ..threading.task import Task, contiguous, load_args
+from ..threading.task import Task, load_args
 from ._activation_groups import UNIT, quantize_group
 from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
 from ._dynamic_tile import dynamic_panel
@@ -21,6 +21,7 @@ from ._epilogue import Epilogue
 from ._packed_epilogue import apply_epilogue
 from ._quantized import PANEL_COLUMNS
 from ._quantized_product import Operands, QuantizedProduct
+from .contiguous import contiguous
 
 __all__ = ["dynamic_product"]
 

@@ -19,8 +19,8 @@ from ....ops.convolution.forward import Convolution
 from ... import Kernel
 from ...common.layout import channels_first, moveaxis
 from ..codegen.vectors import LANES
-from ..threading.task import contiguous
 from ._epilogue import Epilogue, PostOpKind, TilePostOp
+from .contiguous import contiguous
 
 __all__ = ["neighbours", "widened"]
 

@@ -20,7 +20,7 @@ from ._gemm_kernel import GEMM
 from ._packed_epilogue import PackedEpilogue
 from ._panels import CachedBytes, PackedPanels, chunk_rows
 
-__all__ = ["NO_OFFSET", "Gemm", "Layout", "Rows", "Windows"]
+__all__ = ["NO_OFFSET", "Gemm", "Layout", "Rows", "Windows", "tap_offsets"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 100_000
@@ -100,7 +100,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with a packed matrix, and its epilogue. Nine fields: the last two are made of the others.
+    """A product with a packed matrix, and its epilogue. Ten fields: the last two are made of the others.
 
     Args:
         panels: the packed matrix.
@@ -110,6 +110,7 @@ class Gemm:
         depth: 32-bit words of a tap: of f32, or of two bf16.
         zeros: a row of zeros, read in place of padding.
         task: what multiplies, in the type in which the matrix is packed.
+        spread: the rows of the result that it computes are this many rows apart.
     """
 
     panels: PackedPanels
@@ -119,6 +120,7 @@ class Gemm:
     depth: int
     zeros: Array
     task: Task = GEMM
+    spread: int = 1
     packed_epilogue: PackedEpilogue = field(init=False)
     _jobs: dict[tuple[Hashable, int], tuple[Array, int, tuple[Array, Array]]] = field(default_factory=dict)
 
@@ -135,7 +137,7 @@ class Gemm:
         key: Hashable,
         describe: Callable[[], Rows],
     ) -> None:
-        """Multiply rows of ``x`` and write the results to ``out``, both contiguous.
+        """Multiply rows of ``x`` and write the results to ``out``, both contiguous but for its ``spread``.
 
         Args:
             x: the data.
@@ -178,7 +180,7 @@ class Gemm:
             rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,
             depth=self.depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
             weights=self.panels.numbers.ctypes.data, bias=self.panels.bias.ctypes.data,
-            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=result * self.columns,
+            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=result * self.columns * self.spread,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
             epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
             zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
@@ -191,3 +193,17 @@ class Gemm:
         if rows.layout is not Layout.PADDED or rows.windows is None:
             return False
         return rows.windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
+
+
+def tap_offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
+    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
+    within = np.zeros(math.prod(g.kernel), np.int64)
+    if layout is Layout.VALID:
+        along = [1] * len(g.kernel)
+        for axis in range(len(g.kernel) - 2, -1, -1):
+            along[axis] = along[axis + 1] * g.lengths[axis + 1]
+        kernel = [*g.kernel[:-1], 1] if merged else g.kernel
+        places = np.indices(kernel).reshape(len(kernel), -1)
+        steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
+        within = (np.array(steps)[:, None] * places).sum(axis=0)
+    return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)

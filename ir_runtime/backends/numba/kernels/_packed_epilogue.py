@@ -13,10 +13,11 @@ from ..codegen.descriptor import Descriptor, concatenate, f32, i64
 from ..codegen.language import Instruction, device, instruction, routine, types
 from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import Emit, Load, Store, Value
-from ..threading.task import UNUSED, contiguous
+from ..threading.task import UNUSED
 from ._activation_code import ActivationKind, apply_activation
 from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind, TilePostOp
 from ._quantize_code import fake_quantize
+from .contiguous import contiguous
 
 __all__ = ["PackedEpilogue", "add_rows", "apply_epilogue", "apply_post_ops"]
 

@@ -21,9 +21,10 @@ from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._products import asked_products
 from ._windows import F32_SIZE, drop_padding, pad_channels
+from .contiguous import contiguous
 
 __all__: list[str] = []
 

@@ -1,46 +1,61 @@
-"""Concatenation along the channels of NHWC maps, shared by threads."""
+"""Concatenation along the channels of maps that are stored channels last, with an epilogue, shared by threads."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
-from ....arrays import DType
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
-from ... import Kernel, KernelObject
-from ...common.layout import channels_first, is_f32
+from ... import Kernel
+from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, concatenate, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import I64, Emit
+from ..codegen.vectors import I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._bf16_tile import round_row
-from ._epilogue import BF16, F32
+from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
+from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._products import asked_products
+from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Results with fewer elements are left to NumPy, and all if there is one thread.
+# Results with fewer elements are left to NumPy, unless they have an epilogue; from how many on several threads are faster.
+MIN_SIZE = 1 << 14
 MIN_PARALLEL_WORK = 1 << 16
+# Layouts whose plans are cached.
+MAX_PLANS = 16
 # Elements of the map of a unit: what is read stays in the L1 cache.
 ROWS_PER_UNIT = 32
 
 
 class ConcatJob(Descriptor):
-    """The job of `CONCAT`; ``size`` is that of a number of the result in bytes."""
+    """The job of `CONCAT`; addresses of rows of factors and summands, 0 for none, and of the epilogue.
+
+    ``size`` is the number of bytes of an element of the result. Results in bf16 have no epilogue.
+    """
 
     rows: i64
     parts: i64
     channels: i64
     size: i64
+    scale: i64
+    shift: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
 
 
 class Part(Descriptor):
@@ -61,98 +76,165 @@ def _memcpy(emit: Emit, x: ir.Value, size: ir.Value, out: ir.Value) -> None:
     emit.builder.call(copy, [*places, size])
 
 
+@instruction(*[types.int64] * 8)
+def _scale_columns(  # noqa: PLR0913 (values in registers)
+    emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, width: ir.Value,
+    scale: ir.Value, shift: ir.Value,
+) -> None:  # fmt: skip
+    """Compute ``x * scale + shift`` for rows ``scale`` and ``shift``."""
+
+    def body(offset: ir.Value, load: Load, store: Store) -> None:
+        factor, more = load(emit.at(scale, offset)), load(emit.at(shift, offset))
+        with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
+            store(emit.fma(load(at), factor, more), target)
+            following += [emit.at(at, stride), emit.at(target, width)]
+
+    emit.vector_loop(count, body)
+
+
+@device
+def _copy_part(job: int, entry: int, start: int, some: int, target: int, column: int) -> None:
+    """Copy the channels of an input, which begin at a byte of a row, of some elements of the map."""
+    stride, count = load_i64(entry, Part.row_stride), load_i64(entry, Part.channels)
+    size, source = load_i64(job, ConcatJob.size), load_i64(entry, Part.data) + start * stride
+    width = size * load_i64(job, ConcatJob.channels)
+    scale, shift = load_i64(job, ConcatJob.scale), load_i64(job, ConcatJob.shift)
+    if scale != 0:
+        _scale_columns(source, stride, some, count, target, width, scale + column, shift + column)
+        return
+    for row in range(some):
+        if load_i64(entry, Part.is_rounded) != 0:
+            round_row(source + row * stride, count, target + row * width, count)
+        else:
+            _memcpy(source + row * stride, size * count, target + row * width)
+
+
 def _concat(call: int) -> None:
-    """Copy elements of the map from all inputs."""
-    job, out, table, _, _, counter = load_args(call)
-    rows, parts, channels = (
-        load_i64(job, ConcatJob.rows),
-        load_i64(job, ConcatJob.parts),
-        load_i64(job, ConcatJob.channels),
-    )
-    size = load_i64(job, ConcatJob.size)
+    """Copy elements of the map from all inputs, and apply the epilogue to them."""
+    job, out, table, first, second, counter = load_args(call)
+    rows, size = load_i64(job, ConcatJob.rows), load_i64(job, ConcatJob.size)
+    width = size * load_i64(job, ConcatJob.channels)
+    words, numbers = load_i64(job, ConcatJob.epilogue_words), load_i64(job, ConcatJob.epilogue_numbers)
     start = fetch_add(counter) * ROWS_PER_UNIT
     while start < rows:
-        some = min(ROWS_PER_UNIT, rows - start)
-        target = out + size * channels * start
-        for part in range(parts):
+        some, column = min(ROWS_PER_UNIT, rows - start), 0
+        for part in range(load_i64(job, ConcatJob.parts)):
             entry = table + 8 * Part.words * part
-            stride, count = load_i64(entry, Part.row_stride), load_i64(entry, Part.channels)
-            source = load_i64(entry, Part.data) + start * stride
-            for row in range(some):
-                if load_i64(entry, Part.is_rounded) != 0:
-                    round_row(source + row * stride, count, target + size * channels * row, count)
-                else:
-                    _memcpy(source + row * stride, size * count, target + size * channels * row)
-            target += size * count
+            _copy_part(job, entry, start, some, out + start * width + column, column)
+            column += size * load_i64(entry, Part.channels)
+        if size == 4:
+            apply_epilogue(words, numbers, first, second, out, start * width, 0, some, width // 4, width)
         start = fetch_add(counter) * ROWS_PER_UNIT
 
 
 CONCAT = Task(_concat)
-"""Concatenate; A has a `Part` for each input."""
+"""Concatenate; A has a `Part` for each input, B and C are the extra tensors of post-ops."""
 
 
 @backend.accelerates(Concat)
 def channels(op: Concat, *parts: Value) -> Kernel | None:
-    """f32 ``[N, C, H, W]`` along the channels, stored as NHWC."""
-    if not is_f32(*parts) or op.axis not in (1, -3) or any(part.shape.rank != 4 for part in parts):
+    """f32 ``[N, C, spatial...]`` along the channels, stored with these last; of maps and volumes with an epilogue."""
+    rank = parts[0].shape.rank or 0
+    if not is_f32(*parts) or rank < 3 or any(part.shape.rank != rank for part in parts):
         return None
-    CONCAT.prepare()
-    return _Channels(op.axis, asked_products().is_faster)
+    if op.axis not in (1, 1 - rank):
+        return None
+    make, bf16 = partial(_kernel, op, len(parts)), asked_products().is_faster
+    if rank == 3:
+        return accepting(make(Epilogue()), any_lengths)
+    return _Channels(make, 1, accepts=any_lengths, bf16=Bf16Tensors(result=bf16))
 
 
 @dataclass(frozen=True)
-class _Channels(KernelObject):
-    """Joins channels along an axis; with ``bf16``, the result may be stored in bf16, and is if it ``rounds``."""
-
-    axis: int
-    bf16: bool
-    rounds: bool = False
-    accepts = staticmethod(any_lengths)
+class _Channels(FusedKernel):
+    """Joins channels; a result that is stored in bf16 has no epilogue, and inputs that may be stored so, too."""
 
     def reads_bf16(self, place: int) -> bool:
         """Return whether an input may be stored in bf16."""
-        return self.rounds
+        return self.epilogue.rounds
 
-    def storing_bf16(self) -> Kernel | None:
-        """Return a kernel that stores its result in bf16, or ``None``."""
-        return replace(self, rounds=True) if self.bf16 else None
-
-    def prepare(self) -> Kernel:
-        """Return a function, which is called faster."""
-        return accepting(partial(_join, self.axis, BF16 if self.rounds else F32), any_lengths)
-
-    def __call__(self, *arrays: Array) -> Array:
-        """Join the channels."""
-        return _join(self.axis, BF16 if self.rounds else F32, *arrays)
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+        """Return a kernel that also computes ``op``, or ``None``."""
+        return None if self.bf16.result else super().fuse(op, inputs, place)
 
 
-def _join(axis: int, stored: DType, *arrays: Array) -> Array:
-    n, _, height, width = arrays[0].shape
-    count = sum(x.shape[1] for x in arrays)
-    size, lengths = n * height * width * count, (n, height, width)
-    is_left = size < MIN_PARALLEL_WORK or (threads() == 1 and stored is F32)
-    if is_left or not all(_in_rows(x, lengths) for x in arrays):
-        return np.concatenate(arrays, axis, dtype=stored, casting="unsafe")
-    y = np.empty((*lengths, count), stored)
-    job = ConcatJob.fill(rows=n * height * width, parts=len(arrays), channels=count, size=y.itemsize)
-    parallel_for(CONCAT.address, job, y, _table(arrays, y.itemsize), UNUSED, UNUSED, threads())
-    return channels_first(y)
+class _Plan(NamedTuple):
+    """How maps of one layout are joined."""
+
+    job: Array
+    table: Array
+    """A `Part` for each; a call fills in the addresses."""
+    shape: tuple[int, ...]
+    large: bool
 
 
-def _in_rows(x: Array, lengths: tuple[int, int, int]) -> bool:
-    """Return whether channels are contiguous, and elements of the map at equal distances."""
-    images, height, width = lengths
-    far, near, down, across = x.strides
-    whole = (far == height * down or images == 1) and (down == width * across or height == 1)
-    return near == x.itemsize and whole and (x.shape[0], *x.shape[2:]) == lengths
+def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
+    """Return a kernel for ``count`` inputs."""
+    stored, packed = epilogue.dtype, PackedEpilogue.of(epilogue)
+    join = partial(np.concatenate, axis=op.axis, dtype=stored, casting="unsafe")
+    scale, shift = _rows(epilogue)
+    is_plain = not scale.size and not epilogue.post_ops
+    plans: dict[tuple[object, ...], _Plan | None] = {}
+    CONCAT.prepare()
+
+    def plan(parts: Sequence[Array]) -> _Plan | None:
+        """Return ``None`` for what NumPy joins."""
+        n, _, *lengths = parts[0].shape
+        shape = (n, *lengths, sum(x.shape[1] for x in parts))
+        alike = all((x.shape[0], *x.shape[2:]) == shape[:-1] for x in parts)
+        if not alike or not all(map(_in_rows, parts)) or (is_plain and math.prod(shape) < MIN_SIZE):
+            return None
+        job = ConcatJob.fill(
+            rows=math.prod(shape[:-1]), parts=count, channels=shape[-1], size=stored.itemsize, scale=scale.ctypes.data if scale.size else 0,
+            shift=shift.ctypes.data, epilogue_words=packed.words.ctypes.data,
+            epilogue_numbers=packed.numbers.ctypes.data,
+        )  # fmt: skip
+        table = concatenate(*(_part(x, stored.itemsize) for x in parts)).reshape(count, -1)
+        return _Plan(job, table, shape, math.prod(shape) >= MIN_PARALLEL_WORK)
+
+    def kernel(*arrays: Array) -> Array:
+        parts = arrays[:count]
+        key = tuple([(x.shape, x.strides, x.itemsize) for x in parts])
+        if key not in plans:
+            if len(plans) >= MAX_PLANS:
+                plans.clear()
+            plans[key] = plan(parts)
+        if (found := plans[key]) is None:
+            if is_plain or len({(x.shape[0], *x.shape[2:]) for x in parts}) > 1:
+                return np.asarray(join(parts))  # which raises, if lengths differ
+            maps = (channels_first(contiguous(channels_last(x))) for x in parts)
+            return kernel(*maps, *arrays[count:])
+        table = found.table.copy()
+        table[:, Part.data] = [x.ctypes.data for x in parts]
+        y = np.empty(found.shape, stored)
+        first, second = packed.extra_arrays(arrays[count:], 1)
+        parallel_for(CONCAT.address, found.job, y, table, first, second, threads() if found.large else 1)
+        return channels_first(y)
+
+    return kernel
 
 
-def _table(arrays: Sequence[Array], size: int) -> Array:
-    return concatenate(
-        *(
-            Part.fill(
-                data=x.ctypes.data, row_stride=x.strides[3], channels=x.shape[1], is_rounded=x.itemsize > size
-            )
-            for x in arrays
-        )
+def _rows(epilogue: Epilogue) -> tuple[Array, Array]:
+    """Return factors and summands of the channels, empty if there are none."""
+    scale, shift = epilogue.scale, epilogue.shift
+    if scale is None and shift is None:
+        return UNUSED, UNUSED
+    known = scale if scale is not None else shift
+    assert known is not None
+    return (
+        np.ones_like(known) if scale is None else np.ascontiguousarray(scale),
+        np.zeros_like(known) if shift is None else np.ascontiguousarray(shift),
     )
+
+
+def _in_rows(x: Array) -> bool:
+    """Return whether channels are contiguous, and elements of the map at equal distances."""
+    axes = [axis for axis in (0, *range(2, x.ndim)) if x.shape[axis] != 1]
+    whole = all(x.strides[a] == x.strides[b] * x.shape[b] for a, b in pairwise(axes))
+    return (x.strides[1] == x.itemsize or x.shape[1] == 1) and whole
+
+
+def _part(x: Array, size: int) -> Array:
+    """Return the `Part` of an input without its address."""
+    along = next((axis for axis in range(x.ndim - 1, 1, -1) if x.shape[axis] != 1), 0)
+    return Part.fill(data=0, row_stride=x.strides[along], channels=x.shape[1], is_rounded=x.itemsize > size)

@@ -20,13 +20,14 @@ from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
-from ..threading.task import UNUSED, contiguous
+from ..threading.task import UNUSED
 from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
-from ._gemm import Gemm, Layout, Rows, Windows
+from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
 from ._panels import aligned_empty, pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._winograd import Winograd, is_profitable
+from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -169,7 +170,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
                 math.prod(y.shape[:-1]),
                 layout,
                 0,
-                _offsets(geometry, layout, merged, groups, words),
+                tap_offsets(geometry, layout, merged, groups, words),
                 geometry,
             )
 
@@ -178,20 +179,6 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
         return channels_first(y)
 
     return named(compute, products.name)
-
-
-def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
-    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
-    within = np.zeros(math.prod(g.kernel), np.int64)
-    if layout is Layout.VALID:
-        along = [1] * len(g.kernel)
-        for axis in range(len(g.kernel) - 2, -1, -1):
-            along[axis] = along[axis + 1] * g.lengths[axis + 1]
-        kernel = [*g.kernel[:-1], 1] if merged else g.kernel
-        places = np.indices(kernel).reshape(len(kernel), -1)
-        steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
-        within = (np.array(steps)[:, None] * places).sum(axis=0)
-    return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
@@ -216,7 +203,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
             geometry = Windows(
                 lengths, out, op.strides, [0] * len(kernel), kernel, op.dilations, 4, channels * plane
             )
-            within = _offsets(geometry, Layout.VALID, True, 1, 1)
+            within = tap_offsets(geometry, Layout.VALID, True, 1, 1)
             offsets = (plane * np.arange(channels)[:, None] + within).reshape(-1)
             return Rows(math.prod(y.shape[:-1]), Layout.VALID, 0, offsets, geometry)
 
@@ -229,7 +216,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
 def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """Return ``x`` contiguous, padded with zeros."""
     if not any(map(any, pads)):
-        return np.ascontiguousarray(x)
+        return contiguous(x)
     lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
     found = np.zeros((*x.shape[:2], *lengths), np.float32)
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))

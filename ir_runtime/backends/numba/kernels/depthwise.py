@@ -16,12 +16,13 @@ from ...core.lengths import filter_lengths
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, contiguous
+from ..threading.task import UNUSED
 from ._depthwise_rows import BF16_DEPTHWISE, DEPTHWISE, FIXED_WIDTHS, DepthwiseJob
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue
 from ._products import asked_products
 from ._windows import geometry, pad_channels, window_range
+from .contiguous import contiguous
 
 __all__: list[str] = []
 

@@ -24,6 +24,7 @@ from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
 from ._elementwise_program import BLOCK, RUN_BF16_PROGRAM, RUN_PROGRAM, Instruction, Opcode, ProgramJob
 from ._epilogue import BF16, F32
 from ._products import asked_products
+from .contiguous import contiguous
 
 __all__ = ["ElementwiseChain"]
 
@@ -96,10 +97,9 @@ class ElementwiseChain(KernelObject):
         if plan is None:
             return self._op_by_op(arrays)
         out = np.empty(plan.shape, BF16 if self.rounds else F32)
-        source = np.ascontiguousarray(x.transpose(plan.order))
+        source = contiguous(x.transpose(plan.order))
         operands = [
-            np.ascontiguousarray(other.transpose(order))
-            for other, order in zip(others, plan.orders, strict=True)
+            contiguous(other.transpose(order)) for other, order in zip(others, plan.orders, strict=True)
         ]
         first, second = (*operands, UNUSED, UNUSED)[:2]
         parallel_for(plan.task.address, plan.job, out, source, first, second, threads() if plan.large else 1)

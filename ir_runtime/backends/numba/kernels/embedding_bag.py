@@ -26,8 +26,9 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, contiguous, load_args
+from ..threading.task import Task, load_args
 from ._rows import copy_row
+from .contiguous import contiguous
 
 __all__: list[str] = []
 

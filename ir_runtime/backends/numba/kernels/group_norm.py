@@ -20,9 +20,10 @@ from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, contiguous, load_args
+from ..threading.task import Task, load_args
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from .contiguous import contiguous
 from .normalization import MIN_PARALLEL_WORK, Mode, reciprocal_deviation
 
 __all__: list[str] = []

@@ -1,8 +1,7 @@
-"""Interpolation over two spatial axes in NHWC layout, in one pass over the result."""
+"""Interpolation over two spatial axes in NHWC layout: each row of the result along the height, then along the width."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -18,53 +17,68 @@ from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
+from ..codegen.memory import alloc, fetch_add, free, load_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
+from .contiguous import contiguous
 
-__all__ = ["blend"]
+__all__: list[str] = []
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
-# Taps of an element, along both axes, beyond which one axis after the other is faster.
-MAX_TAPS = 36
 
 
-@instruction(*[types.int64] * 8)
-def blend(  # noqa: PLR0913 (values in registers)
-    emit: Emit, out: ir.Value, lines: ir.Value, weights: ir.Value, tall: ir.Value, columns: ir.Value, factors: ir.Value,
-    wide: ir.Value, count: ir.Value,
+@instruction(*[types.int64] * 6)
+def _weighted_sum(
+    emit: Emit, out: ir.Value, base: ir.Value, offsets: ir.Value, weights: ir.Value, taps: ir.Value, count: ir.Value
 ) -> None:  # fmt: skip
-    """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns each.
+    """Compute the weighted sum of rows of ``count`` elements, which begin at byte offsets from an address."""
+    builder = emit.builder
 
-    ``lines`` are addresses of rows with ``weights``; ``columns`` are byte offsets with ``factors``.
-    """
-    none = emit.constant(0)
+    def row(tap: ir.Value) -> tuple[ir.Value, ir.Value]:
+        start = emit.load(emit.at(offsets, builder.mul(tap, emit.i64(8))), I64)
+        weight = emit.load(emit.at(weights, builder.mul(tap, emit.i64(4))), F32)
+        return emit.at(base, start), emit.splat(weight)
 
-    def at(place: ir.Value, index: ir.Value, kind: ir.Type, size: int) -> ir.Value:
-        return emit.load(emit.at(place, emit.builder.mul(index, emit.i64(size))), kind)
+    def few(number: int) -> None:
+        (first, factor), *others = [row(emit.i64(tap)) for tap in range(number)]
 
-    def body(offset: ir.Value, load: Load, store: Store) -> None:
-        with emit.loop(tall, [none]) as (i, (total,), below):
-            row = emit.at(at(lines, i, I64, 8), offset)
-            with emit.loop(wide, [none]) as (j, (part,), following):
-                found = load(emit.at(row, at(columns, j, I64, 8)))
-                following.append(emit.fma(emit.splat(at(factors, j, F32, 4)), found, part))
-            below.append(emit.fma(emit.splat(at(weights, i, F32, 4)), following[0], total))
-        store(below[0], emit.at(out, offset))
+        def body(offset: ir.Value, load: Load, store: Store) -> None:
+            total = emit.multiply(factor, load(emit.at(first, offset)))
+            for start, weight in others:
+                total = emit.fma(weight, load(emit.at(start, offset)), total)
+            store(total, emit.at(out, offset))
 
-    emit.vector_loop(count, body)
+        emit.vector_loop(count, body)
+
+    def many() -> None:
+        def body(offset: ir.Value, load: Load, store: Store) -> None:
+            with emit.loop(taps, [emit.constant(0)]) as (tap, (total,), following):
+                start, weight = row(tap)
+                following.append(emit.fma(weight, load(emit.at(start, offset)), total))
+            store(following[0], emit.at(out, offset))
+
+        emit.vector_loop(count, body)
+
+    kind = builder.select(builder.icmp_signed("<", taps, emit.i64(3)), taps, emit.i64(3))
+    emit.switch(kind, {1: partial(few, 1), 2: partial(few, 2), 3: many})
 
 
 class ResizeJob(Descriptor):
-    """The job of `RESIZE`: sizes, taps per element along both axes, and addresses of byte offsets and weights."""
+    """The job of `RESIZE`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
+
+    ``sums_rows`` says whether a row of the result is a sum of rows of the data rather than one of them; ``width_taps`` is
+    0 if the width stays.
+    """
 
     image_bytes: i64
+    row_elements: i64
     channels: i64
     rows: i64
     image_rows: i64
     columns: i64
+    sums_rows: i64
     height_taps: i64
     width_taps: i64
     row_offsets: i64
@@ -74,35 +88,30 @@ class ResizeJob(Descriptor):
 
 
 def _resize(call: int) -> None:
+    """Resize along the height, then along the width; a unit is a row of the result."""
     job, out, x, _, _, counter = load_args(call)
-    image, channels = load_i64(job, ResizeJob.image_bytes), load_i64(job, ResizeJob.channels)
-    count, lines, columns = (
-        load_i64(job, ResizeJob.rows),
-        load_i64(job, ResizeJob.image_rows),
-        load_i64(job, ResizeJob.columns),
-    )
-    tall, wide, rows, weights = (
-        load_i64(job, ResizeJob.height_taps),
-        load_i64(job, ResizeJob.width_taps),
-        load_i64(job, ResizeJob.row_offsets),
-        load_i64(job, ResizeJob.row_weights),
-    )
+    lines, length = load_i64(job, ResizeJob.image_rows), load_i64(job, ResizeJob.row_elements)
+    channels, columns = load_i64(job, ResizeJob.channels), load_i64(job, ResizeJob.columns)
+    tall, wide = load_i64(job, ResizeJob.height_taps), load_i64(job, ResizeJob.width_taps)
     places, factors = load_i64(job, ResizeJob.column_offsets), load_i64(job, ResizeJob.column_weights)
-    table = alloc(8 * tall)
+    scratch = alloc(4 * length)
     index = fetch_add(counter)
-    while index < count:
+    while index < load_i64(job, ResizeJob.rows):
         n = index // lines
-        h = index - n * lines
-        for i in range(tall):
-            store_i64(table, i, x + n * image + load_i64(rows, h * tall + i))
-        target = out + index * columns * 4 * channels
-        for w in range(columns):
-            blend(
-                target + w * 4 * channels, table, weights + 4 * h * tall, tall, places + 8 * w * wide,
-                factors + 4 * w * wide, wide, channels,
-            )  # fmt: skip
+        first = (index - n * lines) * tall
+        image, target = x + n * load_i64(job, ResizeJob.image_bytes), out + index * columns * 4 * channels
+        offsets = load_i64(job, ResizeJob.row_offsets) + 8 * first
+        weights = load_i64(job, ResizeJob.row_weights) + 4 * first
+        row = image + load_i64(offsets, 0)
+        if load_i64(job, ResizeJob.sums_rows) != 0 or wide == 0:
+            row = scratch if wide > 0 else target
+            _weighted_sum(row, image, offsets, weights, tall, length)
+        if wide > 0:
+            for w in range(columns):
+                _weighted_sum(target, row, places + 8 * w * wide, factors + 4 * w * wide, wide, channels)
+                target += 4 * channels
         index = fetch_add(counter)
-    free(table)
+    free(scratch)
 
 
 RESIZE = Task(_resize)
@@ -119,23 +128,21 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
 
 
 def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
-    axes = [next((step for step in plan.steps if step.number == axis), None) for axis in (1, 2)]
-    taps = math.prod(1 if step is None else len(step) for step in axes)
-    if not plan.steps or taps > MAX_TAPS:
+    if not plan.steps:
         return partial(resize, plan)
     images, height, width, channels = plan.before
-    row = 4 * channels * width
-    tall, wide = (
-        _taps(step, length, size)
-        for step, length, size in zip(axes, (height, width), (row, 4 * channels), strict=True)
-    )
+    by_axis = {step.number: step for step in plan.steps}
+    tall = _taps(by_axis.get(1), height, 4 * channels * width)
+    wide = _taps(by_axis.get(2), width, 4 * channels)
+    taps = tall[1].shape[1], wide[1].shape[1]
     job = ResizeJob.fill(
-        image_bytes=row * height, channels=channels, rows=images * plan.after[1], image_rows=plan.after[1],
-        columns=plan.after[2], height_taps=tall[0].shape[1], width_taps=wide[0].shape[1],
+        image_bytes=4 * channels * width * height, row_elements=width * channels, channels=channels,
+        rows=images * plan.after[1], image_rows=plan.after[1], columns=plan.after[2],
+        sums_rows=taps[0] > 1 or bool((tall[1] != 1).any()), height_taps=taps[0], width_taps=taps[1] if 2 in by_axis else 0,
         row_offsets=tall[0].ctypes.data, row_weights=tall[1].ctypes.data,
         column_offsets=wide[0].ctypes.data, column_weights=wide[1].ctypes.data,
     )  # fmt: skip
-    work = math.prod(plan.after) * taps
+    work = images * plan.after[1] * channels * (width * taps[0] + plan.after[2] * taps[1])
 
     def run(rows: Array) -> Array:
         y = np.empty(plan.after, np.float32)

@@ -12,10 +12,11 @@ from ... import Kernel, named
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..threading.task import UNUSED, contiguous
+from ..threading.task import UNUSED
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
 from ._products import Products, asked_products
+from .contiguous import contiguous
 
 __all__: list[str] = []
 

@@ -19,8 +19,9 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I32, LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._windows import F32_SIZE
+from .contiguous import contiguous
 
 __all__: list[str] = []
 

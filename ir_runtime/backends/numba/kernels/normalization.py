@@ -21,10 +21,11 @@ from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms, sqrt, sum_row, sum_squares
+from .contiguous import contiguous
 
 __all__ = ["MIN_PARALLEL_WORK", "Mode", "reciprocal_deviation"]
 

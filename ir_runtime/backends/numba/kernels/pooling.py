@@ -33,7 +33,7 @@ from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._epilogue import BF16, F32
 from ._products import asked_products
 from ._reductions import scale_row
@@ -49,15 +49,16 @@ from ._windows import (
     sliding_window,
     window_range,
 )
+from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob"]
 
 # Elements read from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
 # Vectors of channels that are summed at a time.
 MAX_VECTORS = 4
 
-_LOWEST = float(lowest(np.dtype(np.float32)))
+LOWEST = float(lowest(np.dtype(np.float32)))
 _LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 
 
@@ -71,7 +72,7 @@ def _add(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
 
 
 # Maximum and sum of several windows at a time; add 1 for one window at a time.
-_MAX, _AVERAGE = 0, 2
+MAX, AVERAGE = 0, 2
 # Added where the data are bf16.
 _FROM_BF16 = 4
 BF16_SIZE = 2
@@ -83,8 +84,8 @@ def _store_rounded(emit: Emit, value: ir.Value, address: ir.Value, factor: ir.Va
 
 def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
     return {
-        _MAX: general_window(_max, WINDOWS, memory), _MAX + 1: general_window(_max, 1, memory),
-        _AVERAGE: general_window(_add, WINDOWS, memory), _AVERAGE + 1: general_window(_add, 1, memory),
+        MAX: general_window(_max, WINDOWS, memory), MAX + 1: general_window(_max, 1, memory),
+        AVERAGE: general_window(_add, WINDOWS, memory), AVERAGE + 1: general_window(_add, 1, memory),
     }  # fmt: skip
 
 
@@ -180,7 +181,7 @@ def _pool_task(name: str, slide: Instruction) -> Task:
                 column = min(place, columns - beside)
                 first = column * load_i64(job, PoolJob.stride_across) - load_i64(job, PoolJob.pad_left)
                 compute(job, form, source + first * pixel, high - low, target + column * step, first)
-            if form >= _AVERAGE and size == F32_SIZE:
+            if form >= AVERAGE and size == F32_SIZE:
                 _divide_row(job, target, high - low)
             index = fetch_add(counter)
 
@@ -197,7 +198,7 @@ BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
     """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
-    return _Pooling(op, _MAX, _LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
+    return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
@@ -205,7 +206,7 @@ def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int]
     """f32 over two spatial axes, where the indices are not read."""
     if not _is_supported(op, data) or 1 not in unread:
         return None
-    return _Pooling(op, _MAX, _LOWEST, asked_products().is_faster, UNREAD)
+    return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD)
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
@@ -215,7 +216,7 @@ def average_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
         return None
     inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
     inside = inside and not any(op.pads_begin) and not any(op.pads_end)
-    return _Pooling(op, _AVERAGE, 0, inside and asked_products().is_faster)
+    return _Pooling(op, AVERAGE, 0, inside and asked_products().is_faster)
 
 
 def _is_supported(op: Pooling, data: Value) -> bool:

@@ -15,8 +15,9 @@ from ...common.sdpa import Attend
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous
+from ..threading.task import UNUSED, Task
 from ._packed_attention import DECODE_PACKED, PACK, UNPACK, RowsJob
+from .contiguous import contiguous
 from .sdpa import MAX_DECODE_ROWS, attention, decode, followed, grouped_attention
 
 __all__ = ["KERNELS", "pack", "packed_attention", "unpack"]

@@ -20,7 +20,7 @@ from ..codegen.descriptor import i64
 from ..codegen.memory import fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._dequantize import dequantize_columns, dot_column, permute_row
 from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel
@@ -29,6 +29,7 @@ from ._packed_epilogue import add_rows, apply_epilogue
 from ._packed_matrix import PackedMatrix, pack
 from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord
 from ._quantized_product import Operands, QuantizedProduct
+from .contiguous import contiguous
 
 __all__: list[str] = []
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.detection.roi_align import MOST_POINTS, ROIAlign3, ROIAlign9
@@ -13,10 +14,12 @@ from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
+from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
-from .interpolation import blend
+from ..threading.task import UNUSED, Task, load_args
+from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -24,6 +27,32 @@ __all__: list[str] = []
 MIN_PARALLEL_WORK = 1 << 17
 # Samples along an axis, of all regions, that take too much memory.
 MAX_SAMPLES = 1 << 22
+
+
+@instruction(*[types.int64] * 8)
+def _blend(  # noqa: PLR0913 (values in registers)
+    emit: Emit, out: ir.Value, lines: ir.Value, weights: ir.Value, tall: ir.Value, columns: ir.Value, factors: ir.Value,
+    wide: ir.Value, count: ir.Value,
+) -> None:  # fmt: skip
+    """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns each.
+
+    ``lines`` are addresses of rows with ``weights``; ``columns`` are byte offsets with ``factors``.
+    """
+    none = emit.constant(0)
+
+    def at(place: ir.Value, index: ir.Value, kind: ir.Type, size: int) -> ir.Value:
+        return emit.load(emit.at(place, emit.builder.mul(index, emit.i64(size))), kind)
+
+    def body(offset: ir.Value, load: Load, store: Store) -> None:
+        with emit.loop(tall, [none]) as (i, (total,), below):
+            row = emit.at(at(lines, i, I64, 8), offset)
+            with emit.loop(wide, [none]) as (j, (part,), following):
+                found = load(emit.at(row, at(columns, j, I64, 8)))
+                following.append(emit.fma(emit.splat(at(factors, j, F32, 4)), found, part))
+            below.append(emit.fma(emit.splat(at(weights, i, F32, 4)), following[0], total))
+        store(below[0], emit.at(out, offset))
+
+    emit.vector_loop(count, body)
 
 
 class RoiAlignJob(Descriptor):
@@ -76,7 +105,7 @@ def _align(call: int) -> None:
         for column in range(columns):
             start = load_i64(column_starts, region * columns + column)
             wide = load_i64(column_starts, region * columns + column + 1) - start
-            blend(
+            _blend(
                 out + 4 * channels * (index * columns + column), table, row_weights + 4 * first, tall,
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip

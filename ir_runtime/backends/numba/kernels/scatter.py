@@ -1,4 +1,4 @@
-"""Sums of elements scattered along an axis, as graph networks add up messages: in order, without indices for other axes."""
+"""Elements scattered along an axis, in order, without indices for other axes: added up, as messages in graph networks, or replaced."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import math
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.movement.scatter import ScatterElementsUpdate12
+from ....ops.movement.scatter import (
+    ScatterElementsUpdate3,
+    ScatterElementsUpdate12,
+    ScatterElementsUpdateBase,
+)
 from ... import Kernel
-from ...common.scatter import sum_axis
+from ...common.scatter import replacement_axis, sum_axis
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, contiguous, load_args
+from ..threading.task import UNUSED, Task, load_args
 from ._packed_epilogue import add_rows
+from ._rows import copy_row
+from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -39,6 +45,7 @@ class ScatterJob(Descriptor):
     block_stride: i64
     row_stride: i64
     column_stride: i64
+    replaces: i64
     refused: i64
 
 
@@ -53,14 +60,17 @@ def _place(indices: int, at: int, length: int) -> int:
 
 @device
 def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int, count: int) -> None:
-    """Add the updates of some columns of a block; addresses are those of the block."""
+    """Write the updates of some columns of a block, or add them; addresses are those of the block."""
     length, columns = load_i64(job, ScatterJob.length), load_i64(job, ScatterJob.columns)
     along, across = load_i64(job, ScatterJob.row_stride), load_i64(job, ScatterJob.column_stride)
+    replaces = load_i64(job, ScatterJob.replaces)
     for row in range(load_i64(job, ScatterJob.count)):
         if across == 0:
             place = _place(indices, row * along, length)
             if place < 0:
                 store_i64(job, ScatterJob.refused, 1)
+            elif replaces != 0:
+                copy_row(updates + 4 * (row * columns + first), count, out + 4 * (place * columns + first))
             else:
                 add_rows(out + 4 * (place * columns + first), updates + 4 * (row * columns + first), count)
             continue
@@ -69,12 +79,12 @@ def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int,
             if place < 0:
                 store_i64(job, ScatterJob.refused, 1)
             else:
-                at = place * columns + column
-                store_f32(out, at, load_f32(out, at) + load_f32(updates, row * columns + column))
+                at, update = place * columns + column, load_f32(updates, row * columns + column)
+                store_f32(out, at, update if replaces != 0 else load_f32(out, at) + update)
 
 
 def _scatter(call: int) -> None:
-    """Add updates; a unit is a block of neighbouring columns."""
+    """Write or add updates; a unit is a block of neighbouring columns."""
     job, out, indices, updates, _, counter = load_args(call)
     columns, count = load_i64(job, ScatterJob.columns), load_i64(job, ScatterJob.count)
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
@@ -91,17 +101,29 @@ def _scatter(call: int) -> None:
 
 
 SCATTER = Task(_scatter)
-"""Adds the updates B to the result at the indices A."""
+"""Writes the updates B to the result at the indices A, or adds them."""
 
 
 @backend.accelerates(ScatterElementsUpdate12)
 def scatter_sum(
     op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
 ) -> Kernel | None:
-    """Return a kernel for f32 sums along a constant axis; where an index is out of range, the reference refuses it."""
+    """Return a kernel for f32 sums along a constant axis."""
     along = sum_axis(op, data, indices, updates, axis)
-    if along is None:
-        return None
+    return None if along is None else _kernel(op, along, replaces=False)
+
+
+@backend.accelerates(ScatterElementsUpdate3, ScatterElementsUpdate12)
+def scatter(
+    op: ScatterElementsUpdateBase, data: Value, indices: Value, updates: Value, axis: Value
+) -> Kernel | None:
+    """Return a kernel for f32 that are replaced along a constant axis."""
+    along = replacement_axis(op, data, indices, updates, axis)
+    return None if along is None else _kernel(op, along, replaces=True)
+
+
+def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
+    """Return the kernel; where an index is out of range, the reference refuses it."""
     SCATTER.prepare()
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
@@ -114,7 +136,7 @@ def scatter_sum(
         across = 1 if is_repeated else columns
         job = ScatterJob.fill(
             blocks=math.prod(lead), length=data.shape[along], columns=columns, count=count, block_stride=count * across,
-            row_stride=across, column_stride=not is_repeated, refused=0,
+            row_stride=across, column_stride=not is_repeated, replaces=replaces, refused=0,
         )  # fmt: skip
         shared = threads() if updates.size >= MIN_PARALLEL_WORK else 1
         words = np.ascontiguousarray(places, np.int64)

@@ -18,23 +18,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....ir.tensor import Array
 from ..codegen.language import Routine, device, types
 from ..codegen.memory import load_i64, store_i64
 from ..jit.loader import loader
 
-__all__ = ["CALL_WORDS", "UNUSED", "Task", "contiguous", "load_args", "store_args"]
+__all__ = ["CALL_WORDS", "UNUSED", "Task", "load_args", "store_args"]
 
 # Index of the first counter, and words of a call: counters are on separate cache lines.
 _COUNTER, CALL_WORDS = 8, 32
 
 UNUSED = np.empty(0, np.float32)
 """Placeholder for an array that a task does not read."""
-
-
-def contiguous(x: Array) -> Array:
-    """Return an array in C order, without a copy if it is."""
-    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
 class Task(Routine):

@@ -17,6 +17,7 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
 from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
+from ....ops.movement.gather_many import GatherND5, GatherND8, GatherNDBase
 from ....ops.movement.slice import Slice
 from ....ops.movement.split import Split, VariadicSplit
 from ....ops.movement.strided_slice import StridedSlice
@@ -66,6 +67,23 @@ def gather(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel |
             return x.take(indices, axis_index)
         except IndexError:
             return op.evaluate(x, indices, axis)
+
+    return kernel
+
+
+@backend.accelerates(GatherND5, GatherND8)
+def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
+    """Return a kernel for tuples without a batch; those out of range run the reference."""
+    if op.batch_dims or not indices.shape.rank or indices.shape[-1] == 0 or indices.element not in _INDICES:
+        return None
+
+    def kernel(x: Array, indices: Array) -> Array:
+        try:
+            if indices.shape[-1] == 1:
+                return x.take(indices[..., 0], 0)
+            return np.asarray(x[tuple(np.moveaxis(indices, -1, 0))])
+        except IndexError:
+            return op.evaluate(x, indices)
 
     return kernel
 

@@ -1,0 +1,159 @@
+"""Contiguous copies of f32 arrays whose neighbours in memory are not neighbours in the copy, as between NCHW and NHWC.
+
+NumPy moves one number at a time. Here squares of `LANES` vectors are transposed in registers, in blocks that stay in the
+L1 cache.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import fetch_add, load_i64
+from ..codegen.vectors import LANES, Emit
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
+from ._rows import transpose_square, transpose_vectors
+
+__all__ = ["contiguous"]
+
+# Arrays with fewer elements are left to NumPy; from how many on several threads are faster.
+MIN_SIZE = 1 << 11
+MIN_PARALLEL_WORK = 1 << 16
+# Numbers of a block, and rows and columns of one where there are enough.
+BLOCK = 1 << 12
+SIDE = 64
+# Axes beside the two that change places.
+OUTER = 3
+
+
+class TransposeJob(Descriptor):
+    """The job of `TRANSPOSE`: ``rows`` are contiguous in the data, ``columns`` in the result; strides in bytes.
+
+    Of the other axes, the innermost is first.
+    """
+
+    rows: i64
+    columns: i64
+    column_stride: i64
+    row_stride: i64
+    block_rows: i64
+    block_columns: i64
+    units: i64
+    lengths: Annotated[int, (np.int64, (OUTER,))]
+    strides: Annotated[int, (np.int64, (OUTER,))]
+    result_strides: Annotated[int, (np.int64, (OUTER,))]
+
+
+@instruction(*[types.int64] * 6)
+def _transpose_part(
+    emit: Emit, x: ir.Value, stride: ir.Value, columns: ir.Value, rows: ir.Value, out: ir.Value, width: ir.Value
+) -> None:  # fmt: skip
+    """Transpose at most `LANES` columns, ``stride`` bytes apart, into as many rows, ``width`` bytes apart."""
+    builder = emit.builder
+    load, store = emit.masked_access(rows)[0], emit.masked_access(columns)[1]
+    last = builder.sub(columns, emit.i64(1))
+    found = []
+    for i in range(LANES):  # the last one again in lanes that are not stored
+        line = builder.select(builder.icmp_signed("<", emit.i64(i), columns), emit.i64(i), last)
+        found.append(load(emit.at(x, builder.mul(stride, line))))
+    for i, row in enumerate(transpose_vectors(emit, found)):
+        with builder.if_then(builder.icmp_signed("<", emit.i64(i), rows)):
+            store(row, emit.at(out, builder.mul(width, emit.i64(i))))
+
+
+def _transpose(call: int) -> None:
+    """Transpose blocks; the last squares of a row or column reach back over those before them."""
+    job, out, x, _, _, counter = load_args(call)
+    rows, columns = load_i64(job, TransposeJob.rows), load_i64(job, TransposeJob.columns)
+    apart, width = load_i64(job, TransposeJob.column_stride), load_i64(job, TransposeJob.row_stride)
+    tall, wide = load_i64(job, TransposeJob.block_rows), load_i64(job, TransposeJob.block_columns)
+    down, across = (rows + tall - 1) // tall, (columns + wide - 1) // wide
+    unit = fetch_add(counter)
+    while unit < load_i64(job, TransposeJob.units):
+        rest = unit // across
+        left = (unit - rest * across) * wide
+        plane = rest // down
+        top = (rest - plane * down) * tall
+        source, target = x, out
+        for axis in range(OUTER):
+            length = load_i64(job, TransposeJob.lengths + axis)
+            place = plane % length
+            source += place * load_i64(job, TransposeJob.strides + axis)
+            target += place * load_i64(job, TransposeJob.result_strides + axis)
+            plane = plane // length
+        for row in range(top, min(top + tall, rows), LANES):
+            r = max(min(row, rows - LANES), 0)
+            for column in range(left, min(left + wide, columns), LANES):
+                c = max(min(column, columns - LANES), 0)
+                start, at = source + 4 * r + c * apart, target + 4 * c + r * width
+                if rows >= LANES and columns >= LANES:
+                    transpose_square(start, apart, at, width)
+                else:
+                    _transpose_part(start, apart, min(columns, LANES), min(rows, LANES), at, width)
+        unit = fetch_add(counter)
+
+
+TRANSPOSE = Task(_transpose)
+"""Write A to the result with two axes exchanged; a unit is a block of rows and columns."""
+
+
+def contiguous(x: Array) -> Array:
+    """Return an array in C order, without a copy if it is."""
+    if x.flags.c_contiguous:
+        return x
+    job = _job(x.shape, x.strides) if x.itemsize == 4 and x.size >= MIN_SIZE else None
+    if job is None:
+        return np.ascontiguousarray(x)
+    y = np.empty(x.shape, x.dtype)
+    count = threads() if x.size >= MIN_PARALLEL_WORK else 1
+    parallel_for(TRANSPOSE.address, job, y, x, UNUSED, UNUSED, count)
+    return y
+
+
+@lru_cache(maxsize=256)
+def _job(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array | None:
+    """Return the job of a copy; ``None`` where NumPy copies whole rows, where there are none, and for too many axes."""
+    axes = _merged(shape, strides)
+    columns, apart, _ = axes.pop()
+    place = next((index for index, (_, stride, _) in enumerate(axes) if stride == 4), None)
+    if apart == 4 or place is None or len(axes) > OUTER + 1:
+        return None
+    rows, _, width = axes.pop(place)
+    outer = [*reversed(axes), *[(1, 0, 0)] * (OUTER - len(axes))]
+    lengths, steps, result_steps = zip(*outer, strict=True)
+    tall = min(max(SIDE, BLOCK // _whole(columns)), _whole(rows)) // LANES * LANES
+    wide = min(max(SIDE, BLOCK // tall), _whole(columns)) // LANES * LANES
+    return TransposeJob.fill(
+        rows=rows, columns=columns, column_stride=apart, row_stride=width, block_rows=tall, block_columns=wide,
+        units=math.prod(lengths) * -(-rows // tall) * -(-columns // wide), lengths=lengths, strides=steps,
+        result_strides=result_steps,
+    )  # fmt: skip
+
+
+def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Return length, stride and stride in the copy of each axis; axes that are like one in both are merged."""
+    axes: list[tuple[int, int, int]] = []
+    width = 4
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length == 1:
+            continue
+        if axes and stride == axes[0][0] * axes[0][1]:
+            inner = axes.pop(0)
+            axes.insert(0, (length * inner[0], *inner[1:]))
+        else:
+            axes.insert(0, (length, stride, width))
+        width *= length
+    return axes
+
+
+def _whole(count: int) -> int:
+    """Return how many numbers the vectors for ``count`` have."""
+    return -(-count // LANES) * LANES

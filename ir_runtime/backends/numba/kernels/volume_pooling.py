@@ -1,0 +1,122 @@
+"""Max and average pooling of rows and volumes: passes of the kernel of maps, over planes first, then inside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.pooling.windowed import (
+    AvgPool1,
+    AvgPool14,
+    AvgPool16,
+    AvgPoolBase,
+    MaxPool1,
+    MaxPool8,
+    MaxPool14,
+    MaxPoolWithIndices,
+    Pooling,
+)
+from ... import UNREAD, Kernel
+from ...common.layout import channels_first, channels_last, is_f32
+from .._backend import backend
+from ..codegen.vectors import LANES
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED
+from ._windows import F32_SIZE, SlidingWindows, drop_padding, pad_channels
+from .contiguous import contiguous
+from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob
+
+__all__: list[str] = []
+
+# Elements read from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+
+
+@backend.accelerates(MaxPool1)
+def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
+    """f32 over one or three spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
+    return _kernel(op, MAX, LOWEST) if _is_supported(op, data) else None
+
+
+@backend.accelerates(MaxPool8, MaxPool14)
+def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+    """f32 over one or three spatial axes, where the indices are not read."""
+    if not _is_supported(op, data) or 1 not in unread:
+        return None
+    kernel = _kernel(op, MAX, LOWEST)
+    return lambda x: (kernel(x), UNREAD)
+
+
+@backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
+def average_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
+    """f32 over one or three spatial axes."""
+    return _kernel(op, AVERAGE, 0) if _is_supported(op, data) else None
+
+
+def _is_supported(op: Pooling, data: Value) -> bool:
+    return is_f32(data) and len(op.kernel) in (1, 3)
+
+
+class _Axis(NamedTuple):
+    """A spatial axis: its length, the windows along it, and of these kernel, stride, dilation and padding before."""
+
+    length: int
+    windows: int
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+
+
+class _Pass(NamedTuple):
+    """Windows over two axes of some images: the job, and the shape of the result."""
+
+    job: Array
+    shape: tuple[int, ...]
+
+
+def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
+    filler = np.full(LANES, fill, np.float32)
+    POOL.prepare()
+
+    def one_pass(images: int, down: _Axis, across: _Axis, channels: int, counts_padding: bool) -> _Pass:
+        pairs = [n for pair in zip(down, across, strict=True) for n in pair]
+        windows = dict(zip(SlidingWindows.dtype.names or (), [*pairs[:2], channels, *pairs[2:]], strict=True))
+        job = PoolJob.fill(
+            **windows, rows=images * down.windows, mode=form, fill_values=filler.ctypes.data,
+            start_values=filler.ctypes.data, data_size=F32_SIZE, result_size=F32_SIZE,
+            factor=1 / (down.kernel * across.kernel) if counts_padding else 0.0,
+        )  # fmt: skip
+        return _Pass(job, (images, down.windows, across.windows, channels))
+
+    @lru_cache(maxsize=16)
+    def passes(images: int, lengths: tuple[int, ...], channels: int) -> tuple[list[_Pass], tuple[int, ...]]:
+        """Return the passes, and the number of windows along each axis."""
+        pads, counts = op.pads(lengths, op.kernel), op.windows(lengths, op.kernel)
+        before = [begin for begin, _ in pads]
+        numbers = zip(lengths, counts, op.kernel, op.strides, op.spread(), before, strict=True)
+        *ahead, down, across = [_Axis(1, 1), *(_Axis(*map(int, each)) for each in numbers)]
+        counted = isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, pads))
+        found = []
+        if len(lengths) == 3:
+            plane = down.length * across.length
+            found.append(one_pass(images, ahead[-1], _Axis(plane, plane), channels, counted))
+            images *= ahead[-1].windows
+        return [*found, one_pass(images, down, across, channels, counted)], counts
+
+    def kernel(x: Array) -> Array:
+        rows = pad_channels(channels_last(x))
+        found, (steps, counts) = contiguous(rows), passes(len(x), x.shape[2:], rows.shape[-1])
+        for job, shape in steps:
+            y = np.empty(shape, np.float32)
+            shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
+            parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
+            found = y
+        return channels_first(drop_padding(found.reshape(len(x), *counts, rows.shape[-1]), x.shape[1]))
+
+    return kernel
