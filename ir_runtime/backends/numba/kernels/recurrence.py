@@ -23,16 +23,11 @@ from ._activation_code import ActivationKind
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE
-<<<<<<< HEAD
 from ._panels import PackedPanels
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._recurrent_cells import CellKind, StepsJob
 from ._recurrent_steps import RUN_STEPS
-=======
-from ._panels import PackedPanels, pack_panels
-from ._recurrent_steps import RUN_STEPS, CellKind, StepsJob
 from .contiguous import contiguous
->>>>>>> 4c46a3d (Copy between NCHW and NHWC, transpose convolutions, pool volumes and scatter replacements in compiled kernels)
 
 __all__: list[str] = []
 
