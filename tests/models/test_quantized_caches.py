@@ -250,6 +250,7 @@ def test_a_model_says_what_its_caches_are_held_in(alone: ir.Model, llama: ir.Mod
         assert run_precision(model) == "f32"
         assert run_precision(model, **U8) == "u8"
         assert run_precision(model, **U8, EXECUTION_MODE_HINT="ACCURACY") == "u8"
+        assert run_precision(model, EXECUTION_MODE_HINT="PERFORMANCE") == "u8"
         assert run_precision(model, EXECUTION_MODE_HINT="PERFORMANCE", KV_CACHE_PRECISION="f32") == "f32"
 
 

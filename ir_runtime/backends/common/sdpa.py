@@ -12,7 +12,7 @@ from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention
 from ..core.kernel import Kernel
-from ..core.lengths import accepting, attention_lengths
+from ..core.lengths import accepting, attention_lengths, broadcasts
 from .layout import is_f32
 
 __all__ = ["Attend", "mask_and_scale", "mask_fits", "sdpa_kernel"]
@@ -31,7 +31,9 @@ def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: 
         return None
 
     def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:
-        batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
+        batch = q.shape[:2]
+        if not batch == k.shape[:2] == v.shape[:2]:
+            batch = np.broadcast_shapes(batch, k.shape[:2], v.shape[:2])
         if not (q.size and v.size and math.prod(batch)):
             return op.evaluate(q, k, v, *rest)
         mask, scale = mask_and_scale(op, q, rest)
@@ -55,4 +57,4 @@ def mask_and_scale(
 
 def mask_fits(mask: Array | None, scores: tuple[int, ...]) -> bool:
     """Return whether a mask broadcasts to the scores, and not they to it."""
-    return mask is None or np.broadcast_shapes(mask.shape, scores) == scores
+    return mask is None or broadcasts(mask.shape, scores)

@@ -12,7 +12,15 @@ from typing import TypeAlias, TypeVar
 
 from ...ir.tensor import Array
 
-__all__ = ["Accepts", "accepting", "any_lengths", "attention_lengths", "axis_length", "filter_lengths"]
+__all__ = [
+    "Accepts",
+    "accepting",
+    "any_lengths",
+    "attention_lengths",
+    "axis_length",
+    "broadcasts",
+    "filter_lengths",
+]
 
 Accepts: TypeAlias = Callable[..., bool]
 """Takes the inputs of a kernel. True if their lengths certainly suit it and the operation; else inference decides.
@@ -67,10 +75,15 @@ def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
     *of_keys, keys, depth = k.shape
     if batch != of_keys or width != depth or v.shape[:3] != k.shape[:3]:
         return False
-    return not rest or _broadcasts(rest[0].shape, (*batch, queries, keys))
+    return not rest or broadcasts(rest[0].shape, (*batch, queries, keys))
 
 
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Return whether an array of a shape broadcasts to a target that stays as it is.
+
+    >>> broadcasts((1, 5), (2, 3, 5)), broadcasts((2, 5), (1, 5))
+    (True, False)
+    """
     return len(shape) <= len(target) and all(
         n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import Device, Instruction, device
-from ..codegen.memory import fetch_add, load_f32, load_i64, store_i64
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
-from ._attention_job import AttentionJob, Operand
+from ._attention_job import AttentionJob, Strides
 from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero_tail
 from ._reductions import scale_row, softmax_terms
 from ._rows import add_weighted_rows, dot_rows
@@ -24,20 +24,20 @@ KEY_BLOCK = 32
 
 
 @device
-def _head(operand: int, batch: int, head: int) -> int:
+def _head(base: int, strides: int, batch: int, head: int) -> int:
     """Return the address of the first row of a head."""
-    place: int = load_i64(operand, Operand.data)
-    place += batch * load_i64(operand, Operand.batch_stride)
-    place += head * load_i64(operand, Operand.head_stride)
+    place: int = base + batch * load_i64(strides, Strides.batch)
+    place += head * load_i64(strides, Strides.head)
     return place
 
 
 @device
-def _mask_row(mask: int, batch: int, head: int, row: int) -> int:
+def _mask_row(job: int, batch: int, head: int, row: int) -> int:
     """Return the address of a row of the mask, or 0 without a mask."""
+    base, strides = load_i64(job, AttentionJob.mask), job + 8 * AttentionJob.mask_strides
     place = 0
-    if load_i64(mask, Operand.data) != 0:
-        place = _head(mask, batch, head) + row * load_i64(mask, Operand.row_stride)
+    if base != 0:
+        place = _head(base, strides, batch, head) + row * load_i64(strides, Strides.row)
     return place
 
 
@@ -57,20 +57,20 @@ def blocked_task(
     """
 
     def blocked(call: int) -> None:
-        job, _, scratch, _, _, counter = load_args(call)
+        job, out, q, k, v, counter = load_args(call)
         heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
         queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
         width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-        q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
-        mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
+        q_strides, k_strides = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key
+        v_strides, out_strides = job + 8 * AttentionJob.value, job + 8 * AttentionJob.out
         causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
         zero_row, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
-        k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
-        q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
+        k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
+        q_row, out_row = load_i64(q_strides, Strides.row), load_i64(out_strides, Strides.row)
         padded_keys = (keys + LANES - 1) // LANES * LANES
         padded_values = (values + LANES - 1) // LANES * LANES
         depth = words(width)
-        scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
+        scores = alloc(load_i64(job, AttentionJob.scratch_bytes))
         transposed_keys = scores + 4 * block * padded_keys
         packed = transposed_keys + 4 * padded_keys * depth
         statistics = packed + 4 * padded_values * words(keys)
@@ -90,10 +90,14 @@ def blocked_task(
             seen = min(keys, first + rows) if causal != 0 else keys
             held = batch * heads + head // shared
             if held != before:
-                pack_keys(_head(k, batch, head // shared), k_row, keys, width, transposed_keys, spare)
-                pack_values(_head(v, batch, head // shared), v_row, keys, values, packed, spare, zero_row)
+                pack_keys(
+                    _head(k, k_strides, batch, head // shared), k_row, keys, width, transposed_keys, spare
+                )
+                pack_values(
+                    _head(v, v_strides, batch, head // shared), v_row, keys, values, packed, spare, zero_row
+                )
                 before = held
-            start = _head(q, batch, head) + first * q_row
+            start = _head(q, q_strides, batch, head) + first * q_row
             for row in range(rows):
                 store_i64(places, row, convert(start + row * q_row, width, converted + 4 * depth * row))
             multiply(
@@ -110,12 +114,12 @@ def blocked_task(
                 4 * padded_keys,
             )
             for row in range(rows):
-                line, adding = scores + 4 * padded_keys * row, _mask_row(mask, batch, head, first + row)
+                line, adding = scores + 4 * padded_keys * row, _mask_row(job, batch, head, first + row)
                 count = min(keys, first + row + 1) if causal != 0 else keys
                 softmax_terms(line, adding, count, line, statistics + 8 * row, factor)
                 zero_tail(line, count, seen, zero_row)
                 store_i64(places, row, convert(line, seen, line))
-            target = _head(out, batch, head) + first * out_row
+            target = _head(out, out_strides, batch, head) + first * out_row
             multiply(
                 places,
                 rows,
@@ -132,6 +136,7 @@ def blocked_task(
             for row in range(rows):
                 scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
             unit = fetch_add(counter)
+        free(scores)
 
     blocked.__qualname__ = name
     return Task(blocked)
@@ -150,17 +155,17 @@ def decode_task(
     """
 
     def decode(call: int) -> None:
-        job, _, scratch, _, _, counter = load_args(call)
+        job, out, q, k, v, counter = load_args(call)
         heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
         queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
         width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-        q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
-        mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
+        q_strides, k_strides = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key
+        v_strides, out_strides = job + 8 * AttentionJob.value, job + 8 * AttentionJob.out
         causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
         factor = load_f32(job, AttentionJob.factor)
-        k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
-        q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
-        scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
+        k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
+        out_row = load_i64(out_strides, Strides.row)
+        scores = alloc(load_i64(job, AttentionJob.scratch_bytes))
         padded_keys = (keys + LANES - 1) // LANES * LANES
         statistics = scores + 4 * padded_keys * shared * queries
         kept = statistics + 8
@@ -168,39 +173,41 @@ def decode_task(
         unit = fetch_add(counter)
         while unit < load_i64(job, AttentionJob.batch) * groups:
             batch, group = unit // groups, unit % groups
-            key, value = _head(k, batch, group), _head(v, batch, group)
+            key, value = _head(k, k_strides, batch, group), _head(v, v_strides, batch, group)
             for line in range(shared * queries):
-                prepare(_query(q, q_row, batch, group * shared, line, queries), width, kept + 4 * line)
+                prepare(_query(q, q_strides, batch, group * shared, line, queries), width, kept + 4 * line)
             for first in range(0, keys, KEY_BLOCK):
                 some = min(KEY_BLOCK, keys - first)
                 for line in range(shared * queries):
-                    source = _query(q, q_row, batch, group * shared, line, queries)
+                    source = _query(q, q_strides, batch, group * shared, line, queries)
                     place = scores + 4 * (padded_keys * line + first)
                     dot(source, kept + 4 * line, key + first * k_row, k_row, some, width, place)
             for line in range(shared * queries):
                 head, row = group * shared + line // queries, line % queries
-                place, adding = scores + 4 * padded_keys * line, _mask_row(mask, batch, head, row)
+                place, adding = scores + 4 * padded_keys * line, _mask_row(job, batch, head, row)
                 count = min(keys, row + 1) if causal != 0 else keys
                 softmax_terms(place, adding, count, place, statistics, factor)
                 scale_row(place, count, np.float32(1) / load_f32(statistics, 0))
                 zero_tail(place, count, keys, zero_row)
-                zero_tail(_head(out, batch, head) + row * out_row, 0, values, zero_row)
+                zero_tail(_head(out, out_strides, batch, head) + row * out_row, 0, values, zero_row)
             for first in range(0, keys, KEY_BLOCK):
                 some = min(KEY_BLOCK, keys - first)
                 for line in range(shared * queries):
-                    target = _query(out, out_row, batch, group * shared, line, queries)
+                    target = _query(out, out_strides, batch, group * shared, line, queries)
                     place = scores + 4 * (padded_keys * line + first)
                     add_weighted(place, value + first * v_row, v_row, some, values, target)
             unit = fetch_add(counter)
+        free(scores)
 
     decode.__qualname__ = name
     return Task(decode)
 
 
 @device
-def _query(operand: int, stride: int, batch: int, head: int, line: int, queries: int) -> int:
+def _query(base: int, strides: int, batch: int, head: int, line: int, queries: int) -> int:
     """Return the address of a row of the heads that share keys, which come one after the other."""
-    return _head(operand, batch, head + line // queries) + line % queries * stride
+    row = line % queries * load_i64(strides, Strides.row)
+    return _head(base, strides, batch, head + line // queries) + row
 
 
 @device

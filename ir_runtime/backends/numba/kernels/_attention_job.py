@@ -6,23 +6,25 @@ from typing import Annotated
 
 from ..codegen.descriptor import Descriptor, f32, i64
 
-__all__ = ["AttentionJob", "Operand"]
+__all__ = ["AttentionJob", "Strides"]
 
 
-class Operand(Descriptor):
-    """Address of a tensor, and its strides in bytes; all 0 for none."""
+class Strides(Descriptor):
+    """The strides of a tensor in bytes."""
 
-    data: i64
-    batch_stride: i64
-    head_stride: i64
-    row_stride: i64
+    batch: i64
+    head: i64
+    row: i64
 
 
-Tensor = Annotated[int, Operand]
+Tensor = Annotated[int, Strides]
 
 
 class AttentionJob(Descriptor):
-    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys; ``zeros`` is a row of zeros."""
+    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys.
+
+    ``mask`` is the address of the mask, 0 for none, and ``zeros`` that of a row of zeros.
+    """
 
     batch: i64
     heads: i64
@@ -34,8 +36,9 @@ class AttentionJob(Descriptor):
     query: Tensor
     key: Tensor
     value: Tensor
-    mask: Tensor
     out: Tensor
+    mask: i64
+    mask_strides: Tensor
     causal: i64
     block: i64
     scratch_bytes: i64

@@ -17,7 +17,7 @@ from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task
+from ..threading.task import Task
 from ._attention import BLOCKED, DECODE
 from ._attention_job import AttentionJob
 from ._bf16_attention import BLOCKED_BF16
@@ -32,6 +32,7 @@ MAX_DECODE_ROWS = 4
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 16
 _ZEROS = np.zeros(WIDE * LANES, np.float32)
+_ZEROS_ADDRESS = int(_ZEROS.ctypes.data)
 
 
 @backend.accelerates(ScaledDotProductAttention)
@@ -107,34 +108,29 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     keys = k.shape[2]
     out = np.empty((batch, rows, heads, values), np.float32)
     q, k, v = map(_contiguous_rows, (q, k, v))
-    added = None
-    if mask is not None:
-        mask = _additive_mask(mask)
-        if mask.shape[-1] != keys:
-            mask = np.repeat(mask, keys, -1)
-        added = np.broadcast_to(mask, (batch, heads, rows, keys))
-    size = -(-(size + 32) // 16) * 16
+    added = None if mask is None else _additive_mask(mask, keys)
+    by_row = 4 * values
     job = AttentionJob.fill(
         batch=batch, heads=heads, shared_heads=heads // k.shape[1], queries=rows, keys=keys, key_width=width,
-        value_width=values, query=_operand(q), key=_operand(k), value=_operand(v), mask=_operand(added),
-        out=_operand(out.transpose(0, 2, 1, 3)), causal=causal, block=block, scratch_bytes=4 * size,
-        zeros=_ZEROS.ctypes.data, factor=factor,
+        value_width=values, query=q.strides[:3], key=k.strides[:3], value=v.strides[:3],
+        out=(rows * heads * by_row, by_row, heads * by_row), mask=0 if added is None else added.ctypes.data,
+        mask_strides=(0, 0, 0) if added is None else _broadcast_strides(added), causal=causal, block=block,
+        scratch_bytes=4 * (size + 32), zeros=_ZEROS_ADDRESS, factor=factor,
     )  # fmt: skip
     worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
-    count = min(threads(), units) if worth else 1
-    scratch = np.empty(count * size, np.float32)
-    parallel_for(task.address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
+    parallel_for(task.address, job, out, q, k, v, min(threads(), units) if worth else 1)
     return out.transpose(0, 2, 1, 3)
+
+
+def _broadcast_strides(mask: Array) -> tuple[int, ...]:
+    """Return the strides of a mask along batch, heads and queries; 0 where all share a row."""
+    strides = [0 if n == 1 else stride for n, stride in zip(mask.shape[:-1], mask.strides, strict=False)]
+    return (*[0] * (3 - len(strides)), *strides)
 
 
 def _padded(count: int) -> int:
     """Round up to whole vectors."""
     return -(-count // LANES) * LANES
-
-
-def _operand(x: Array | None) -> tuple[int, ...]:
-    """Return the address and the strides of a tensor."""
-    return (0, 0, 0, 0) if x is None else (x.ctypes.data, *x.strides[:3])
 
 
 def _block(rows: int, keys: int, heads: int) -> int:
@@ -154,14 +150,19 @@ def _contiguous_rows(x: Array) -> Array:
 _last: tuple[weakref.ref[Array], Array] | None = None
 
 
-def _additive_mask(mask: Array) -> Array:
+def _additive_mask(mask: Array, keys: int) -> Array:
     """Return a mask to add to scores; the last boolean mask is cached, as the next layer often has the same."""
     global _last
     if mask.dtype != np.bool_:
-        return _contiguous_rows(mask)
+        return _of_all_keys(mask, keys)
     last = _last
-    if last is not None and last[0]() is mask:
+    if last is not None and last[0]() is mask and last[1].shape[-1] == keys:
         return last[1]
-    added = np.where(mask, np.float32(0), np.float32(-np.inf))
+    added = _of_all_keys(np.where(mask, np.float32(0), np.float32(-np.inf)), keys)
     _last = weakref.ref(mask), added
     return added
+
+
+def _of_all_keys(mask: Array, keys: int) -> Array:
+    """Return a mask with a number for each key, in contiguous rows."""
+    return _contiguous_rows(mask if mask.shape[-1] == keys else np.repeat(mask, keys, -1))
