@@ -206,8 +206,9 @@ def decode_task(
 @device
 def _query(base: int, strides: int, batch: int, head: int, line: int, queries: int) -> int:
     """Return the address of a row of the heads that share keys, which come one after the other."""
-    row = line % queries * load_i64(strides, Strides.row)
-    return _head(base, strides, batch, head + line // queries) + row
+    place: int = _head(base, strides, batch, head + line // queries)
+    place += line % queries * load_i64(strides, Strides.row)
+    return place
 
 
 @device
