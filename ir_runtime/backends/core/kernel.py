@@ -56,6 +56,8 @@ class KernelObject(ABC):
     >>> kernel = Twice()
     >>> kernel.has_epilogue, kernel.fuse(None, (), 0), kernel.prepare()(np.float32([1, 2]))
     (False, None, array([2., 4.], dtype=float32))
+    >>> kernel.reads_bf16(0), kernel.storing_bf16()
+    (False, None)
     """
 
     checks_inputs: ClassVar[bool] = False

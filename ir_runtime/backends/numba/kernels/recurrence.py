@@ -101,7 +101,7 @@ def _kind(op: Recurrent) -> CellKind:
 
 @dataclass(frozen=True)
 class Runner:
-    """A cell with packed weights for all directions."""
+    """A cell with packed weights for all directions. Ten fields: the cell, its packed weights, and their sizes."""
 
     kind: CellKind
     backwards: Array
