@@ -252,7 +252,9 @@ def test_without_the_precision_products_are_f32() -> None:
 
 def test_winograd_stays_where_it_is_faster() -> None:
     assert F32_PRODUCTS.prefers_winograd((256, 256, 3, 3))
+    assert F32_PRODUCTS.prefers_winograd((32, 16, 3, 3))
     assert BF16_PRODUCTS.prefers_winograd((256, 64, 3, 3))
+    assert BF16_PRODUCTS.prefers_winograd((128, 32, 3, 3)) is not HAS_BF16
     assert BF16_PRODUCTS.prefers_winograd((512, 512, 3, 3)) is not HAS_BF16
     assert BF16_PRODUCTS.prefers_winograd((512, 64, 3, 3)) is not HAS_BF16
 

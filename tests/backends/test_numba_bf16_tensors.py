@@ -177,6 +177,28 @@ def test_windows(data: st.DataObject, names: Sequence[str]) -> None:
 
 
 @quick
+@given(st.data(), chains)
+def test_pictures(data: st.DataObject, names: Sequence[str]) -> None:
+    """Three or four channels, stored either way, narrower and wider than a vector; with and without padding."""
+    kernel, stride = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))
+    how = SAME | {"strides": f"{stride},{stride}", "pads_begin": "1,2", "dilations": f"{stride},1"}
+    height, width = data.draw(st.integers(19, 24)), data.draw(st.integers(7, 3 * LANES + 8))
+    x = numbers(data.draw(st.integers(1, 2)), data.draw(st.integers(3, 4)), height, width)
+    w = numbers(data.draw(st.sampled_from(COLUMNS[3:])), x.shape[1], kernel, kernel)
+    op = layer("Convolution-1", **how)
+    wanted = np.asarray(op.evaluate(x, w))
+    kernel_of, extras = fused(offered(op, unknown(x), Value.constant(w)), wanted, names)
+    assert not kernel_of.reads_bf16(0)
+    bound = 2e-5 * float(np.abs(wanted).max())
+    for data_of in (x, np.ascontiguousarray(x)):
+        bare = run(offered(op, unknown(x), Value.constant(w)).prepare(), data_of, w)
+        np.testing.assert_allclose(bare, wanted, rtol=2e-5, atol=bound)
+    exact = run(kernel_of.prepare(), x, w, *extras)
+    if (storing := kernel_of.storing_bf16()) is not None:
+        same(run(storing.prepare(), x, w, *extras), exact)
+
+
+@quick
 @given(chains, st.integers(1, 3))
 def test_groups(names: Sequence[str], pairs: int) -> None:
     w = numbers(2, LANES + 3, 2 * pairs, 3, 3)
@@ -231,6 +253,21 @@ def test_element_wise_layers() -> None:
             found = run(storing, data, other)
             assert found.dtype == BF16
             same(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("scale", "bias"), ("scale", "bias", "relu"), ("scale", "bias", "relu", "swish"), ("bias", "scale")],
+)
+@pytest.mark.parametrize("channels", [3, LANES, 5 * LANES + 2])
+def test_scale_and_bias_of_channels(names: Sequence[str], channels: int) -> None:
+    """Three of these are computed in one pass."""
+    x = numbers(2, channels, 33, 40)
+    first = {"scale": "Multiply-1", "bias": "Add-1"}[names[0]]
+    row = numbers(1, channels, 1, 1, seed=9)
+    kernel, extras = fused(offered(layer(first), unknown(x), Value.constant(row)), x, names[1:])
+    storing: Any = kernel.storing_bf16()
+    same(run(storing, x.astype(BF16), row, *extras), run(kernel, x, row, *extras))
 
 
 def test_an_element_wise_layer_whose_operand_is_larger() -> None:

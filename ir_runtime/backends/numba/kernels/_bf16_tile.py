@@ -10,13 +10,14 @@ from ..codegen.vectors import INTS, LANES, Emit, Value
 from ._gemm_job import StoredTypes
 from ._gemm_tile import PANEL_KINDS, TileTarget, WordProduct, panel_instruction
 
-__all__ = ["bf16_panel", "round_row", "round_rows", "widen_row"]
+__all__ = ["bf16_panel", "load_lanes", "round_row", "round_rows", "widen_row"]
 
 _Load = Callable[[Emit, Value, "Value | None"], Value]
 _Store = Callable[[Emit, Value, Value, "Value | None"], None]
 
 
-def _load_f32(emit: Emit, address: Value, count: Value | None) -> Value:
+def load_lanes(emit: Emit, address: Value, count: Value | None) -> Value:
+    """Load a vector of f32, or its first ``count`` lanes and zeros."""
     return emit.load(address) if count is None else emit.masked_access(count)[0](address)
 
 
@@ -58,7 +59,7 @@ def _store_vectors(
 
     def summed() -> Sequence[Value]:
         is_rounded = _has(emit, target, StoredTypes.RESIDUAL)
-        return emit.if_else(is_rounded, lambda: added(2, load_bf16), lambda: added(4, _load_f32))
+        return emit.if_else(is_rounded, lambda: added(2, load_bf16), lambda: added(4, load_lanes))
 
     found = emit.if_else(builder.icmp_signed("!=", target.other, emit.i64(0)), summed, lambda: sums)
     low, high = emit.splat(target.low), emit.splat(target.high)

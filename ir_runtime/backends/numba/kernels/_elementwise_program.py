@@ -12,14 +12,22 @@ from functools import partial
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, device, instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
+from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import F32, Emit, Load, Store, Value
 from ..threading.task import Task, load_args
 from ._activation_code import apply_activation
-from ._bf16_tile import round_row, widen_row
 from ._quantize_code import fake_quantize
 
-__all__ = ["BLOCK", "RUN_BF16_PROGRAM", "RUN_PROGRAM", "Opcode", "Instruction", "ProgramJob"]
+__all__ = [
+    "BLOCK",
+    "RUN_PROGRAM",
+    "Instruction",
+    "Opcode",
+    "ProgramJob",
+    "element_index",
+    "execute",
+    "program_task",
+]
 
 # Elements of a block.
 BLOCK = 4096
@@ -28,7 +36,10 @@ _SINGLE = 50
 
 
 class ProgramJob(Descriptor):
-    """The job of `RUN_PROGRAM`: sizes of images and blocks, the number of operations, and whether data and result are bf16."""
+    """The job of `RUN_PROGRAM`: sizes of images and blocks, the number of operations, and whether data and result are bf16.
+
+    If both are, ``is_affine`` programs multiply with a constant row, add one, and may clamp.
+    """
 
     blocks: i64
     height: i64
@@ -38,6 +49,7 @@ class ProgramJob(Descriptor):
     operations: i64
     rounded_data: i64
     rounded_result: i64
+    is_affine: i64
 
 
 class Instruction(Descriptor):
@@ -171,7 +183,7 @@ def _unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
 
 
 @device
-def _execute(  # noqa: PLR0913 (values in registers)
+def execute(  # noqa: PLR0913 (values in registers)
     job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int
 ) -> None:  # fmt: skip
     """Execute all operations on rows of ``count`` elements."""
@@ -222,39 +234,19 @@ def _run_block(
 ) -> None:
     """Execute all operations on rows of ``count`` elements of f32."""
     image, row, column, rows, count = place
-    at = _element(job, image, row, column)
-    _execute(job, first, second, out + 4 * at, x + 4 * at, image, row, column, rows, count)
+    at = element_index(job, image, row, column)
+    execute(job, first, second, out + 4 * at, x + 4 * at, image, row, column, rows, count)
 
 
 @device
-def _run_bf16_block(
-    job: int, first: int, second: int, out: int, x: int, place: tuple[int, int, int, int, int]
-) -> None:
-    """Execute all operations on contiguous rows of which the data or the result are bf16."""
-    image, row, column, rows, count = place
-    at = _element(job, image, row, column)
-    block = alloc(4 * BLOCK)
-    source = x + 4 * at
-    if load_i64(job, ProgramJob.rounded_data) != 0:
-        widen_row(x + 2 * at, rows * count, block)
-        source = block
-    if load_i64(job, ProgramJob.rounded_result) != 0:
-        _execute(job, first, second, block, source, image, row, column, rows, count)
-        round_row(block, rows * count, out + 2 * at, rows * count)
-    else:
-        _execute(job, first, second, out + 4 * at, source, image, row, column, rows, count)
-    free(block)
-
-
-@device
-def _element(job: int, image: int, row: int, column: int) -> int:
+def element_index(job: int, image: int, row: int, column: int) -> int:
     """Return the index of an element."""
     height, width = load_i64(job, ProgramJob.height), load_i64(job, ProgramJob.width)
     at: int = (image * height + row) * width + column
     return at
 
 
-def _program_task(name: str, run_block: Device[..., None]) -> Task:
+def program_task(name: str, run_block: Device[..., None]) -> Task:
     """Return the task that runs a program block by block."""
 
     def run_program(call: int) -> None:
@@ -281,7 +273,5 @@ def _program_task(name: str, run_block: Device[..., None]) -> Task:
     return Task(run_program)
 
 
-RUN_PROGRAM = _program_task("_run_program", _run_block)
+RUN_PROGRAM = program_task("_run_program", _run_block)
 """Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Instruction`s."""
-RUN_BF16_PROGRAM = _program_task("_run_bf16_program", _run_bf16_block)
-"""The same, where the data or the result are bf16; operands are f32."""

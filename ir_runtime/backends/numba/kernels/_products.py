@@ -17,8 +17,8 @@ from ._panels import PackedPanels, pack_panels
 
 __all__ = ["BF16_PRODUCTS", "F32_PRODUCTS", "Products", "asked_products"]
 
-# Up to this many channels, Winograd in f32 is faster than products of bf16.
-MAX_WINOGRAD_CHANNELS = 256
+# From and up to this many channels, Winograd in f32 is faster than products of bf16, which read and store half as much.
+MIN_WINOGRAD_CHANNELS, MAX_WINOGRAD_CHANNELS = 64, 256
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class Products:
         Args:
             filters: ``[C_out, C_in, 3, 3]``.
         """
-        return not self.is_faster or max(filters[:2]) <= MAX_WINOGRAD_CHANNELS
+        return not self.is_faster or (
+            min(filters[:2]) >= MIN_WINOGRAD_CHANNELS and max(filters[:2]) <= MAX_WINOGRAD_CHANNELS
+        )
 
 
 def _as_given(x: Array) -> Array:

@@ -29,6 +29,7 @@ from ._bf16_tile import round_row
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._products import asked_products
+from ._rows import copy_row
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -40,6 +41,8 @@ MIN_PARALLEL_WORK = 1 << 16
 MAX_PLANS = 16
 # Elements of the map of a unit: what is read stays in the L1 cache.
 ROWS_PER_UNIT = 32
+# Bytes up to which a copy is faster than a call of memcpy.
+MAX_INLINE = 1024
 
 
 class ConcatJob(Descriptor):
@@ -93,6 +96,17 @@ def _scale_columns(  # noqa: PLR0913 (values in registers)
 
 
 @device
+def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
+    """Copy ``count`` numbers of ``size`` bytes, or round them to that size."""
+    if is_rounded != 0:
+        round_row(x, count, out, count)
+    elif size * count <= MAX_INLINE and size * count % 4 == 0:
+        copy_row(x, size * count // 4, out)
+    else:
+        _memcpy(x, size * count, out)
+
+
+@device
 def _copy_part(job: int, entry: int, start: int, some: int, target: int, column: int) -> None:
     """Copy the channels of an input, which begin at a byte of a row, of some elements of the map."""
     stride, count = load_i64(entry, Part.row_stride), load_i64(entry, Part.channels)
@@ -103,10 +117,7 @@ def _copy_part(job: int, entry: int, start: int, some: int, target: int, column:
         _scale_columns(source, stride, some, count, target, width, scale + column, shift + column)
         return
     for row in range(some):
-        if load_i64(entry, Part.is_rounded) != 0:
-            round_row(source + row * stride, count, target + row * width, count)
-        else:
-            _memcpy(source + row * stride, size * count, target + row * width)
+        _put(source + row * stride, target + row * width, count, size, load_i64(entry, Part.is_rounded))
 
 
 def _concat(call: int) -> None:

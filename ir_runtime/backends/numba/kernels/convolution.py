@@ -21,6 +21,7 @@ from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..threading.task import UNUSED
+from ._bf16_pictures import PIXEL, bf16_pictures
 from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
@@ -33,6 +34,8 @@ __all__: list[str] = []
 
 # Images with up to this many channels stay planar; with more, vectors of channels are faster.
 MAX_PLANAR_CHANNELS = 4
+# Those with at least this many have pixels of four numbers in bf16.
+MIN_BF16_CHANNELS, PICTURE_RANK = 3, 4
 
 
 @backend.accelerates(Convolution)
@@ -62,6 +65,9 @@ def _one_at_a_time(
 ) -> tuple[KernelFactory, Bf16Tensors]:
     """Return the algorithm for filters whose windows give one result each, and what it can read and store in bf16."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
+        if w.ndim == PICTURE_RANK and w.shape[1] >= MIN_BF16_CHANNELS and products.is_faster:
+            tensors = products.bf16_tensors(PIXEL)._replace(data=False)
+            return lambda epilogue: _picture_kernel(op, w, epilogue, products), tensors
         return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
     if _prefers_winograd(op, data, w, products):
         return lambda epilogue: _winograd_kernel(op, w, epilogue), NO_BF16
@@ -211,6 +217,37 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
         return channels_first(y)
 
     return compute
+
+
+def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
+    """Return an implicit GEMM for few channels, whose pixels become words of bf16."""
+    (outputs, channels), kernel = w.shape[:2], w.shape[2:]
+    filters = np.zeros((1, outputs, math.prod(kernel), PIXEL), np.float32)
+    filters[0, ..., :channels] = w.reshape(outputs, channels, -1).transpose(0, 2, 1)
+    panels, words = products.pack(filters, epilogue.scale, epilogue.shift), products.words(PIXEL)
+    dense = Gemm(panels, epilogue, outputs, kernel[0], words * kernel[1], UNUSED, products.task)
+
+    fit = window_fit(op, kernel)
+
+    def compute(x: Array, _: Array, *extras: Array) -> Array:
+        pads, out = fit(x.shape[2:])
+        y = np.empty((len(x), *out, outputs), epilogue.dtype)
+        if not y.size:
+            return channels_first(y)
+        pictures = bf16_pictures(x, pads)
+
+        def describe() -> Rows:
+            lengths, pixel = pictures.shape[1:3], 4 * words
+            geometry = Windows(
+                lengths, out, op.strides, [0, 0], kernel, op.dilations, pixel, pixel * math.prod(lengths)
+            )
+            offsets = tap_offsets(geometry, Layout.VALID, True, 1, words)
+            return Rows(math.prod(y.shape[:-1]), Layout.VALID, 0, offsets, geometry)
+
+        dense.run(pictures, y, extras, 1, x.shape, describe)
+        return channels_first(y)
+
+    return named(compute, products.name)
 
 
 def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:

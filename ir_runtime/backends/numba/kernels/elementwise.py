@@ -20,8 +20,10 @@ from .._backend import backend
 from ..codegen.descriptor import concatenate
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task
+from ._activation_code import ActivationKind
+from ._bf16_program import RUN_BF16_PROGRAM
 from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
-from ._elementwise_program import BLOCK, RUN_BF16_PROGRAM, RUN_PROGRAM, Instruction, Opcode, ProgramJob
+from ._elementwise_program import BLOCK, RUN_PROGRAM, Instruction, Opcode, ProgramJob
 from ._epilogue import BF16, F32
 from ._products import asked_products
 from .contiguous import contiguous
@@ -37,6 +39,7 @@ MIN_PARALLEL_WORK = 1 << 16
 ACTIVATION_COST = 4
 # Plans that a chain caches, one for each layout of inputs.
 MAX_PLANS = 16
+AFFINE = [Opcode.MULTIPLY, Opcode.ADD]
 # Feature maps may be stored in bf16.
 MAP_RANK = 4
 # Indices of operands that are not constant.
@@ -161,13 +164,7 @@ def _plan(
     tall = min(max(BLOCK // max(width, 1), 1), max(height, 1))
     wide = min(width, BLOCK) or 1
     blocks = images * -(-height // tall) * -(-width // wide) if x.size else 0
-    records = [
-        ProgramJob.fill(
-            blocks=blocks, height=height, width=width, block_height=tall, block_width=wide, operations=len(ops),
-            rounded_data=x.dtype == BF16, rounded_result=rounds,
-        )
-    ]  # fmt: skip
-    kept: list[Array] = []
+    records, kept = list[Array](), list[Array]()
     places, slots = iter(strides), iter(OPERAND_SLOTS)
     for op_ in ops:
         slot = address = plane = 0
@@ -185,13 +182,25 @@ def _plan(
                 column_stride=by_column, plane=plane, a=a, b=b,
             )
         )  # fmt: skip
+    is_rounded = x.dtype == BF16
+    job = ProgramJob.fill(
+        blocks=blocks, height=height, width=width, block_height=tall, block_width=wide, operations=len(ops),
+        rounded_data=is_rounded, rounded_result=rounds, is_affine=is_rounded and rounds and _is_affine(ops, strides),
+    )  # fmt: skip
     orders = [_operand_axes(shape, order) for shape in shapes]
     cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION or len(op_.planes) > 1 else 1 for op_ in ops)
     back = tuple(np.argsort(order).tolist())
-    task = RUN_BF16_PROGRAM if rounds or x.dtype == BF16 else RUN_PROGRAM
+    task = RUN_BF16_PROGRAM if rounds or is_rounded else RUN_PROGRAM
     return _Plan(
-        concatenate(*records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept, task
+        concatenate(job, *records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept, task
     )
+
+
+def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether operations are a product with a constant row, a sum with one, and bounds at most."""
+    codes = [op_.code for op_ in ops]
+    rows = all(apart == (0, 0, 4) for apart in strides) and all(len(op_.planes) == 1 for op_ in ops[:2])
+    return rows and codes in (AFFINE, [*AFFINE, Opcode.ACTIVATION + ActivationKind.CLAMP])
 
 
 def stored(x: Array) -> tuple[int, ...]:

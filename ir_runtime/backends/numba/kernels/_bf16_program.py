@@ -1,0 +1,91 @@
+"""Programs of element-wise operations on data or to results of bf16; operands are f32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.vectors import LANES, Emit, Value
+from ._bf16_tile import load_lanes, round_row, widen_row
+from ._elementwise_program import BLOCK, Instruction, ProgramJob, element_index, execute, program_task
+
+__all__ = ["RUN_BF16_PROGRAM"]
+
+# Operations of an affine program before it clamps.
+AFFINE = 2
+
+
+@instruction(*[types.int64] * 6, types.float32, types.float32)
+def _affine_rows(  # noqa: PLR0913 (values in registers)
+    emit: Emit,
+    x: Value,
+    scale: Value,
+    shift: Value,
+    rows: Value,
+    count: Value,
+    out: Value,
+    low: Value,
+    high: Value,
+) -> None:
+    """Multiply rows of bf16 with a row of f32, add another one, clamp, and store bf16."""
+    builder, bounds = emit.builder, (emit.splat(low), emit.splat(high))
+    step, whole = builder.mul(count, emit.i64(2)), builder.sdiv(count, emit.i64(LANES))
+    done = builder.mul(whole, emit.i64(LANES))
+    rest = builder.sub(count, done)
+
+    def compute(source: Value, target: Value, start: Value, length: Value | None) -> None:
+        here, there = (builder.mul(start, emit.i64(size)) for size in (2, 4))
+        factor, term = (load_lanes(emit, emit.at(row, there), length) for row in (scale, shift))
+        # The product is rounded before the sum, as by the two operations.
+        product = emit.fence(emit.multiply(load_bf16(emit, emit.at(source, here), length), factor))
+        value = emit.minimum(emit.maximum(emit.add(product, term), bounds[0]), bounds[1])
+        store_bf16(emit, as_bf16(emit, value), emit.at(target, here), length)
+
+    with emit.loop(rows, [x, out]) as (_, (source, target), following):
+        with emit.loop(whole) as (i, _, _following):
+            compute(source, target, builder.mul(i, emit.i64(LANES)), None)
+        with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
+            compute(source, target, done, rest)
+        following += [emit.at(source, step), emit.at(target, step)]
+
+
+@device
+def _run_affine(job: int, out: int, x: int, column: int, rows: int, count: int) -> None:
+    step = job + 8 * ProgramJob.words
+    scale = load_i64(step, Instruction.address) + 4 * column
+    step += 8 * Instruction.words
+    shift = load_i64(step, Instruction.address) + 4 * column
+    low, high = np.float32(-np.inf), np.float32(np.inf)
+    if load_i64(job, ProgramJob.operations) > AFFINE:
+        step += 8 * Instruction.words
+        low, high = load_f32(step, Instruction.a), load_f32(step, Instruction.b)
+    _affine_rows(x, scale, shift, rows, count, out, low, high)
+
+
+@device
+def _run_block(
+    job: int, first: int, second: int, out: int, x: int, place: tuple[int, int, int, int, int]
+) -> None:
+    """Execute all operations on contiguous rows of which the data or the result are bf16."""
+    image, row, column, rows, count = place
+    at = element_index(job, image, row, column)
+    if load_i64(job, ProgramJob.is_affine) != 0:
+        _run_affine(job, out + 2 * at, x + 2 * at, column, rows, count)
+        return
+    block = alloc(4 * BLOCK)
+    source = x + 4 * at
+    if load_i64(job, ProgramJob.rounded_data) != 0:
+        widen_row(x + 2 * at, rows * count, block)
+        source = block
+    if load_i64(job, ProgramJob.rounded_result) != 0:
+        execute(job, first, second, block, source, image, row, column, rows, count)
+        round_row(block, rows * count, out + 2 * at, rows * count)
+    else:
+        execute(job, first, second, out + 4 * at, source, image, row, column, rows, count)
+    free(block)
+
+
+RUN_BF16_PROGRAM = program_task("_run_bf16_program", _run_block)
+"""Run a program, as `RUN_PROGRAM`, where the data or the result are bf16."""
