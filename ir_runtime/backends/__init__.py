@@ -84,7 +84,12 @@ def load(
     Raises:
         InputError: if the backend is unknown, or what it needs is not installed.
     """
-    name = name or os.environ.get("IR_RUNTIME_BACKEND") or default_backend(large())
+    name = _checked(name or os.environ.get("IR_RUNTIME_BACKEND") or default_backend(large()))
+    return name, tuple(import_module(f".{part}", __name__).backend for part in _CHAINS[name])
+
+
+def _checked(name: str) -> str:
+    """Return the name of a backend that can run here, or raise what `load` raises."""
     if name not in _CHAINS:
         raise InputError(
             f"unknown backend {name!r}",
@@ -97,16 +102,21 @@ def load(
             code=Code.BAD_REQUEST,
             hint=f"pip install 'ir_runtime[{_NEEDS[name][1]}]'",
         )
-    return name, tuple(import_module(f".{part}", __name__).backend for part in _CHAINS[name])
+    return name
 
 
 def awaited(name: str | None, large: Callable[[], bool]) -> str:
-    """Return the name of the backend that `load` takes once kernels are compiled; its arguments are those of `load`.
+    """Return the name of the backend that `load` takes once kernels are compiled.
+
+    Its arguments are those of `load`.
+
+    Raises:
+        InputError: if the backend is unknown, or what it needs is not installed.
 
     >>> awaited("numpy", lambda: True)
     'numpy'
     """
-    return name or os.environ.get("IR_RUNTIME_BACKEND") or eventual_backend(large())
+    return _checked(name or os.environ.get("IR_RUNTIME_BACKEND") or eventual_backend(large()))
 
 
 def prepare() -> None:

@@ -37,9 +37,11 @@ def picture_files(path: str) -> list[Path] | None:
     if place.is_dir():
         found = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
         if not found:
-            raise InputError(
-                f"{path} has no images", hint=f"expected files that end in {', '.join(SUFFIXES)}"
+            by_rows = "`ir-runtime run --batch 32` reads a folder of .npy files"
+            hint = (
+                by_rows if any(place.glob("*.npy")) else f"expected files that end in {', '.join(SUFFIXES)}"
             )
+            raise InputError(f"{path} has no images", hint=hint)
         return found
     if place.is_file():
         with place.open("rb") as file:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["Streaming", "check_by_rows", "is_store", "streams"]
 
 
+_STORES = (".zarr", ".h5", ".hdf5")
+
+
 @dataclass(frozen=True)
 class Streaming:
     """The options of a run by rows.
@@ -87,8 +90,8 @@ def streams(command: Command) -> Command:
 
 
 def is_store(output: str | None, files: Sequence[str]) -> bool:
-    """Return whether the results, or an input, are a zarr store, which is read and written by rows."""
-    return any(path.rstrip("/").endswith(".zarr") for path in (output or "", *files))
+    """Return whether the results, or an input, are a zarr store or an HDF5 file, which are read by rows."""
+    return any(path.rstrip("/").lower().endswith(_STORES) for path in (output or "", *files))
 
 
 def check_by_rows(others: Mapping[str, object]) -> None:

@@ -56,7 +56,7 @@ class Arrays(tuple[Any, ...]):
 def map_blocks(
     model: ModelLike,
     inputs: Mapping[str, Any] | Any,
-    outputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | str | None = None,
     batch: int | None = None,
     config: Mapping[str, Any] | None = None,
     *,
@@ -72,7 +72,7 @@ def map_blocks(
         model: a model, or the path of its ``.xml``.
         inputs: by name, Dask arrays that are chunked along their first axis, all in the same way; NumPy arrays are
             passed to every run as they are. A single array is the only input.
-        outputs: names of the outputs; by default all. Each must have a row for each row of the inputs.
+        outputs: the name of an output, or several; by default all. Each must have a row for each row of the inputs.
         batch: rows to run at once, within a chunk; by default the whole chunk, or the model's own batch size.
         config: OpenVINO's properties. A run has one thread, unless ``INFERENCE_NUM_THREADS`` says more.
         sequence_axis: for models with states: the axis that has the steps; each row is a sequence that starts from
@@ -94,12 +94,14 @@ def map_blocks(
     """
     dask, array = needed("dask", "map_blocks"), needed("dask.array", "map_blocks")
     source, net = opened(model)
-    names = list(outputs) if outputs else None
-    runner = Runner.of_source(source, net, names, batch=batch, config=config, sequence_axis=sequence_axis)
+    runner = Runner.of_source(source, net, outputs, batch=batch, config=config, sequence_axis=sequence_axis)
     given = inputs if isinstance(inputs, Mapping) else {net.input().label: inputs}
     cut = {name: value for name, value in given.items() if isinstance(value, array.Array)}
     if not cut:
-        raise InputError("at least one input must be a Dask array", hint="dask.array.from_array makes one")
+        raise InputError(
+            "at least one input must be a Dask array",
+            hint="dask.array.from_array makes one; a DataArray of xarray has one as x.data",
+        )
     shared = {name: np.asarray(value) for name, value in given.items() if name not in cut}
     chunks = _chunks(cut)
     shapes = {name: x.shape for name, x in cut.items()}

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from ..errors import InputError
+from ..errors import ExecutionError, InputError
 from .model_source import ModelSource
 from .needed import needed
 
@@ -46,6 +46,7 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
 
     Raises:
         InputError: if the address is not one, or does not answer.
+        ExecutionError: if workers do not start.
     """
     distributed = needed("distributed", "a scheduler of Dask")
     if scheduler in LOCAL_SCHEDULERS:
@@ -79,13 +80,21 @@ def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[
     )
     with (
         dask.config.set(_settings()),
-        distributed.LocalCluster(
-            processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _has_bokeh()},
+        _started(
+            distributed, processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _has_bokeh()},
             host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
         yield client
+
+
+def _started(distributed: Any, **how: Any) -> Any:
+    try:
+        return distributed.LocalCluster(**how)
+    except RuntimeError as reason:
+        hint = "--scheduler threads starts no processes"
+        raise ExecutionError(f"workers cannot be started here: {reason}", hint=hint) from reason
 
 
 def _settings() -> dict[str, Any]:

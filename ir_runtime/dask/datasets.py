@@ -152,9 +152,17 @@ def _open_zarr(path: str, name: str) -> Dataset:
         store = zarr.open(path, mode="r")
     except (OSError, ValueError, KeyError) as reason:
         raise InputError(f"{path} cannot be read: {reason}") from None
-    key = "" if isinstance(store, zarr.Array) else _chosen(path, sorted(store.array_keys()), name)
+    key = "" if isinstance(store, zarr.Array) else _chosen(path, _arrays_in(store), name)
     found = _zarr(path, key)
     return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _zarr)
+
+
+def _arrays_in(group: Any, place: str = "") -> list[str]:
+    """Return the paths of the arrays of a zarr group, and of its groups."""
+    found = sorted(f"{place}{key}" for key in group.array_keys())
+    for key, inner in group.groups():
+        found += _arrays_in(inner, f"{place}{key}/")
+    return found
 
 
 @kept_open
@@ -190,10 +198,15 @@ def _open_folder(path: str, name: str) -> Dataset:
 
 
 def _chosen(path: str, keys: list[str], name: str) -> str:
-    """Return the array of an input: that of its name, or the only one."""
-    if name in keys:
-        return name
-    if len(keys) == 1:
-        return keys[0]
+    """Return the array of an input: that of its name, in any group, or the only one.
+
+    Raises:
+        InputError: if there is none, or several.
+    """
+    if not keys:
+        raise InputError(f"{path} has no arrays")
+    named = [key for key in keys if name in (key, key.rpartition("/")[2])]
+    if name in keys or len(named) == 1 or len(keys) == 1:
+        return name if name in keys else (named or keys)[0]
     hint = did_you_mean(name, keys) or f"available are {', '.join(keys[:10])}"
     raise InputError(f"{path} has {len(keys)} arrays, none named {name!r}", hint=hint)

@@ -20,7 +20,7 @@ def map_partitions(
     model: ModelLike,
     frame: Any,
     columns: Mapping[str, Sequence[str] | str],
-    outputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | str | None = None,
     batch: int | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> Any:
@@ -42,7 +42,7 @@ def map_partitions(
         frame: the DataFrame.
         columns: for each input, the columns that are stacked along its second axis; or the name of one column, which
             is passed as an array of one axis.
-        outputs: names of the outputs; by default all. Each has one or two axes.
+        outputs: the name of an output, or several; by default all. Each has one or two axes.
         batch: rows to run at once; by default a whole partition, or the model's own batch size.
         config: OpenVINO's properties.
 
@@ -54,8 +54,11 @@ def map_partitions(
         InputError: if a column or an input is unknown, or if the model refuses the columns.
     """
     pandas = needed("pandas", "map_partitions", "pip install 'dask[dataframe]'")
+    if not hasattr(frame, "map_partitions"):
+        hint = "dask.dataframe.from_pandas(frame, npartitions=4) makes one"
+        raise InputError(f"expected a DataFrame of Dask, got {type(frame).__name__}", hint=hint)
     source, net = opened(model)
-    runner = Runner.of_source(source, net, list(outputs) if outputs else None, batch=batch, config=config)
+    runner = Runner.of_source(source, net, outputs, batch=batch, config=config)
     for column in (c for names in columns.values() for c in _listed(names)):
         if column not in frame.columns:
             raise InputError(

@@ -94,7 +94,7 @@ class Planner:
     def _infer(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
         count = next(iter(shapes.values()))[0]
         batch = self.runner.batch or count
-        sizes = [min(batch, count), *([count % batch] if count > batch and count % batch else [])]
+        sizes = [min(batch, count or batch), *([count % batch] if count > batch and count % batch else [])]
         for size in sizes:
             piece = _of_rows(shapes, size)
             try:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from ..api.compiled import CompiledModel
+from ..api.config import check_config
 from ..api.core import compile_model
 from ..api.model import Model
-from ..errors import ExecutionError
+from ..api.shapes import PartialShape
+from ..errors import ExecutionError, InputError
 from ..forks import register
 from ..ir.tensor import Array
 from .allocator import keep_freed_memory
@@ -65,7 +68,7 @@ class Runner:
     def of(
         cls,
         model: ModelLike,
-        outputs: list[str] | None = None,
+        outputs: Sequence[str] | str | None = None,
         *,
         batch: int | None = None,
         config: Mapping[str, Any] | None = None,
@@ -76,14 +79,14 @@ class Runner:
 
         Args:
             model: a model, or the path of its ``.xml``.
-            outputs: names of the outputs to return; by default all.
+            outputs: the name of an output to return, or several; by default all.
             batch: rows to run at once; by default all rows of a call, or the model's own batch size.
             config: OpenVINO's properties.
             send: send the contents of a file to the workers, which do not need it then.
             sequence_axis: for models with states: the axis of the inputs that has the steps of a sequence.
 
         Raises:
-            InputError: if an output is unknown, or the backend is not available.
+            InputError: if an output or a property is unknown, the batch is not at least 1, or the backend is not available.
 
         >>> import numpy, pickle, ir_runtime
         >>> model = ir_runtime.read_fragment('<layer id="0" name="relu" type="ReLU" version="opset1">'
@@ -93,7 +96,7 @@ class Runner:
         (array([0., 2.], dtype=float32),)
         """
         source, net = opened(model)
-        sent, rows = source.sent(net) if send else source, batch or _own_batch(net)
+        sent, rows = source.sent(net) if send else source, _own_batch(net) if batch is None else batch
         return cls.of_source(sent, net, outputs, batch=rows, config=config, sequence_axis=sequence_axis)
 
     @classmethod
@@ -101,22 +104,30 @@ class Runner:
         cls,
         source: ModelSource,
         net: Model,
-        outputs: list[str] | None = None,
+        outputs: Sequence[str] | str | None = None,
         *,
         batch: int | None = None,
         config: Mapping[str, Any] | None = None,
         sequence_axis: int | None = None,
     ) -> Runner:
-        """Return the runner of ``net``, which was read from ``source``; other arguments, and errors, are those of `of`."""
+        """Return the runner of ``net``, which was read from ``source``; other arguments are those of `of`.
+
+        Raises:
+            InputError: as `of`.
+        """
         from ..backends import awaited
 
         names = tuple(port.label for port in net.outputs)
-        for name in outputs or ():
+        wanted = (outputs,) if isinstance(outputs, str) else tuple(outputs or names)
+        for name in wanted:
             net.output(name)  # raises for unknown names
         properties = {"INFERENCE_NUM_THREADS": 1, **(config or {})}
         backend = awaited(properties.pop("BACKEND", None), net._is_large)
+        check_config(properties)
+        if batch is not None and (not isinstance(batch, SupportsIndex) or operator.index(batch) < 1):
+            raise InputError(f"batch must be an integer of at least 1, got {batch!r}")
         limited = source.limited(net.limits)
-        return cls(limited, backend, tuple(outputs or names), batch, sequence_axis, properties)
+        return cls(limited, backend, wanted, batch, sequence_axis, properties)
 
     def __call__(self, *arrays: Array, **named: Array) -> tuple[Array, ...]:
         """Run on arrays whose first axis has the rows; inputs are passed in order, or by name.
@@ -125,11 +136,37 @@ class Runner:
             IRError: if the model refuses them, or fails.
         """
         compiled = self.compiled()
-        feeds = dict(zip([port.label for port in compiled.inputs], arrays, strict=False)) | named
+        feeds = _named([port.label for port in compiled.inputs], arrays, named)
+        if (empty := self._without_rows(compiled, feeds)) is not None:
+            return empty
         parts = [self._run(compiled, part) for part in self.pieces(feeds)]
         if len(parts) == 1:
             return parts[0]
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+    def _without_rows(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...] | None:
+        """Return the outputs for inputs without rows, on which many models cannot run; ``None`` for others.
+
+        Partitions of a table that was filtered often have no rows.
+        """
+        if self.sequence_axis is not None or any(len(array) for array in feeds.values() if np.ndim(array)):
+            return None
+        ports = [compiled.output(name) for name in self.outputs]
+        shapes = [port.partial_shape for port in ports]
+        if not all(self._is_by_rows(shape) for shape in shapes):
+            return None
+        return tuple(
+            np.empty((0, *(dim.get_length() for dim in list(shape)[1:])), port.element_type.dtype)
+            for port, shape in zip(ports, shapes, strict=True)
+        )
+
+    def _is_by_rows(self, shape: PartialShape) -> bool:
+        """Return whether an output has the rows along its first axis, and lengths that are known along the others."""
+        if shape.rank.is_dynamic or not len(shape):
+            return False
+        first, *others = shape
+        has_rows = first.is_dynamic or first.get_length() == self.batch
+        return has_rows and all(dim.is_static for dim in others)
 
     def pieces(self, feeds: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
         """Cut inputs into batches, along their first axis.
@@ -181,6 +218,16 @@ class Runner:
         """
         keep_freed_memory()
         return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
+
+
+def _named(labels: Sequence[str], arrays: Sequence[Array], named: Mapping[str, Array]) -> dict[str, Array]:
+    """Return inputs by name, of which some are given in order."""
+    if len(arrays) > len(labels):
+        raise InputError(f"got {len(arrays)} inputs, the model has {len(labels)}: {', '.join(labels)}")
+    placed = dict(zip(labels, arrays, strict=False))
+    if twice := [name for name in placed if name in named]:
+        raise InputError(f"input {twice[0]!r} is given twice")
+    return placed | dict(named)
 
 
 def _own_batch(model: Model) -> int | None:

@@ -6,7 +6,7 @@ says about one and two workers, which are compared, and about up to 1,000. All a
 of the turns is printed, so that what else the machine does falls on all of them. CPU time a row tells the share of the
 machine: two plain processes that take more of it than one share its memory, and no way of ours can do better.
 
-``python tests/bench/scaling.py large MODEL --gigabytes 20`` runs a model on data that is generated chunk by chunk, and
+``python tests/bench/scaling.py large [MODEL] --gigabytes 20`` runs a model on data that is generated chunk by chunk, and
 prints the most memory that each worker had.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from scaling_simulation import Costs, print_simulation
-from scaling_ways import Spent, Ways, copying
+from scaling_ways import Spent, Ways, copying, two_convolutions
 
 import ir_runtime as ov
 from ir_runtime.dask import Runner, job, map_blocks
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace) -> None:
 def _measure(
     model: str, clients: dict[tuple[str, int], Any], folder: Path, found: Costs, options: argparse.Namespace
 ) -> None:
-    shape = [d.get_length() for d in ov.read_model(model).input().partial_shape][1:]
+    shape = [d.get_length() for d in list(ov.read_model(model).input().partial_shape)[1:]]
     rng = np.random.default_rng(0)
     first = Ways(model, rng.standard_normal((4, *shape)).astype(np.float32), folder)
     for client in clients.values():  # compiles
@@ -136,8 +136,8 @@ def large(options: argparse.Namespace) -> None:
     """Run a model on generated data, and print the memory of the workers."""
     import dask.array as da
 
-    net = ov.read_model(options.model)
-    shape = [d.get_length() for d in net.input().partial_shape][1:]
+    net = ov.read_model(options.model) if options.model else two_convolutions()
+    shape = [d.get_length() for d in list(net.input().partial_shape)[1:]]
     net.reshape([-1, *shape])
     row = int(np.prod(shape)) * 4
     chunks = -(-int(options.gigabytes * 1e9) // (row * options.rows))
@@ -163,7 +163,7 @@ def large(options: argparse.Namespace) -> None:
             here = np.asarray(found[chunk * options.rows : (chunk + 1) * options.rows])
             assert np.array_equal(here, expected), f"chunk {chunk} differs"
     print(
-        f"{Path(options.model).stem}: {x.nbytes / 1e9:.1f} GB in {chunks} chunks of {options.rows} rows, {options.batch} at once, "
+        f"{net.get_friendly_name()}: {x.nbytes / 1e9:.1f} GB in {chunks} chunks of {options.rows} rows, {options.batch} at once, "
         f"{options.workers} workers: {seconds:.0f} s ({planned:.1f} s to plan), {len(x) / seconds:.1f} rows/s"
     )
     for worker, peak in peaks.items():
@@ -193,7 +193,7 @@ if __name__ == "__main__":
     one.add_argument("--seconds", type=float, default=8.0, help="of one thread, in each turn")
     one.set_defaults(run=measure)
     two = commands.add_parser("large")
-    two.add_argument("model")
+    two.add_argument("model", nargs="?", help="by default, two convolutions on 224 by 224")
     two.add_argument("--gigabytes", type=float, default=20.0)
     two.add_argument("--rows", type=int, default=32, help="rows of a chunk")
     two.add_argument("--batch", type=int, default=32, help="rows to run at once")

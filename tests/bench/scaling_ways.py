@@ -26,7 +26,7 @@ from ir_runtime.dask.manifest import Manifest
 from ir_runtime.dask.planning import ArrayType, Planner
 from ir_runtime.dask.targets import create_targets, open_targets
 
-__all__ = ["Spent", "Ways", "copying"]
+__all__ = ["Spent", "Ways", "copying", "two_convolutions"]
 
 
 class Spent(NamedTuple):
@@ -147,6 +147,17 @@ def copying(shape: tuple[int, ...], path: Path) -> str:
     x = op.parameter([-1, *shape], np.float32, name="x")
     ov.save_model(ov.Model([op.result(op.relu(x))], [x], "copying"), path, compress_to_fp16=False)
     return str(path)
+
+
+def two_convolutions(size: int = 224) -> ov.Model:
+    """Return a network that takes a millisecond for a picture of ``size`` by ``size``."""
+    rng = np.random.default_rng(0)
+    x = found = op.parameter([-1, 3, size, size], np.float32, name="image")
+    for inputs, outputs in ((3, 16), (16, 32)):
+        filters = rng.standard_normal((outputs, inputs, 3, 3)).astype(np.float32)
+        found = op.relu(op.convolution(found, op.constant(filters), [4, 4], [1, 1], [1, 1], [1, 1]))
+    scores = op.reduce_mean(found, op.constant(np.array([2, 3])), keep_dims=False)
+    return ov.Model([op.result(scores)], [x], "two_convolutions")
 
 
 def _cpu_of_workers(client: Any) -> float:

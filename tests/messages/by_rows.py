@@ -85,6 +85,7 @@ def files() -> None:
     Path("cut.npy").write_bytes(Path("x.npy").read_bytes()[:-4])
     Path("notes.txt").write_text("notes")
     Path("x.h5").write_bytes(b"")
+    np.savez("none.npz")
     os.mkdir("empty")
     os.mkdir("rows")
     np.save("rows/0.npy", np.zeros(2, np.float32))
@@ -180,6 +181,13 @@ def address(text: str) -> None:
         pass
 
 
+def without_workers() -> None:
+    import distributed
+
+    with mock.patch.object(distributed, "LocalCluster", side_effect=RuntimeError("Nanny failed to start.")):
+        address("local")
+
+
 def frame(columns: list[str], model: ir.Model) -> None:
     table = mock.Mock(columns=["a", "b"])
     map_partitions(model, table, {"x": columns})
@@ -221,9 +229,14 @@ REFUSALS = [
     Call(
         "steps that differ", lambda: Runner.of(added(), sequence_axis=1)(np.zeros((2, 0)), np.zeros((2, 2)))
     ),
+    Call("batch of 0", lambda: Runner.of(doubled([-1, 2]), batch=0)),
+    Call("too many inputs", lambda: Runner.of(doubled([-1, 2]))(np.zeros((2, 2)), np.zeros((2, 2)))),
+    Call("an input twice", lambda: Runner.of(doubled([-1, 2]))(np.zeros((2, 2)), x=np.zeros((2, 2)))),
+    Call("a table of pandas", lambda: map_partitions(doubled([-1, 2]), [1], {"x": ["a"]})),
     Call("other rows than inferred", lambda: Runner.of(doubled([-1, 2])).check_rows((np.zeros((3, 2)),), 4)),
     Call("unknown scheduler", lambda: address("treads")),
     Call("address without a host", lambda: address("tcp://")),
+    Call("workers that do not start", without_workers),
     Call("unknown column", lambda: frame(["a", "c"], doubled([-1, 2]))),
     Call("pandas missing", without("pandas", lambda: frame(["a", "b"], doubled([-1, 2])))),
     Call("dask missing", without("dask", lambda: map_blocks(doubled([-1, 2]), X))),
@@ -236,6 +249,7 @@ REFUSALS = [
     command("net.xml -i x.npy --batch 2"),
     command("net.xml --random -o out.npy --batch 2"),
     command("net.xml -i x.npy -o out.txt --batch 2"),
+    command("net.xml -i x.npy -o out.npy --batch 2 --backend nunba"),
     command("net.xml -i none.npy -o out.npy --batch 2"),
     command("net.xml -i wide.npy -o out.npy --batch 2"),
     command("net.xml -i scalar.npy -o out.npy --batch 2"),
@@ -243,6 +257,7 @@ REFUSALS = [
     command("net.xml -i fortran.npy -o out.npy --batch 2"),
     command("net.xml -i cut.npy -o out.npy --batch 2"),
     command("net.xml -i parts.npz -o out.npy --batch 2"),
+    command("net.xml -i none.npz -o out.npy --batch 2"),
     command("net.xml -i x.h5 -o out.npy --batch 2", absent="h5py"),
     command("net.xml -i x.npy -o out.npy --batch 2", absent="distributed"),
     command("net.xml -i x.npy -o out.zarr --batch 2", absent="zarr"),

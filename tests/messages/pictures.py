@@ -57,6 +57,11 @@ def feed(name: str, shape: str, element: str = "f32", **options: object) -> Call
     return Call(f"{name} for {element} {shape} {options or ''}".strip(), lambda: in_folder(call))
 
 
+def with_arrays(folder: Path) -> None:
+    (folder / "empty" / "a.npy").touch()
+    picture_files(f"{folder}/empty")
+
+
 def without_pillow(folder: Path) -> None:
     with missing("PIL"):
         net = model("1,1,2,2")
@@ -119,6 +124,7 @@ REFUSALS = [
     feed("broken.png", "1,1,2,2"),
     feed("*", "1,1,2,2"),
     feed("empty", "1,1,2,2"),
+    Call("a folder of arrays", lambda: in_folder(with_arrays)),
     Call("without Pillow", lambda: in_folder(without_pillow)),
     failing(MemoryError()),
     failing(bomb()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import dask
@@ -43,6 +44,11 @@ def test_shapes_and_types_are_inferred_before_anything_runs(monkeypatch: pytest.
 def test_outputs_are_chosen_by_name() -> None:
     [total] = map_blocks(dense(), da.from_array(X), outputs=["total"])
     assert np.allclose(total.compute(), X.sum(1), atol=1e-5)
+
+
+def test_an_output_may_be_one_name() -> None:
+    assert Runner.of(dense(), "total").outputs == ("total",)
+    assert map_blocks(dense(), da.from_array(X), "total").names == ("total",)
 
 
 def test_unknown_outputs_of_the_result_are_named() -> None:
@@ -90,6 +96,8 @@ REFUSED = {
     "lengths": (da.zeros((4, 6))[da.zeros(4) < 1], {}, "chunks of unknown length", "compute_chunk_sizes"),
     "scalar": (da.zeros(()), {}, "a scalar", "NumPy"),
     "axis": (da.zeros((2, 3, 6)), {"sequence_axis": 3}, "must be 1 to 2", "axis 0"),
+    "batch of 0": (da.zeros((4, 6)), {"batch": 0}, "batch must be an integer of at least 1, got 0", ""),
+    "property": (da.zeros((4, 6)), {"config": {"NUM_STREAM": 1}}, "'NUM_STREAM'", "NUM_STREAMS"),
     "array": (np.zeros((4, 6)), {}, "at least one input must be a Dask array", "from_array"),
 }
 
@@ -114,6 +122,18 @@ def test_inputs_must_have_the_same_chunks() -> None:
     inputs = {"x": da.zeros((4, 6), chunks=(2, 6)), "y": da.zeros((4, 6), chunks=(4, 6))}
     with pytest.raises(ov.InputError, match="the same chunks"):
         map_blocks(two_inputs(), inputs)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda run: run(X, X), "got 2 inputs, the model has 1: x"),
+        (lambda run: run(X, x=X), "input 'x' is given twice"),
+    ],
+)
+def test_runners_take_each_input_once(call: Callable[[Runner], object], message: str) -> None:
+    with pytest.raises(ov.InputError, match=message):
+        call(Runner.of(dense()))
 
 
 def test_outputs_without_rows_are_refused() -> None:
@@ -162,3 +182,29 @@ def test_data_frames() -> None:
     got = found.compute()
     assert np.allclose(got["total"], X.sum(1), atol=1e-5)
     assert got.index.tolist() == table.index.tolist()
+    with pytest.raises(ov.InputError, match="expected a DataFrame of Dask, got DataFrame") as refused:
+        map_partitions(dense(), table, {"x": list("abcdef")})
+    assert "from_pandas" in refused.value.hint
+
+
+def test_partitions_without_rows() -> None:
+    import dask.dataframe as frames
+    import pandas
+
+    from ir_runtime.dask import map_partitions
+
+    table = pandas.DataFrame(X, columns=list("abcdef"))
+    frame = frames.from_pandas(table, npartitions=3)
+    some = map_partitions(dense(), frame[frame["a"] > 0], {"x": list("abcdef")}, "total").compute()
+    assert some.index.tolist() == table.index[table["a"] > 0].tolist()
+    none = map_partitions(dense(rows=2), frame[frame["a"] > 99], {"x": list("abcdef")}, "total").compute()
+    assert len(none) == 0
+
+
+def test_chunks_without_rows() -> None:
+    x = da.from_array(X, chunks=((8, 0, 14), (6,)))
+    for model in (dense(), dense(rows=2)):
+        [total] = map_blocks(model, x, "total")
+        assert total.chunks == ((8, 14),)  # as Dask concatenates
+        assert np.allclose(total.compute(), X.sum(1), atol=1e-5)
+        assert map_blocks(model, x[:0], "total")[0].compute().shape == (0,)

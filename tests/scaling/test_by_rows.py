@@ -57,6 +57,13 @@ def _npz() -> str:
     return "x.npz"
 
 
+def _zarr_group() -> str:
+    group = zarr.open_group("x.zarr", mode="w")
+    group.require_group("train").create_array("x", data=X, chunks=(5, 6))
+    group.require_group("test").create_array("y", data=X[:3], chunks=(3, 6))
+    return "x.zarr"
+
+
 def _hdf5() -> str:
     h5py = pytest.importorskip("h5py", reason="h5py reads HDF5 files where it is installed")
     with h5py.File("x.h5", "w") as file:
@@ -71,11 +78,16 @@ def _files() -> str:
     return "folder"
 
 
-@pytest.mark.parametrize("make", [lambda: "x.npy", _npz, _zarr, _hdf5, _files])
+@pytest.mark.parametrize("make", [lambda: "x.npy", _npz, _zarr, _zarr_group, _hdf5, _files])
 def test_data_sets_of_each_kind(folder: Path, make: Callable[[], str]) -> None:
     found = json.loads(by_threads(f"dense.xml -i {make()} -o out.zarr --json").stdout)
     assert (found["rows"], found["total"], found["done"], found["failed"]) == (COUNT, COUNT, 11, [])
     check_zarr()
+
+
+def test_hdf5_files_are_read_by_rows_without_being_asked(folder: Path) -> None:
+    run(f"dense.xml -i {_hdf5()} -o out.zarr --scheduler threads --chunk {BATCH}")
+    assert "need a place: -o" in run("dense.xml -i x.h5", 2).stderr
 
 
 def test_folders_of_images(folder: Path) -> None:
@@ -145,6 +157,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(folder: Path) -
         "dense.xml -i x.npy -o out.txt": "cannot be written by rows",
         "dense.xml -i x.npy -o out.npy": "can hold one output",
         "dense.xml -i x.npy": "need a place",
+        "dense.xml -i x.npy -o out.zarr --backend nunba": "unknown backend 'nunba'",
         "dense.xml -i x.npy -o none/out.zarr": "does not exist",
         "dense.xml -i y=x.npy -o out.zarr": "unknown input 'y'",
         "dense.xml -i scalar.npy -o out.zarr": "no rows",
