@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -26,7 +27,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.bf16 import HAS_BF16
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _bf16_gemm, _gemm
+from ir_runtime.backends.numba.kernels import _bf16_gemm, _gemm, _products
 from ir_runtime.backends.numba.kernels._bf16_gemm import Bf16Rows
 from ir_runtime.backends.numba.kernels._products import BF16_PRODUCTS, F32_PRODUCTS
 from ir_runtime.ir.element import ElementType
@@ -47,6 +48,7 @@ BF16 = Precision("bf16")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
+        patch.setattr(_products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, min_work=0))
         patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
         patch.setattr(_bf16_gemm, "MIN_PARALLEL_SIZE", 0)
         patch.setattr(_bf16_gemm, "CHUNK", 64)
@@ -248,6 +250,22 @@ def test_without_the_precision_products_are_f32() -> None:
     kernel: Any = backend.kernel(layer("MatMul-1"), [unknown(x), Value.constant(w)])
     assert name_of(kernel.prepare()) == ""
     assert np.abs(run(kernel, x, w) - x.astype(np.float64) @ w.astype(np.float64)).max() < 1e-4
+
+
+def test_small_products_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding their data would take longer than they gain; of unknown rows, some are assumed."""
+    monkeypatch.setattr(_products, "BF16_PRODUCTS", BF16_PRODUCTS)
+    op, w = layer("MatMul-1"), numbers(64, 64)
+
+    def name(rows: int) -> str:
+        x = Value.unknown(ElementType.f32, PartialShape([rows, 64]))
+        with within(BF16):
+            kernel: Any = backend.kernel(op, [x, Value.constant(w)])
+        return name_of(kernel.prepare())
+
+    assert [name(rows) for rows in (1, 63, 64, -1)] == ["", "", "gemm_bf16", ""]
+    w = numbers(64, 256)
+    assert name(-1) == "gemm_bf16"
 
 
 def test_winograd_stays_where_it_is_faster() -> None:

@@ -50,7 +50,9 @@ NO_PADS = SAME | {"pads_begin": "0,0", "pads_end": "0,0"}
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer; as if bf16 were faster everywhere."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
-        patch.setattr(_products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, is_faster=True))
+        patch.setattr(
+            _products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, is_faster=True, min_work=0)
+        )
         patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
         patch.setattr(elementwise, "MIN_PARALLEL_WORK", 0)
         patch.setattr(concat, "MIN_PARALLEL_WORK", 0)

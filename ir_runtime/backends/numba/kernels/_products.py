@@ -21,6 +21,11 @@ __all__ = ["BF16_PRODUCTS", "F32_PRODUCTS", "Products", "asked_products"]
 MIN_WINOGRAD_CHANNELS, MAX_WINOGRAD_CHANNELS = 64, 256
 
 
+MIN_BF16_WORK = 1 << 18
+# Rows of a matrix, where their number is not known.
+USUAL_ROWS = 16
+
+
 @dataclass(frozen=True)
 class Products:
     """How a kernel multiplies rows with constant columns.
@@ -32,6 +37,7 @@ class Products:
         pack: packs the columns, as `pack_panels`.
         rows_of: for the length of rows, returns what makes rows of words of contiguous f32.
         is_faster: whether the processor multiplies them faster than f32.
+        min_work: how many multiplications take as long in f32 as these with the rounding of their data.
     """
 
     name: str
@@ -40,6 +46,7 @@ class Products:
     pack: Callable[..., PackedPanels]
     rows_of: Callable[[int], Callable[[Array], Array]]
     is_faster: bool = False
+    min_work: int = 0
 
     def bf16_tensors(self, numbers: int) -> Bf16Tensors:
         """Return what a product of rows of that many numbers may read and store in bf16."""
@@ -66,9 +73,16 @@ def _as_given(x: Array) -> Array:
 
 
 F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _as_given)
-BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, HAS_BF16)
+BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, HAS_BF16, MIN_BF16_WORK)
 
 
-def asked_products() -> Products:
-    """Return how the compilation that is going on wants products of f32 with constants."""
-    return BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
+def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
+    """Return how the compilation that is going on wants products of f32 with constants.
+
+    Args:
+        rows: how many rows a matrix multiplies, if that is known.
+        numbers: how many numbers the matrix has; by default as many as are worth rounding the rows.
+    """
+    asked = BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
+    work = asked.min_work if numbers is None else numbers * (USUAL_ROWS if rows is None else rows)
+    return asked if work >= asked.min_work else F32_PRODUCTS

@@ -30,7 +30,9 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     if a.shape.rank is None or a.shape.rank < max(known.ndim, 2) or known.ndim < 2:
         return None
     matrix = known.reshape(known.shape[-2:])
-    weights, products = matrix.T if op.transpose_b else matrix, asked_products()
+    weights = matrix.T if op.transpose_b else matrix
+    rows = math.prod(a.shape.static) // len(weights) if a.shape.is_static else None
+    products = asked_products(rows, weights.size)
 
     def make(epilogue: Epilogue) -> Kernel:
         return _kernel(weights, op.transpose_a, epilogue, products)
