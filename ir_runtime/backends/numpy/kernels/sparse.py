@@ -25,8 +25,12 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
     if not is_f32(table) or not table.shape.rank or len(others) > 1 or op.reduction != "sum":
         return None
 
+    fixed = offsets.known()
+    least = None if fixed is None else _least_indices(fixed)
+
     def kernel(table: Array, indices: Array, offsets: Array, *others: Array) -> Array:
-        if not _are_filled(indices, offsets, len(table)):
+        least_indices = _least_indices(offsets) if least is None else least
+        if not 0 < least_indices <= indices.size or indices.ndim != 1 or not _are_rows(indices, len(table)):
             return op.evaluate(table, indices, offsets, *others)
         sums: Array = np.add.reduceat(table.take(indices, 0), offsets, 0)
         return sums
@@ -34,13 +38,17 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
     return accepting(kernel, any_lengths)
 
 
-def _are_filled(indices: Array, offsets: Array, rows: int) -> bool:
-    """Return whether every bag has an index, and all are those of rows."""
-    if not indices.ndim == offsets.ndim == 1 or not offsets.size or not indices.size:
-        return False
-    ends = np.append(offsets[1:], indices.size)
-    ascending = offsets[0] >= 0 and bool((ends > offsets).all())
-    return ascending and bool(indices.min() >= 0) and bool(indices.max() < rows)
+def _least_indices(offsets: Array) -> int:
+    """Return how many indices there must be, so that every bag has one; 0 if some bag has none, whatever there is."""
+    if offsets.ndim != 1 or not offsets.size or offsets[0] < 0 or not (offsets[1:] > offsets[:-1]).all():
+        return 0
+    return int(offsets[-1]) + 1
+
+
+def _are_rows(indices: Array, rows: int) -> bool:
+    """Return whether all indices are those of rows: read without their sign, negative ones are too large."""
+    unsigned = indices.view(f"u{indices.itemsize}") if indices.dtype.kind == "i" else indices
+    return bool(unsigned.max() < rows)
 
 
 @backend.accelerates(ScatterElementsUpdate12)
