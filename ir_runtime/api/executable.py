@@ -177,14 +177,17 @@ class Executable(ExplainsAbsent):
         if self.backend != "reference":  # which has all that it reads in memory
             self._weights.check()
         state = State({} if variables is None else variables, {}, self._advance)
-        run = object()
-        try:
-            self._running[run] = get_ident()
-            threads = self._streams.share(len(self._running))
-            arrays = plan.run(feeds, observers, state, self.limits, patch, threads)
-        finally:
-            if run in self._running:
-                del self._running[run]
+        if self._streams.threads == 1:
+            arrays = plan.run(feeds, observers, state, self.limits, patch, 1)
+        else:
+            run = object()
+            try:
+                self._running[run] = get_ident()
+                threads = self._streams.share(len(self._running))
+                arrays = plan.run(feeds, observers, state, self.limits, patch, threads)
+            finally:
+                if run in self._running:
+                    del self._running[run]
         if state.assigned:
             state.commit(feeds)
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.arrays], plan.base_buffers))

@@ -55,18 +55,21 @@ class Binder:
             given = self._in_order(inputs)
         elif type(inputs) is list or type(inputs) is tuple:
             given = inputs
+        arrays = self.exact(given) if len(given) == len(self._ports) else None
+        return bind(self._ports, inputs, kept, self._strict) if arrays is None else arrays
+
+    def exact(self, given: Sequence[object]) -> list[Array] | None:
+        """Return the arrays of a value for each input; ``None`` if one of them is missing, or needs a conversion."""
         arrays: list[Array] = []
-        for value, (dtype, element, lengths, shape) in zip(given, self._expected, strict=False):
+        for value, (dtype, element, lengths, shape) in zip(given, self._expected, strict=True):
             if type(value) is Tensor and value._element is element:
                 value = value._data
             if type(value) is not np.ndarray or value.dtype is not dtype:
-                break
+                return None
             if value.shape != lengths and not shape.contains(value.shape):
-                break
+                return None
             arrays.append(value)
-        if len(arrays) == len(given) == len(self._ports):
-            return arrays
-        return bind(self._ports, inputs, kept, self._strict)
+        return arrays
 
     def _in_order(self, inputs: Mapping[object, object]) -> Sequence[object]:
         """Return the values by index or tensor name in the order of the inputs; ``None`` for an input without one."""
