@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
 from ..backends import KernelObject, name_of
-from ..forks import computing
+from ..backends.core.replay import replayable, replayer_of
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
@@ -22,6 +22,7 @@ from .memory import Peak, peak, reuse_slots, with_frees
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .returned import with_contiguous_results
+from .scopes import scopes
 from .select_kernel import KernelSelector, needs_run
 from .step import Step
 
@@ -62,7 +63,7 @@ class StepBuilder:
             given,
             wanted,
             self.slots,
-            around=(computing, *(backend.around for backend in self.selector.backends)),
+            around=scopes(((group, self._types_of(group)) for group in groups), self.selector.backends),
             contracts=tuple(
                 OutputContract.of(self.state.graph[p.layer], self.state.type(p)) for p in outputs
             ),
@@ -136,11 +137,13 @@ class StepBuilder:
         kernel = group.kernel
         if not needs_run(layer):
             inputs = tuple(map(self.state.type, group.reads))
-            outputs = list(map(self.state.type, group.writes))
+            outputs = self._types_of(group)
             if (also or not by_reference) and any(type.shape.is_dynamic for type in inputs):
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
             kernel = guarded(kernel, known, inputs, outputs, bounded)
+            if kernel is not group.kernel and (replayer := replayer_of(group.kernel)) is not None:
+                kernel = replayable(kernel, replayer)  # equal shapes pass equal checks
         return Step(
             layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
             kernel_name=name_of(group.kernel),
@@ -151,6 +154,9 @@ class StepBuilder:
         contents = tuple(map(self.state.contents, group.reads))
         made = tuple(self._types(layer) for layer in group.layers)
         return LengthCheck(known, inputs, contents, made)
+
+    def _types_of(self, group: Group) -> list[TensorType]:
+        return list(map(self.state.type, group.writes))
 
     def _types(self, layer: Layer) -> tuple[TensorType, ...]:
         return tuple(map(self.state.type, layer.output_ports))

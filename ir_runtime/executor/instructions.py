@@ -11,17 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
 from ..backends import Kernel, Unary
+from ..backends.core.replay import Instruction, Slots
 from ..errors import ExecutionError
 
 __all__ = ["Instruction", "Executable", "Slots", "as_outputs", "instructions_of"]
-
-Slots: TypeAlias = list[Any]
-"""An array for each slot, ``None`` in empty ones."""
-
-Instruction: TypeAlias = Callable[[Slots], None]
-"""A function that calls a kernel on slots, stores its results, and clears the slots that nothing reads any more.
-
-If the kernel fails, it changes no slot."""
 
 _Slots: TypeAlias = tuple[int, ...]
 

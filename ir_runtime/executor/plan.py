@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from operator import length_hint
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import deadline
 from ..analysis.error_context import is_placed, with_context
+from ..backends.core.replay import Program, StepError
 from ..backends.core.threads import set_most
 from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.tensor import Array
@@ -24,6 +25,7 @@ from .base_buffers import base_buffer_of
 from .context import RUN, Run, State
 from .instructions import Instruction, Slots, instructions_of
 from .output_contract import OutputContract
+from .replays import Programs
 from .step import Observer, Patch, Step
 
 __all__ = ["ExecutionPlan"]
@@ -51,7 +53,7 @@ CLOCKED = 8
 class ExecutionPlan:
     """Steps in order. A plan holds no activations, so any number of runs may share it.
 
-    Nine fields: the last two are computed from the others, once, for the run loop.
+    Ten fields: the last three are computed from the others, once, for the run loop.
     """
 
     steps: tuple[Step, ...]
@@ -69,11 +71,15 @@ class ExecutionPlan:
     """The instruction of each step."""
     base_buffers: frozenset[int] = field(init=False, repr=False)
     """The base buffers of the constants."""
+    programs: Programs = field(init=False, repr=False, compare=False)
+    """What runs execute."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "instructions", instructions_of(self.steps))
-        constants = (array for array in self.slots if array is not None)
-        object.__setattr__(self, "base_buffers", frozenset(map(base_buffer_of, constants)))
+        constants = {slot: array for slot, array in enumerate(self.slots) if array is not None}
+        object.__setattr__(self, "base_buffers", frozenset(map(base_buffer_of, constants.values())))
+        programs = Programs(self.steps, self.instructions, self.inputs, frozenset(constants))
+        object.__setattr__(self, "programs", programs)
 
     def run(
         self,
@@ -163,12 +169,13 @@ class ExecutionPlan:
 
     def _execute(self, env: Slots, ends: float) -> None:
         """Run the loop over instructions; the step is looked up only if one fails."""
-        clock, instructions = time.monotonic, self.instructions
+        clock, program = time.monotonic, self.programs.next(env)
+        instructions = program.instructions
         remaining = iter(instructions)
         try:
             for start in range(0, len(instructions), CLOCKED):
                 if clock() > ends:
-                    raise deadline.deadline_error(self.steps[start].layer.where)
+                    raise deadline.deadline_error(self.steps[program.starts[start]].layer.where)
                 if SAFEPOINT.forking is not None:
                     SAFEPOINT.halt()
                 for instruction in islice(remaining, CLOCKED):
@@ -176,8 +183,19 @@ class ExecutionPlan:
         except Exception as reason:
             if is_placed(reason) or not instructions:
                 raise
-            step = self.steps[max(len(instructions) - 1 - length_hint(remaining), 0)]
-            raise with_context(step, [env[slot] for slot in step.reads], reason) from reason
+            self._place(env, program, max(len(instructions) - 1 - length_hint(remaining), 0), reason)
+        if program.on_complete is not None:
+            program.on_complete()
+
+    def _place(self, env: Slots, program: Program, index: int, reason: Exception) -> NoReturn:
+        """Raise what an instruction raised, with its step."""
+        number = program.starts[index]
+        if isinstance(reason, StepError) and isinstance(reason.__cause__, Exception):
+            number, reason = number + reason.number, reason.__cause__
+            if is_placed(reason):
+                raise reason
+        step = self.steps[number]
+        raise with_context(step, [env[slot] for slot in step.reads], reason) from reason
 
     def _execute_observed(self, env: Slots, run: Run) -> None:
         """Run the loop over steps, with observers and patches."""

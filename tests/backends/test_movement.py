@@ -200,7 +200,8 @@ def test_equal_layers_share_functions_and_slots(backend: str) -> None:
 def test_a_trivial_view_costs_three_calls(backend: str) -> None:
     """So it takes about a microsecond and a half (tests/bench/chain.py)."""
     compiled = ir.compile_model(views(2000), backend=backend)
-    compiled(X)
+    for _ in range(2):  # the second run may be recorded
+        compiled(X)
     assert calls(lambda: compiled(X)) < 3 * len(compiled._plan.steps) + 300
 
 

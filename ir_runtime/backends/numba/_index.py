@@ -12,7 +12,7 @@ MODULES = {
     "AvgPool": "pooling volume_pooling",
     "Ceiling": "elementwise",
     "Clamp": "elementwise",
-    "Concat": "concat",
+    "Concat": "concat small_concat",
     "Convolution": "convolution",
     "ConvolutionBackpropData": "transposed_convolution",
     "Divide": "elementwise",

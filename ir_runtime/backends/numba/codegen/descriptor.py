@@ -21,7 +21,7 @@ import numpy as np
 from ....arrays import DType
 from ....ir.tensor import Array
 
-__all__ = ["Descriptor", "concatenate", "f32", "i64", "keeping"]
+__all__ = ["Descriptor", "Job", "concatenate", "f32", "i64", "keeping"]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -82,6 +82,19 @@ class Descriptor:
 def concatenate(*records: Array) -> Array:
     """Return records that follow one another in memory, as words."""
     return np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
+
+
+class Job(np.ndarray):
+    """A record that holds the arrays that it points to."""
+
+    kept: tuple[object, ...]
+
+    @classmethod
+    def of(cls, record: Array, *arrays: object) -> Array:
+        """Return a record as such a job."""
+        found = record.view(cls)
+        found.kept = arrays
+        return found
 
 
 def keeping(function: _Function, *arrays: object) -> _Function:

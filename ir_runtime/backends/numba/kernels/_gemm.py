@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
+from ..codegen.descriptor import Job
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import Task
 from ._epilogue import Epilogue
@@ -122,7 +123,7 @@ class Gemm:
     task: Task = GEMM
     spread: int = 1
     packed_epilogue: PackedEpilogue = field(init=False)
-    _jobs: dict[tuple[Hashable, int], tuple[Array, int, tuple[Array, Array]]] = field(default_factory=dict)
+    _jobs: dict[tuple[Hashable, int], tuple[Array, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "packed_epilogue", PackedEpilogue.of(self.epilogue))
@@ -156,7 +157,7 @@ class Gemm:
             if len(self._jobs) >= 64:
                 self._jobs.clear()
             found = self._jobs[key, count] = self._job(count, describe(), first.itemsize)
-        job, shared, _ = found
+        job, shared = found
         parallel_for(self.task.address, job, out, x, first, second, shared)
 
     def multiply(self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1) -> None:
@@ -166,8 +167,8 @@ class Gemm:
             describe = partial(Rows, rows, Layout.MATRIX, 4 * self.depth, NO_OFFSET)
             self.run(x, out, extras, axis, rows, describe)
 
-    def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int, tuple[Array, Array]]:
-        """Return a job, how many threads share it, and the arrays that it points to, for residuals of that many bytes."""
+    def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int]:
+        """Return a job, and how many threads share it, for residuals of that many bytes."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if work >= MIN_PARALLEL_WORK else 1
@@ -186,7 +187,7 @@ class Gemm:
             zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
             windows=windows.ctypes.data, residual_stride=residual * self.columns, types=int(stored),
         )  # fmt: skip
-        return job, shared, (windows, rows.tap_offsets)
+        return Job.of(job, windows, rows.tap_offsets), shared
 
     def _skips_zeros(self, rows: Rows) -> bool:
         """Return whether to skip taps in padding; where there are few, looking for them takes longer."""

@@ -17,6 +17,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import workspace
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
 from ._panels import PackedPanels
@@ -91,7 +92,7 @@ class Winograd:
         job, size = found
         first, second = self.packed_epilogue.extra_arrays(extras, 1)
         if size:
-            second = np.empty(size, np.float32)
+            second = workspace(size)
         parallel_for(WINOGRAD.address, job, y, x, first, second, threads())
 
     def _job(

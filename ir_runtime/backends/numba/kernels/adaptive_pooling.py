@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from llvmlite import ir
@@ -20,6 +21,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._products import asked_products
@@ -137,7 +139,7 @@ def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | N
     counts = output_size.ints()
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None
-    return lambda x, _: _adaptive_means(x, counts) if x.size else op.evaluate(x, np.array(counts))
+    return replayed(lambda x, _: _adaptive_means(x, counts) if x.size else op.evaluate(x, np.array(counts)))
 
 
 @backend.accelerates(ReduceMean)
@@ -163,7 +165,7 @@ class _SpatialMean(KernelObject):
 
     def prepare(self) -> Kernel:
         """Return a function, which is called faster."""
-        return self.__call__
+        return replayed(partial(_SpatialMean.__call__, self))
 
     def __call__(self, *arrays: Array) -> Array:
         """Compute the means of the first input."""

@@ -20,11 +20,13 @@ from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
+from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._bf16_pictures import PIXEL, bf16_pictures
 from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
+from ._padding import pad_images
 from ._panels import aligned_empty, pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._winograd import Winograd, is_profitable
@@ -120,7 +122,7 @@ def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ke
             winograd.run(_flat(x), (n, *lengths, channels), pads, y, extras)
         return channels_first(y)
 
-    return compute
+    return replayed(compute)
 
 
 def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kernel:
@@ -134,7 +136,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
         dense.multiply(rows(_flat(x)), y, extras, 1)
         return channels_first(y)
 
-    return named(kernel, products.name)
+    return replayed(named(kernel, products.name))
 
 
 def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
@@ -184,7 +186,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
             (padded if has_padding else inside).run(rows(_flat(x)), y, extras, 1, x.shape, describe)
         return channels_first(y)
 
-    return named(compute, products.name)
+    return replayed(named(compute, products.name))
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
@@ -216,7 +218,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
         dense.run(pictures, y, extras, 1, x.shape, describe)
         return channels_first(y)
 
-    return compute
+    return replayed(compute)
 
 
 def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
@@ -254,6 +256,8 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """Return ``x`` contiguous, padded with zeros."""
     if not any(map(any, pads)):
         return contiguous(x)
+    if x.ndim == 4:
+        return pad_images(x, pads)
     lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
     found = np.zeros((*x.shape[:2], *lengths), np.float32)
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))

@@ -14,7 +14,9 @@ from ... import Kernel
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from ...core.lengths import filter_lengths
 from .._backend import backend
+from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._depthwise_rows import BF16_DEPTHWISE, DEPTHWISE, FIXED_WIDTHS, DepthwiseJob
@@ -70,7 +72,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     task.prepare()
 
     @lru_cache(maxsize=16)
-    def job_for(images: int, lengths: tuple[int, ...], size: int) -> tuple[Array, Array, tuple[int, ...]]:
+    def job_for(images: int, lengths: tuple[int, ...], size: int) -> tuple[Array, tuple[int, ...]]:
         windows = geometry(op, lengths, channels + short, kernel, op.dilations)
         table = _row_table(images, windows)
         out = (images, windows["out_height"], windows["out_width"], channels + short)
@@ -83,12 +85,12 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
             epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
             row_table=table.ctypes.data, data_size=size, result_size=stored.itemsize,
         )  # fmt: skip
-        return job, table, out
+        return Job.of(job, table), out
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         if flat:
             x = x[:, :, None]
-        job, _, shape = job_for(len(x), x.shape[2:], x.itemsize)
+        job, shape = job_for(len(x), x.shape[2:], x.itemsize)
         y = np.empty(shape, stored)
         shared = threads() if y.size * math.prod(kernel) >= MIN_PARALLEL_WORK else 1
         source = contiguous(pad_channels(channels_last(x)))
@@ -98,7 +100,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
         return found[:, :, 0] if flat else found
 
-    return compute
+    return replayed(compute)
 
 
 def _row_table(images: int, windows: Mapping[str, int]) -> Array:

@@ -17,7 +17,8 @@ from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelObject
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.descriptor import concatenate
+from ..codegen.descriptor import Job, concatenate
+from ..threading.capture import REPLAYER
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task
 from ._activation_code import ActivationKind
@@ -63,6 +64,7 @@ class ElementwiseChain(KernelObject):
     rounds: bool = False
     _plans: dict[_Layout, _Plan | None] = field(default_factory=dict, compare=False)
     accepts = staticmethod(any_lengths)
+    replayer = REPLAYER
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
@@ -139,8 +141,6 @@ class _Plan(NamedTuple):
     """Orders of the axes of the operands."""
     back: tuple[int, ...]
     large: bool
-    kept: list[Array]
-    """Constants that the program points to."""
     task: Task
 
 
@@ -191,9 +191,8 @@ def _plan(
     cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION or len(op_.planes) > 1 else 1 for op_ in ops)
     back = tuple(np.argsort(order).tolist())
     task = RUN_BF16_PROGRAM if rounds or is_rounded else RUN_PROGRAM
-    return _Plan(
-        concatenate(job, *records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept, task
-    )
+    job = Job.of(concatenate(job, *records), kept)
+    return _Plan(job, shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, task)
 
 
 def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]]) -> bool:

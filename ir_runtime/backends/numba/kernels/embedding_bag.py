@@ -23,9 +23,11 @@ from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_i64, store_i64
+from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import was_refused
 from ..threading.task import Task, load_args
 from ._rows import copy_row
 from .contiguous import contiguous
@@ -40,7 +42,7 @@ _ONE_ADDRESS = _ONE.ctypes.data
 
 
 class BagsJob(Descriptor):
-    """The job of `BAGS`; ``refused`` is set where an index or an offset is out of range."""
+    """The job of `BAGS`; ``refused`` counts bags of which an index or an offset is out of range."""
 
     bags: i64
     count: i64
@@ -96,7 +98,7 @@ def _bags(call: int) -> None:
         last = load_i64(offsets, bag + 1) if bag + 1 < bags else count
         checked = first if bag > 0 else 0  # also indices before the first bag have to be those of rows
         if not 0 <= first <= last <= count or not _is_inside(indices, checked, last, rows):
-            store_i64(job, BagsJob.refused, 1)
+            fetch_add(job + 8 * BagsJob.refused)
         elif first == last and default >= 0:
             copy_row(table + default * size, width, out + bag * size)
         else:
@@ -125,6 +127,8 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
         found = _reduced(table, indices, offsets, is_mean, default, others[1] if len(others) > 1 else None)
         return op.evaluate(table, indices, offsets, *others) if found is None else found
 
+    if not others[1:] and all(value.known() is not None for value in others):
+        kernel = replayed(kernel)  # what its job contains is the same in all runs
     return accepting(kernel, any_lengths)
 
 
@@ -170,7 +174,7 @@ def _reduced(
     )  # fmt: skip
     shared = threads() if indices.size * width >= MIN_PARALLEL_WORK else 1
     parallel_for(BAGS.address, job, out, contiguous(table), _words(indices), _words(offsets), shared)
-    return None if job["refused"][0] else out
+    return None if was_refused(job, BagsJob.refused) else out
 
 
 def _words(numbers: Array) -> Array:

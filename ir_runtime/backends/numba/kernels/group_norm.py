@@ -15,10 +15,11 @@ from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, f32, i64
+from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import Task, load_args
 from ._epilogue import Epilogue, FusedKernel
@@ -201,7 +202,7 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
     ]
 
     @lru_cache(maxsize=16)
-    def job_for(images: int, channels: int, size: int) -> tuple[Array, list[Array]]:
+    def job_for(images: int, channels: int, size: int) -> Array:
         width = channels // groups if groups else 1
         several = math.lcm(width, LANES)
         most = min(several * -(-MIN_CHANNELS // several), channels)
@@ -212,13 +213,13 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
             unit_channels=most, mode=mode, epsilon=eps, scale=kept[0].ctypes.data, shift=kept[1].ctypes.data,
             epilogue_words=packed.words.ctypes.data, epilogue_numbers=packed.numbers.ctypes.data,
         )  # fmt: skip
-        return job, kept
+        return Job.of(job, kept)
 
     def kernel(x: Array, *rest: Array) -> Array:
         source = contiguous(channels_last(x))
         y = np.empty(source.shape, np.float32)
         if y.size:
-            job, _ = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
+            job = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
             first, second = packed.extra_arrays(rest[others:], 1)
             parallel_for(
                 NORMALIZE.address,
@@ -231,4 +232,4 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
             )
         return channels_first(y)
 
-    return kernel
+    return replayed(kernel)

@@ -12,6 +12,7 @@ from ... import Kernel, named
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
+from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
@@ -53,4 +54,4 @@ def _kernel(weights: Array, transposed: bool, epilogue: Epilogue, products: Prod
         dense.multiply(rows(contiguous(x)), y, extras)
         return y
 
-    return named(kernel, products.name)
+    return replayed(named(kernel, products.name))

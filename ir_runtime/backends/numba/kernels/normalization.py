@@ -20,7 +20,9 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, load_args
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
@@ -176,7 +178,7 @@ def normalization_kernel(mode: Mode, eps: float, others: int) -> Kernel:
                 )  # fmt: skip
             return y
 
-        return keeping(kernel, rows)
+        return replayed(keeping(kernel, rows))
 
     return FusedKernel(make, accepts=any_lengths)
 
@@ -215,11 +217,11 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
         if y.size:
             length, count = x.shape[-1], _threads(y.size)
             job = _softmax_job(y.size // length, length, logarithm)
-            sums = np.empty(count * _SUM_STRIDE, np.float32)
+            sums = workspace(count * _SUM_STRIDE)
             parallel_for(_SOFTMAX.address, job, y.reshape(-1), contiguous(x), sums, UNUSED, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
-    return accepting(kernel, any_lengths)
+    return accepting(replayed(kernel), any_lengths)
 
 
 @backend.pattern(Multiply, Divide)

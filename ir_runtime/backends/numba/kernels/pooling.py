@@ -32,6 +32,7 @@ from ..codegen.descriptor import f32, i64
 from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._epilogue import BF16, F32
@@ -254,7 +255,7 @@ class _Pooling(KernelObject):
     @cached_property
     def _kernel(self) -> Kernel:
         kernel, other = _kernel(self.op, self.form, self.fill, self.rounds), self.other
-        return kernel if other is None else lambda x: (kernel(x), other)
+        return kernel if other is None else replayed(lambda x: (kernel(x), other))
 
     def prepare(self) -> Kernel:
         """Return the kernel."""
@@ -295,4 +296,4 @@ def _kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Arra
         parallel_for(task.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
         return channels_first(drop_padding(y, x.shape[1]))
 
-    return kernel
+    return replayed(kernel)

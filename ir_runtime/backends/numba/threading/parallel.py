@@ -16,8 +16,9 @@ from ....ir.tensor import Array
 from ....scoped import Scope, inside
 from ...core.threads import most
 from .pool import ThreadPool, acquire, dispatcher, release
+from .recording import RECORD, Call
 
-__all__ = ["parallel_for", "running", "threads"]
+__all__ = ["parallel_for", "pool_address", "running", "threads"]
 
 
 @dataclass(slots=True, eq=False)
@@ -105,9 +106,20 @@ def parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array
 
     All arrays must be contiguous: kernels get addresses only.
     """
+    if (record := RECORD.get()) is not None:
+        record.calls.append(Call(task, job, (out, a, b, c), threads))
     if threads <= 1:
         dispatcher()(0, task, job, out, a, b, c, 1)
-    elif (run := _RUN.get()).thread == get_ident():
-        dispatcher()(_pool(run).address, task, job, out, a, b, c, threads)
-    else:  # outside runs, as when weights are packed
-        copy_context().run(inside, (running,), parallel_for, task, job, out, a, b, c, threads)
+    elif address := pool_address():
+        dispatcher()(address, task, job, out, a, b, c, threads)
+    else:  # as when weights are packed
+        copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads)
+
+
+def _parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
+    dispatcher()(pool_address(), task, job, out, a, b, c, threads)
+
+
+def pool_address() -> int:
+    """Return the address of the thread pool of the current run; 0 outside runs."""
+    return _pool(run).address if (run := _RUN.get()).thread == get_ident() else 0

@@ -25,7 +25,7 @@ from ..codegen.vectors import I32, I64, Emit, Value
 from ..jit.loader import loader
 from .task import CALL_WORDS, store_args
 
-__all__ = ["ThreadPool", "acquire", "dispatcher", "release"]
+__all__ = ["ThreadPool", "acquire", "array_data", "dispatcher", "new_call", "release", "run_call"]
 
 # Words of a pool: the number of the current call, its address (0 for none) and the task; how many workers may still
 # join it, and how many are in it; whether a run is active; whether the pool is shut down. Then, on a cache line for each
@@ -59,13 +59,13 @@ def _run(emit: Emit, task: Value, call: Value) -> None:
 
 
 @instruction(types.int64, returns=types.int64)
-def _data(emit: Emit, array: Value) -> Value:
+def array_data(emit: Emit, array: Value) -> Value:
     """Load the data pointer of a NumPy array, given the address of the object."""
     return emit.load(emit.at(array, _data_offset()), I64)
 
 
 @instruction(returns=types.int64)
-def _new_call(emit: Emit) -> Value:
+def new_call(emit: Emit) -> Value:
     """Return the address of a zeroed call on the stack."""
     return emit.stack_words(CALL_WORDS)
 
@@ -105,11 +105,9 @@ def worker_loop(pool: int, worker: int) -> None:
         _yield()
 
 
-@routine(*[types.int64] * 8)
-def dispatch(pool: int, task: int, job: int, out: int, a: int, b: int, c: int, threads: int) -> None:
-    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects."""
-    call = _new_call()
-    store_args(call, _data(job), _data(out), _data(a), _data(b), _data(c))
+@device
+def run_call(pool: int, task: int, call: int, threads: int) -> None:
+    """Run a task on ``threads`` threads, and wait for them."""
     if threads <= 1:
         _run(task, call)
         return
@@ -126,6 +124,14 @@ def dispatch(pool: int, task: int, job: int, out: int, a: int, b: int, c: int, t
             _pause()
         else:
             _yield()
+
+
+@routine(*[types.int64] * 8)
+def dispatch(pool: int, task: int, job: int, out: int, a: int, b: int, c: int, threads: int) -> None:
+    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects."""
+    call = new_call()
+    store_args(call, array_data(job), array_data(out), array_data(a), array_data(b), array_data(c))
+    run_call(pool, task, call, threads)
 
 
 @cache

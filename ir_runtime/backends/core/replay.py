@@ -1,0 +1,150 @@
+"""Replay: the calls that kernels make in one run of a plan are recorded, and later runs make them without Python.
+
+A kernel whose calls depend on nothing but the shapes of its inputs, and on the number of threads, may be `replayable`.
+Its backend then records a run, and returns a program in which one instruction stands for several steps (as in the
+capture and replay of CUDA graphs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ...scoped import Scope
+
+__all__ = [
+    "Instruction",
+    "Program",
+    "Recorder",
+    "Replayer",
+    "Slots",
+    "StepError",
+    "replayable",
+    "replayer_of",
+    "run_steps",
+]
+
+Slots: TypeAlias = list[Any]
+"""An array for each slot, ``None`` in empty ones."""
+
+Instruction: TypeAlias = Callable[[Slots], None]
+"""A function that calls a kernel on slots, stores its results, and clears the slots that nothing reads any more.
+
+If the kernel fails, it changes no slot."""
+
+Made = TypeVar("Made")
+
+
+class RecordedStep(Protocol):
+    """What is recorded of a step: its slots."""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The slots of the inputs."""
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """The slots of the outputs."""
+
+    @property
+    def frees(self) -> tuple[int, ...]:
+        """The slots that nothing reads afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a run executes.
+
+    Args:
+        instructions: in order.
+        starts: the index of the first step of each instruction.
+        on_complete: is called after a run that succeeded, unless it is ``None``.
+    """
+
+    instructions: tuple[Instruction, ...]
+    starts: Sequence[int]
+    on_complete: Callable[[], None] | None = None
+
+
+class Recorder(Protocol):
+    """Records one run."""
+
+    def instruction(self, index: int) -> Instruction:
+        """Return the instruction of a step, which also records it."""
+
+    def program(self) -> Program:
+        """Return the program for later runs, after every instruction ran once, in order."""
+
+
+class Replayer(Protocol):
+    """Records runs for a backend."""
+
+    @property
+    def around(self) -> Scope:
+        """What the backend wants around a run: all that its replayable kernels need."""
+
+    def key(self) -> Hashable:
+        """Return what a recording depends on besides shapes: runs with another key need another one."""
+
+    def recorder(
+        self,
+        steps: Sequence[RecordedStep],
+        instructions: Sequence[Instruction],
+        replayed: Collection[int],
+        constants: Collection[int],
+    ) -> Recorder:
+        """Return a recorder of a run.
+
+        Args:
+            steps: of the plan, in order.
+            instructions: of the steps.
+            replayed: the indices of steps with a replayable kernel.
+            constants: the slots of constants.
+        """
+
+
+class StepError(Exception):
+    """Carries the exception of a step out of an instruction for several steps: it is the cause of this one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+        """The number of the step, counted from the first one of the instruction."""
+
+
+def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
+    """Run the instructions of consecutive steps, as one.
+
+    Raises:
+        StepError: if one of them fails.
+    """
+    for number, instruction in enumerate(instructions):
+        try:
+            instruction(slots)
+        except Exception as reason:
+            raise StepError(number) from reason
+
+
+def replayable(kernel: Made, replayer: Replayer) -> Made:
+    """Let a replayer record the calls of a kernel, a function; returns the kernel.
+
+    The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
+    either: with the same tasks and jobs for equal shapes.
+
+    >>> kernel = replayable(lambda x: x, replayer := object())
+    >>> replayer_of(kernel) is replayer
+    True
+    """
+    vars(kernel)["replayer"] = replayer
+    return kernel
+
+
+def replayer_of(kernel: object) -> Replayer | None:
+    """Return what records the calls of a kernel, ``None`` if they cannot be recorded.
+
+    >>> replayer_of(abs) is None
+    True
+    """
+    found: Replayer | None = getattr(kernel, "replayer", None)
+    return found

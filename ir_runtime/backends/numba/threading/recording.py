@@ -1,0 +1,69 @@
+"""Records of calls of tasks: what `parallel_for` is called with while a run is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ....ir.tensor import Array
+
+__all__ = ["RECORD", "Call", "Record", "recorded", "was_refused", "workspace"]
+
+
+class Call(NamedTuple):
+    """A call of a task: its address, its job, the result and the inputs, and how many threads share it."""
+
+    task: int
+    job: Array
+    arrays: tuple[Array, Array, Array, Array]
+    threads: int
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """What a step did.
+
+    Args:
+        calls: its calls, in order.
+        workspaces: arrays whose contents do not matter before a call.
+        refusals: addresses of counters that its tasks increment where they refuse their data.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    workspaces: list[Array] = field(default_factory=list)
+    refusals: list[int] = field(default_factory=list)
+
+
+RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
+"""The record of the current step; ``None`` in most runs."""
+
+
+def recorded(run: Callable[[], None]) -> Record:
+    """Call a function, and return the record of what it does."""
+    record = Record()
+    RECORD.set(record)
+    try:
+        run()
+    finally:
+        RECORD.set(None)
+    return record
+
+
+def workspace(size: int) -> Array:
+    """Return uninitialised f32 for a task to work in."""
+    found = np.empty(size, np.float32)
+    if (record := RECORD.get()) is not None:
+        record.workspaces.append(found)
+    return found
+
+
+def was_refused(job: Array, index: int) -> bool:
+    """Return whether a task has incremented a counter of its job, an i64 at ``index``, which was 0."""
+    words = job.view(np.int64)
+    if (record := RECORD.get()) is not None:
+        record.refusals.append(words.ctypes.data + 8 * index)
+    return bool(words[index])

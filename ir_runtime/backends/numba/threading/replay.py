@@ -1,0 +1,109 @@
+"""Replay in machine code: one call from Python makes all calls of tasks of several steps."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, routine, types
+from ..codegen.memory import load_i64, store_i64
+from ..jit.loader import loader
+from .pool import array_data, new_call, run_call
+from .task import store_args
+
+__all__ = ["FIXED", "SCRATCH", "SCRATCH_MARGIN", "TapeCall", "TapeHeader", "replay", "tuple_word"]
+
+FIXED, SCRATCH = 0, 1
+"""Where an address counts from: from 0; from the first array. Else, the word of a tuple that holds the array."""
+
+
+class TapeHeader(Descriptor):
+    """How a tape begins: its numbers of calls and refusals, and the address of the addresses of refusals."""
+
+    calls: i64
+    refusals: i64
+    counters: i64
+
+
+class TapeCall(Descriptor):
+    """A call of a task; each array is a place, and an offset from it."""
+
+    task: i64
+    threads: i64
+    job: i64
+    out: i64
+    out_offset: i64
+    a: i64
+    a_offset: i64
+    b: i64
+    b_offset: i64
+    c: i64
+    c_offset: i64
+
+
+@device
+def _located(arrays: int, scratch: int, record: int, index: int) -> int:
+    place, offset = load_i64(record, index), load_i64(record, index + 1)
+    found: int = offset
+    if place == 1:
+        found = offset + scratch
+    elif place != 0:
+        found = offset + array_data(load_i64(arrays, place))
+    return found
+
+
+@device
+def _refusals(tape: int) -> int:
+    """Return the sum of all counters of refusals."""
+    counters, sum = load_i64(tape, TapeHeader.counters), 0
+    for index in range(load_i64(tape, TapeHeader.refusals)):
+        sum += load_i64(load_i64(counters, index), 0)
+    return sum
+
+
+@routine(*[types.int64] * 4)
+def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
+    """Make the calls of a tape.
+
+    Args:
+        tape: a `TapeHeader` and each `TapeCall`.
+        pool: whose threads share calls; not read where no call is shared.
+        arrays: the tuple of arrays. The first one is scratch memory, which begins with the number of refusals of this
+            replay, if there is any.
+        first: the word of the tuple that holds the first array.
+    """
+    begin = array_data(load_i64(arrays, first))
+    scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
+    for index in range(load_i64(tape, TapeHeader.calls)):
+        record = tape + 8 * (TapeHeader.words + TapeCall.words * index)
+        call = new_call()
+        store_args(
+            call, load_i64(record, TapeCall.job), _located(arrays, scratch, record, TapeCall.out),
+            _located(arrays, scratch, record, TapeCall.a), _located(arrays, scratch, record, TapeCall.b),
+            _located(arrays, scratch, record, TapeCall.c),
+        )  # fmt: skip
+        run_call(pool, load_i64(record, TapeCall.task), call, load_i64(record, TapeCall.threads))
+    store_i64(begin, 0, _refusals(tape) - before)
+
+
+SCRATCH_MARGIN = 128
+"""Bytes of scratch memory before what tasks use."""
+
+
+@cache
+def tuple_word() -> int:
+    """Return the index of the word of a tuple that holds its first item."""
+    probe = (object(),)
+    words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
+    return int(words.index(id(probe[0])))
+
+
+@cache
+def replay() -> Callable[..., None]:
+    """Return `replay_tape` for Python: it takes the tuple itself, and runs without the interpreter's lock."""
+    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
+    return ctypes.CFUNCTYPE(None, *kinds)(loader().address(replay_tape))

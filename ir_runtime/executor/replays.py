@@ -1,0 +1,126 @@
+"""Programs of a plan: its instructions, and what backends recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from ..backends import Unary
+from ..backends.core.replay import Program, Replayer, replayer_of, run_steps
+from .context import RUN
+from .instructions import Instruction, Slots
+from .step import Step
+
+__all__ = ["Programs"]
+
+# Recordings that a plan keeps, and shapes that it remembers to have seen once.
+KEPT, REMEMBERED = 16, 64
+_VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Programs:
+    """The programs of a plan. The second run on inputs of some shapes is recorded, later ones replay it.
+
+    Args:
+        steps: of the plan.
+        instructions: of the steps.
+        inputs: the slots of the inputs.
+        constants: the slots of constants.
+    """
+
+    steps: Sequence[Step]
+    instructions: tuple[Instruction, ...]
+    inputs: Sequence[int]
+    constants: Collection[int]
+    plain: Program = field(init=False)
+    """One instruction for each step."""
+    replayer: Replayer | None = field(init=False)
+    """Records runs; ``None`` if no kernel can be replayed."""
+    recorded: dict[Hashable, Program] = field(default_factory=dict)
+    seen: set[Hashable] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plain", Program(self.instructions, range(len(self.steps))))
+        object.__setattr__(self, "replayer", next(filter(None, map(_replayer, self.steps)), None))
+
+    def next(self, env: Slots) -> Program:
+        """Return the program of a run that begins with these inputs and constants."""
+        if (replayer := self.replayer) is None:
+            return self.plain
+        key = (replayer.key(), *[env[slot].shape for slot in self.inputs])
+        return self.recorded.get(key) or self._first(replayer, key)
+
+    def _first(self, replayer: Replayer, key: Hashable) -> Program:
+        """Return the program of one of the first runs for a key; shapes that change with every run are not recorded."""
+        if key in self.seen:
+            return self._recording(replayer, key)
+        if len(self.seen) >= REMEMBERED:
+            self.seen.clear()
+        self.seen.add(key)
+        return self.plain
+
+    def _is_view(self, step: Step) -> bool:
+        """Return whether a step makes a view of its first input, where its strides allow that, and nothing else."""
+        if isinstance(step.kernel, Unary) and step.kernel.view:
+            return True
+        fixed = all(slot in self.constants for slot in step.reads[1:])
+        return fixed and not step.also and step.layer.type in _VIEWS
+
+    def _recording(self, replayer: Replayer, key: Hashable) -> Program:
+        """Return a program that is recorded while it runs."""
+        numbers = range(len(self.steps))
+        replayed = {
+            i for i in numbers if _replayer(self.steps[i]) is replayer or self._is_view(self.steps[i])
+        }
+        recorder = replayer.recorder(self.steps, self.instructions, replayed, self.constants)
+        taken = [0.0] * len(self.steps)
+
+        def keep() -> None:
+            if len(self.recorded) >= KEPT:
+                self.recorded.clear()
+            found = recorder.program()
+            ends = [*found.starts[1:], len(taken)]
+            parts = zip(found.instructions, found.starts, ends, strict=True)
+            instructions = (self._limited(each, start, taken[start:end]) for each, start, end in parts)
+            self.recorded[key] = Program(tuple(instructions), found.starts)
+
+        instructions = (_measured(recorder.instruction(index), taken, index) for index in numbers)
+        return Program(tuple(instructions), self.plain.starts, keep)
+
+    def _limited(self, instruction: Instruction, start: int, taken: Sequence[float]) -> Instruction:
+        """Return an instruction of several steps that counts the memory which they took, where that is not known before."""
+        plain, total = self.instructions[start : start + len(taken)], sum(taken)
+        if len(taken) == 1 and instruction is plain[0]:
+            return instruction
+        if min(taken) < 0:  # the run came near its limit, and was counted again
+            return plain[0] if len(taken) == 1 else lambda slots: run_steps(plain, slots)
+        if not total:
+            return instruction
+
+        def limited(slots: Slots) -> None:
+            if (run := RUN.get(None)) is not None and total > run.left:
+                run_steps(plain, slots)
+                return
+            if run is not None:
+                run.left -= total
+            instruction(slots)
+
+        return limited
+
+
+def _measured(instruction: Instruction, taken: list[float], index: int) -> Instruction:
+    """Return an instruction that also stores how much memory it took of what the run may allocate."""
+
+    def measured(slots: Slots) -> None:
+        run = RUN.get(None)
+        before = 0.0 if run is None else run.left
+        instruction(slots)
+        taken[index] = 0.0 if run is None else before - run.left
+
+    return measured
+
+
+def _replayer(step: Step) -> Replayer | None:
+    kernel = step.kernel
+    return replayer_of(kernel.run if isinstance(kernel, Unary) else kernel)

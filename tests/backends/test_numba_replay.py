@@ -1,0 +1,201 @@
+"""Consecutive steps of the numba backend become one call, which gives what the steps give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ir_runtime as ir
+from ir_runtime import opset1, opset3, opset8
+from ir_runtime.backends import available
+from ir_runtime.ir.tensor import Array
+
+pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
+
+RANDOM = np.random.default_rng(0)
+
+
+def numbers(*shape: int) -> Array:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def dense(x: Any, inputs: int, outputs: int) -> Any:
+    product = opset1.matmul(x, opset1.constant(numbers(inputs, outputs)), False, False)
+    return opset1.relu(opset1.add(product, opset1.constant(numbers(1, outputs))))
+
+
+def perceptron(rows: int = 3) -> ir.Model:
+    x = opset1.parameter([rows, 8], np.float32, name="x")
+    y = dense(dense(x, 8, 16), 16, 16)
+    return ir.Model([opset8.softmax(y, 1), y], [x])
+
+
+def convolutions() -> ir.Model:
+    """Layers of images, which are stored channels last, and a view of the last one."""
+    x = opset1.parameter([1, 16, 12, 12], np.float32, name="x")
+    y: Any = x
+    for kernel in (1, 3):
+        w = opset1.constant(numbers(16, 16, kernel, kernel))
+        pads = [kernel // 2] * 2
+        y = opset1.relu(opset1.convolution(y, w, [1, 1], pads, pads, [1, 1]))
+    y = opset1.max_pool(y, [2, 2], [0, 0], [0, 0], [2, 2])
+    return ir.Model([opset1.reshape(y, opset1.constant([1, -1]), False), y], [x])
+
+
+def two_inputs() -> ir.Model:
+    x, y = (opset1.parameter([2, 4096], np.float32, name=name) for name in "xy")
+    return ir.Model([opset1.multiply(opset1.subtract(x, y), opset1.constant(np.float32(3)))], [x, y])
+
+
+def bags(rows: int = 5) -> ir.Model:
+    indices = opset1.parameter([4], np.int64, name="indices")
+    table, offsets = opset1.constant(numbers(rows, 8)), opset1.constant(np.array([0, 3]))
+    found = opset3.embedding_bag_offsets_sum(table, indices, offsets, name="bags")
+    return ir.Model([dense(found, 8, 4)], [indices])
+
+
+def compiled(model: ir.Model, threads: int = 1) -> ir.CompiledModel:
+    return ir.compile_model(model, backend="numba", config={"INFERENCE_NUM_THREADS": threads})
+
+
+def instructions(model: ir.CompiledModel) -> int:
+    """How many instructions the next run has."""
+    programs = model._plan.programs
+    assert programs.recorded
+    return min(len(program.instructions) for program in programs.recorded.values())
+
+
+def equal(found: Any, expected: Any) -> None:
+    for index in range(len(expected)):
+        np.testing.assert_array_equal(found[index], expected[index])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("make", [perceptron, convolutions, two_inputs, bags])
+def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Model], threads: int) -> None:
+    model = make()
+    fast, plain = compiled(model, threads), compiled(model, threads)
+    for turn in range(5):
+        inputs = [
+            numbers(*port.shape) if port.element_type.to_dtype() == np.float32 else np.array([4, 1, turn, 0])
+            for port in fast.inputs
+        ]
+        plain._plan.programs.seen.clear()
+        equal(fast(inputs), plain(inputs))
+    apart = int(make is convolutions)  # the last layer reads what NumPy copied
+    assert instructions(fast) == 1 + apart
+    assert len(fast._plan.steps) > 1 or make is two_inputs
+
+
+def test_results_belong_to_the_caller() -> None:
+    fast, x, y = compiled(perceptron()), numbers(3, 8), numbers(3, 8)
+    for _ in range(2):
+        fast(x)
+    first = fast(x)
+    kept = [array.copy() for array in first.to_tuple()]
+    fast(y)
+    first[1][...] = 7
+    equal(fast(x), kept)
+
+
+def test_runs_at_once_do_not_share_memory() -> None:
+    fast, inputs = compiled(perceptron(64)), [numbers(64, 8) for _ in range(8)]
+    expected = [fast(x).to_tuple() for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for found, wanted in zip(pool.map(fast, inputs * 20), expected * 20, strict=True):
+            equal(found, wanted)
+
+
+def test_inputs_of_other_strides() -> None:
+    fast, x = compiled(perceptron()), numbers(3, 8)
+    expected = fast(x).to_tuple()
+    fast(x)
+    equal(fast(np.asfortranarray(x)), expected)
+    equal(fast(np.repeat(x, 2, axis=1)[:, ::2]), expected)
+    equal(fast(x), expected)
+    other = compiled(perceptron())
+    for _ in range(3):
+        found = other(np.asfortranarray(x))
+    equal(other(x), found.to_tuple())
+
+
+def test_inputs_of_other_shapes() -> None:
+    model = perceptron()
+    model.reshape([-1, 8])
+    fast = compiled(model)
+    for rows in (3, 5, 3, 1, 0, 3, 5, 0, 3, 5):
+        x = numbers(rows, 8)
+        equal(fast(x), compiled(model)(x).to_tuple())
+    assert len(fast._plan.programs.recorded) == 3
+    assert instructions(fast) == 1
+
+
+def test_shapes_that_change_with_every_run_are_not_recorded() -> None:
+    model = perceptron()
+    model.reshape([-1, 8])
+    fast = compiled(model)
+    for rows in range(1, 80):
+        fast(numbers(rows, 8))
+    assert not fast._plan.programs.recorded
+
+
+def test_replays_count_memory() -> None:
+    """So that a limit holds as it does without them."""
+    x = opset1.parameter([-1, 64], np.float32, name="x")
+    y: Any = x
+    for _ in range(6):
+        y = opset8.softmax(y, 1)
+    model, data = ir.Model([y], [x]), numbers(1 << 10, 64)
+    limits = ir.Limits(memory=3 * data.nbytes)
+    fast = ir.compile_model(model, backend="numba", config={"INFERENCE_NUM_THREADS": 1}, limits=limits)
+    for _ in range(4):
+        fast(data)
+    with pytest.raises(ir.LimitError):
+        fast(numbers(1 << 12, 64))
+
+
+def test_an_array_for_two_inputs_in_the_first_run() -> None:
+    """So that it cannot be said by its address which one a kernel read."""
+    fast, x, y = compiled(two_inputs()), numbers(2, 4096), numbers(2, 4096)
+    for _ in range(3):
+        assert not fast([x, x])[0].any()
+    np.testing.assert_array_equal(fast([x, y])[0], (x - y) * np.float32(3))
+    np.testing.assert_array_equal(fast([x, y])[0], (x - y) * np.float32(3))
+
+
+def test_a_layer_that_refuses_its_data_is_named() -> None:
+    fast, good = compiled(bags()), np.array([0, 1, 2, 3])
+    expected = fast(good).to_tuple()
+    for _ in range(4):
+        with pytest.raises(ir.ExecutionError, match=r"layer 'bags'"):
+            fast(np.array([0, 1, 2, 5]))
+        equal(fast(good), expected)
+
+
+def test_observers_see_every_layer() -> None:
+    fast, x = compiled(perceptron()), numbers(3, 8)
+    expected = fast(x).to_tuple()
+    layers: list[str] = []
+
+    class Names:
+        def before(self, step: Any, inputs: Any) -> None:
+            layers.append(step.layer.type)
+
+        def after(self, step: Any, outputs: Any, seconds: float) -> None: ...
+
+    fast(x, observers=[Names()])
+    assert layers.count("MatMul") == 2
+    equal(fast(x), expected)
+
+
+def test_steps_between_large_arrays_stay_apart() -> None:
+    """So that interrupts and deadlines are not delayed by a replay of long calls."""
+    x = opset1.parameter([1 << 10, 1 << 10], np.float32, name="x")
+    fast = compiled(ir.Model([opset1.exp(opset8.softmax(opset8.softmax(x, 1), 1))], [x]))
+    for _ in range(2):
+        fast(numbers(1 << 10, 1 << 10))
+    assert instructions(fast) == len(fast._plan.steps)
