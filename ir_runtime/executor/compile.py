@@ -15,7 +15,7 @@ from ..scoped import nested
 from ..transform.bf16 import store_bf16
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
-from ..transform.kv_cache import cache_kernels
+from ..transform.kv_cache import cache_kernels, growing_caches
 from ..transform.passes import Pass
 from ..transform.program import Program
 from ..transform.quantized_caches import find_quantized_caches
@@ -126,6 +126,8 @@ class _Compiler:
         """Hold caches in 8 bits between runs, if that is asked for and the first backend has kernels for it."""
         program, first = self.program, self.backends[0] if self.backends else None
         if precisions.current().kv_cache == "f32" or first is None or first.quantized_cache is None:
+            return
+        if not any(growing_caches(program.graph)):
             return
         context = MatchContext(program.graph, program.state.visible_value)
         found = find_quantized_caches(context, program.outputs, first.quantized_cache())

@@ -48,7 +48,7 @@ class PerformanceMode(Choice):
 
 
 class ExecutionMode(Choice):
-    """Speed, or numbers as exact as the model asks for. Here it is always the latter.
+    """Speed, or numbers as exact as the model asks for, which is the default here.
 
     >>> from ir_runtime.properties import hint
     >>> hint.execution_mode("ACCURACY")[1] is hint.ExecutionMode.ACCURACY
