@@ -175,6 +175,12 @@ def largest_of_windows(x: Any) -> Any:
     return ov.opset14.max_pool(x, [2, 2], [1, 1], [0, 0], [1, 1], [3, 3], "ceil").output(0)
 
 
+@pattern((2, 3, 4, 5, 6))
+def largest_in_volumes(x: Any) -> Any:
+    y = op.max_pool(op.relu(x), [1, 1, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0], [2, 2, 2]).output(0)
+    return ov.opset14.max_pool(y, [2, 1, 2], [1, 1, 1], [0, 0, 0], [1, 1, 1], [2, 2, 2], "ceil").output(0)
+
+
 @pattern((2, 6, 8))
 def regrouped_parts(x: Any) -> Any:
     first, second = op.split(x, op.constant(np.int64(1)), 2).outputs()
