@@ -25,8 +25,9 @@ Progress = Callable[[int], None]
 Outcomes = Mapping[int, str | None]
 """Chunks that were computed: ``None``, or why a chunk failed."""
 
-TASKS_PER_THREAD = 3
-"""Tasks that a thread of a worker has at once: one runs, the others wait."""
+TASKS_PER_THREAD = 4
+"""Tasks that a thread of a worker has at most: one runs, the others wait. When half are left, the others are submitted
+together, which takes less CPU than one by one."""
 
 TASK_SECONDS = 0.5
 """How long a task should take; small chunks are grouped, as Dask needs ten milliseconds of CPU for a task."""
@@ -183,7 +184,8 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Outcomes]
                 ended = client.gather([future for future in batch if future.status == "finished"])
                 for problems, seconds in ended:
                     tasks.adapt(seconds / len(problems))
-                running.update(more(limit() - running.count()))
+                if running.count() <= limit() // 2:
+                    running.update(more(limit() - running.count()))
                 yield {chunk: problem for problems, _ in ended for chunk, problem in problems.items()}
                 for future in batch:
                     if future.status != "finished":

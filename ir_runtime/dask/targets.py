@@ -105,9 +105,12 @@ class _Zarr(Target):
 def sync(files: Iterable[str]) -> None:
     """Sync files, and their entries in folders, to the disk; many at once cost little more than one."""
     files = set(files)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(_sync, files))
-        list(pool.map(_sync, {os.path.dirname(file) for file in files}))
+    for paths in (files, {os.path.dirname(file) for file in files}):
+        if len(paths) == 1:  # threads cost more than they save
+            _sync(*paths)
+        elif paths:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(_sync, paths))
 
 
 def _sync(path: str) -> None:

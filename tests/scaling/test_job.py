@@ -17,7 +17,7 @@ import zarr
 
 import ir_runtime as ov
 from ir_runtime.dask import cluster, map_blocks, model_source
-from ir_runtime.dask.job import TASK_SECONDS, WORKER_COUNT_SECONDS, _TaskLimit, _TaskQueue
+from ir_runtime.dask.job import TASK_SECONDS, TASKS_PER_THREAD, WORKER_COUNT_SECONDS, _TaskLimit, _TaskQueue
 from ir_runtime.dask.manifest import Manifest
 from ir_runtime.dask.planning import ArrayType
 from ir_runtime.dask.targets import create_targets, open_targets
@@ -54,12 +54,12 @@ def test_tasks_have_several_chunks_where_these_are_small() -> None:
 def test_workers_that_join_get_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, int] = {}
     limit = _TaskLimit(SimpleNamespace(nthreads=lambda: threads))
-    assert limit() == 3
+    assert limit() == TASKS_PER_THREAD
     threads["tcp://a"] = 4
-    assert limit() == 3  # as it was a moment ago
+    assert limit() == TASKS_PER_THREAD  # as it was a moment ago
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + WORKER_COUNT_SECONDS + 60)
-    assert limit() == 12
+    assert limit() == 4 * TASKS_PER_THREAD
 
 
 @pytest.mark.parametrize("output", ["out.zarr", "out.npy"])
