@@ -77,7 +77,9 @@ def threads() -> int:
 
 
 def _begin(work: object) -> None:
-    _RUN.set(_Run(get_ident(), work, _RUN.get()))
+    if (outer := _RUN.get()) is _NO_RUN and most(_cores()) == 1:
+        return  # nothing asks for a pool
+    _RUN.set(_Run(get_ident(), work, outer))
 
 
 def _end(work: object, interrupted: bool) -> None:
