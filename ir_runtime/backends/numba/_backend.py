@@ -10,6 +10,7 @@ from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..core.kv_cache import CacheKernels
 from ._index import MODULES, PATTERNS
+from .packed_memory import one_compilation
 from .threading.parallel import running
 
 __all__ = ["backend"]
@@ -35,6 +36,7 @@ def _contiguous() -> Callable[[Array], Array]:
 
 
 backend = Backend(
-    "numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS, products=("f32", "bf16"),
-    dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache, contiguous=_contiguous,
+    "numba", around=running, compiling=one_compilation, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
+    contiguous=_contiguous,
 )  # fmt: skip

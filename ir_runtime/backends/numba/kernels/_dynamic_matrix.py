@@ -11,8 +11,8 @@ from ....ir.pages import let_go
 from ....ir.tensor import Array
 from ...common.dynamic_quantization import IntegerMatrix
 from ..codegen.descriptor import Descriptor, i64
+from ..packed_memory import aligned_empty
 from ._activation_groups import UNIT
-from ._panels import aligned_empty
 from ._quantized import PANEL_COLUMNS, panel_count
 
 __all__ = ["DynamicJob", "DynamicMatrix", "pack_integers"]

@@ -15,6 +15,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
 from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE
@@ -23,7 +24,6 @@ __all__ = [
     "CachedBytes",
     "PackedPanels",
     "Panel",
-    "aligned_empty",
     "allocate_panels",
     "chunk_rows",
     "pack_block",
@@ -34,8 +34,6 @@ __all__ = [
     "split",
     "unit_place",
 ]
-
-_ALIGNMENT = 64
 
 # Elements from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
@@ -280,10 +278,3 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
 
 
 _PACK = pack_task("_pack_all", pack_block, 1)
-
-
-def aligned_empty(size: int) -> Array:
-    """Return an uninitialised f32 array that is aligned to a cache line."""
-    raw = np.empty(4 * size + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    return raw[start : start + 4 * size].view(np.float32)

@@ -20,6 +20,7 @@ from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
+from ..packed_memory import aligned_empty
 from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._bf16_pictures import PIXEL, bf16_pictures
@@ -27,7 +28,7 @@ from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactor
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
 from ._padding import pad_images
-from ._panels import aligned_empty, pack_panels
+from ._panels import pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._winograd import Winograd, is_profitable
 from .contiguous import contiguous

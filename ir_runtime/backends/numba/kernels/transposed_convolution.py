@@ -24,9 +24,9 @@ from ....ops.convolution.backward import ConvolutionBackpropData
 from ... import Kernel, named
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..packed_memory import aligned_empty
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
-from ._panels import aligned_empty
 from ._products import Products, asked_products
 from .contiguous import contiguous
 

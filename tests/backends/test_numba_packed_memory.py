@@ -1,0 +1,56 @@
+"""The memory of packed weights: aligned, never shared by two arrays, and given back with the last array of a block."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+import pytest
+
+from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.packed_memory import FIRST_BLOCK, MIN_SHARED, aligned_empty
+from ir_runtime.ir.tensor import Array
+
+SIZES = [1, 100, MIN_SHARED // 4, MIN_SHARED // 4 + 3, FIRST_BLOCK // 16, FIRST_BLOCK // 4, FIRST_BLOCK]
+
+
+def block_of(array: Array) -> Array:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_arrays_do_not_overlap(order: int) -> None:
+    with backend.compiling():
+        arrays = [aligned_empty(size) for size in SIZES[::order] * 4]
+    for number, array in enumerate(arrays):
+        array[...] = number
+    for number, array in enumerate(arrays):
+        assert array.ctypes.data % 64 == 0
+        assert (array == number).all()
+    assert [array.size for array in arrays] == SIZES[::order] * 4
+
+
+def test_weights_of_one_compilation_share_blocks() -> None:
+    size = MIN_SHARED // 4
+    with backend.compiling():
+        first = aligned_empty(size)
+        with backend.compiling():  # of a body
+            inner = aligned_empty(size)
+        small = aligned_empty(16)
+    with backend.compiling():
+        other = aligned_empty(size)
+    assert block_of(inner) is block_of(first)
+    assert len({id(block_of(array)) for array in (first, small, other, aligned_empty(size))}) == 4
+
+
+def test_a_block_is_given_back_with_its_last_array() -> None:
+    with backend.compiling():
+        first, second = (aligned_empty(MIN_SHARED) for _ in range(2))
+    block = weakref.ref(block_of(first))
+    del first
+    assert block() is not None
+    second[...] = 1
+    del second
+    assert block() is None
