@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..analysis.infer import Inferred
 from ..backends import Backend, Fusion, MatchContext, Precision, Refusal
@@ -160,7 +161,7 @@ class _Compiler:
         program.layers = [la for la in program.layers if la.id in found and la.type != "Parameter"]
 
     def select(self) -> None:
-        """Choose a kernel for each layer that is left."""
+        """Group the layers of patterns; other kernels are chosen when they are needed, none for layers that are fused."""
         program = self.program
         read = {port for layer in program.layers for port in self._reads(layer)} | set(program.outputs)
         program.groups = [self._group(layer, read) for layer in program.layers]
@@ -223,14 +224,22 @@ class _Compiler:
         fixed = program.state.contents
         reads = tuple(dict.fromkeys(s for s in sources if s.layer not in inner and fixed(s) is None))
         read = {*sources, *writes}
-        groups = [Group.of(program.graph, each, self.selector.kernel(each, read)) for each in layers]
+        groups = [self._lone(each, read) for each in layers]
         plan = StepBuilder(program.state, self.selector).inner_plan(groups, reads, writes)
         return Fusion(layers, reads, ShapeCache(plan), "shape arithmetic")
 
     def _group(self, layer: Layer, read: Collection[Port]) -> Group:
         if (fusion := self._fusion(layer)) is not None:
-            return Group(fusion.layers, fusion.kernel, fusion.reads, fusion.pattern)
-        return Group.of(self.program.graph, layer, self.selector.kernel(layer, read))
+            return Group(fusion.layers, lambda: fusion.kernel, fusion.reads, fusion.pattern)
+        if not self.program.state.packed.keys().isdisjoint(self.program.reads(layer)):
+            # Weights that a layer unpacks are what others find, in order.
+            return self._lone(layer, read)
+        return Group.of(self.program.graph, layer, partial(self.selector.kernel, layer, read))
+
+    def _lone(self, layer: Layer, read: Collection[Port]) -> Group:
+        """Return a group of one layer, whose kernel is chosen now."""
+        kernel = self.selector.kernel(layer, read)
+        return Group.of(self.program.graph, layer, lambda: kernel)
 
 
 def _inside(packed: Iterable[Found]) -> list[Layer]:

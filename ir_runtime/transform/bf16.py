@@ -42,4 +42,4 @@ def _storing(group: Group, readers: Collection[tuple[Kernel, int]]) -> Group:
     if not all(isinstance(kernel, KernelObject) and kernel.reads_bf16(place) for kernel, place in readers):
         return group
     kernel = group.kernel.storing_bf16()
-    return group if kernel is None else replace(group, kernel=kernel)
+    return group if kernel is None else replace(group, choose=lambda: kernel)

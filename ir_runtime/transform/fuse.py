@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..backends import Kernel, KernelObject
+from ..cached import cached_property
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
 
 __all__ = ["Group", "fuse"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """Layers of which the last one gives the result, and the kernel that computes them together.
 
@@ -20,21 +21,30 @@ class Group:
     """
 
     layers: tuple[Layer, ...]
-    kernel: Kernel
+    choose: Callable[[], Kernel]
+    """Returns the kernel."""
     reads: tuple[Port, ...]
     """The inputs of the kernel; where layers are in a row, each with one reader, their inputs in order."""
     pattern: str = ""
     """The name of the pattern that the layers match, if they match one."""
 
     @classmethod
-    def of(cls, graph: Graph, layer: Layer, kernel: Kernel) -> Group:
+    def of(cls, graph: Graph, layer: Layer, choose: Callable[[], Kernel]) -> Group:
         """Return a group of one layer."""
-        return cls((layer,), kernel, graph.reads(layer))
+        return cls((layer,), choose, graph.reads(layer))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The kernel, chosen when it is first asked for: layers that others fuse need none of their own."""
+        return self.choose()
 
     def prepared(self) -> Group:
         """Return the group with its kernel prepared: no more layers are fused."""
         kernel = self.kernel
-        return replace(self, kernel=kernel.prepare()) if isinstance(kernel, KernelObject) else self
+        if not isinstance(kernel, KernelObject):
+            return self
+        ready = kernel.prepare()
+        return replace(self, choose=lambda: ready)
 
     @property
     def writes(self) -> tuple[Port, ...]:
@@ -94,4 +104,4 @@ def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Val
     if kernel is None:
         return None
     others = tuple(s for i, s in enumerate(sources) if i != place)
-    return Group((*group.layers, reader), kernel, (*group.reads, *others), group.pattern)
+    return Group((*group.layers, reader), lambda: kernel, (*group.reads, *others), group.pattern)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.api.compiling import PASS_NAMES, fusions_of, program_after
+from ir_runtime.backends import Kernel
 from ir_runtime.executor.compile import PASSES
+from ir_runtime.executor.select_kernel import KernelSelector
+from ir_runtime.ir.graph import Layer, Port
 
 
 def convolution(activation: str = "ReLU") -> ir.Model:
@@ -42,6 +47,22 @@ def test_the_program_after_each_pass() -> None:
     assert found["fuse"][1:3] == [conv, '  + "act" = ReLU-1("conv") : f32[1,512,6,6]']
     assert found["pack"] == found["fuse"]
     assert '"x/f16" = Convert-1("x") : f16[1,3,8,8]' in found["narrow"]
+
+
+def test_no_kernel_is_chosen_for_a_layer_that_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[str] = []
+
+    def kernel(selector: KernelSelector, layer: Layer, read: Collection[Port]) -> Kernel:
+        chosen.append(layer.type)
+        return choose(selector, layer, read)
+
+    choose = KernelSelector.kernel
+    monkeypatch.setattr(KernelSelector, "kernel", kernel)
+    ir.compile_model(convolution(), backend="numpy")
+    assert sorted(chosen) == ["Convolution", "Transpose"]
+    chosen.clear()
+    ir.compile_model(convolution(), backend="reference")
+    assert {"Convolution", "ReLU", "Transpose", "Multiply"} <= set(chosen)
 
 
 def test_the_reference_folds_and_fuses_nothing() -> None:

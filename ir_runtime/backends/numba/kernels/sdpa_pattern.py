@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from ....ops.activation.softmax import SoftMax
 from ....ops.matrix.matmul import MatMul
 from ... import Fusion, MatchContext, Refusal
 from ...common.layout import is_f32
-from ...common.sdpa import Attend
 from .._backend import backend
-from .sdpa import followed
+
+if TYPE_CHECKING:
+    from ...common.sdpa import Attend
 
 __all__: list[str] = []
 
@@ -165,6 +167,8 @@ def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
 
 def _kernel(factor: float, added: Array | None, given: bool = False) -> _AttentionKernel:
     """Return the kernel of the precision of the compilation that is going on."""
+    from .sdpa import followed  # most matrix products are not those of attention
+
     return _AttentionKernel(factor, added, given, *followed())
 
 
