@@ -31,3 +31,21 @@ def test_agrees_within_a_step(compress: bool, backend: str, tmp_path: Path) -> N
     steps = np.abs(found - wanted) / OUTPUT_STEP
     assert steps.max() < 1.001
     assert steps.mean() < 0.01
+
+
+@pytest.mark.parametrize("backend", available())
+def test_nan_counts_in_any_run(backend: str, tmp_path: Path) -> None:
+    """It has no level: the operations themselves compute such pictures, also after runs that were recorded."""
+    ov.save_model(quantized_cnn(True), path := tmp_path / "m.xml", compress_to_fp16=False)
+    model = ir_runtime.read_model(path)
+    model.reshape([2, 3, 24, 24])
+    compiled = ir_runtime.compile_model(model, backend=backend)
+    wanted = [compiled(pictures()[:2])[0] for _ in range(3)]
+    np.testing.assert_array_equal(wanted[1:], wanted[:-1])
+    broken = pictures()[:2].copy()
+    broken[1, 2, 23, 0] = np.nan
+    found = compiled(broken)[0]
+    by_definition = ir_runtime.compile_model(model, backend="reference")(broken)[0]
+    assert np.abs(found - by_definition).max() < 1.001 * OUTPUT_STEP
+    assert np.abs(found[1] - wanted[0][1]).max() > 10 * OUTPUT_STEP
+    np.testing.assert_array_equal(compiled(pictures()[:2])[0], wanted[0])

@@ -15,9 +15,10 @@ from ...common.layout import channels_first, channels_last
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32, store_i64
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, load_args
 from ._int8_maps import LevelMap
 from ._int8_nodes import Quantizer
@@ -29,7 +30,10 @@ MIN_PARALLEL_WORK = 1 << 15
 
 
 class _BorderJob(Descriptor):
-    """The job of both tasks; strides and offsets in bytes: ``x`` of the numbers, ``y`` of the levels."""
+    """The job of both tasks; strides and offsets in bytes: ``x`` of the numbers, ``y`` of the levels.
+
+    ``refused`` counts the lines that had NaN.
+    """
 
     lines: i64
     height: i64
@@ -45,6 +49,7 @@ class _BorderJob(Descriptor):
     y_pixel: i64
     y_offset: i64
     parameters: i64
+    refused: i64
 
 
 def _scalars(emit: Emit, parameters: Value, count: int) -> list[Value]:
@@ -155,7 +160,7 @@ def _quantize_line(job: int, x: int, out: int) -> int:
 
 
 def _to_levels(call: int) -> None:
-    job, out, x, seen, _, counter = load_args(call)
+    job, out, x, _, _, counter = load_args(call)
     lines, height = load_i64(job, _BorderJob.lines), load_i64(job, _BorderJob.height)
     unit = fetch_add(counter)
     while unit < lines:
@@ -165,7 +170,7 @@ def _to_levels(call: int) -> None:
         target = out + load_i64(job, _BorderJob.y_offset)
         target += image * load_i64(job, _BorderJob.y_image) + line * load_i64(job, _BorderJob.y_line)
         if _quantize_line(job, source, target) != 0:
-            store_i64(seen, 0, 1)
+            fetch_add(job + 8 * _BorderJob.refused)
         unit = fetch_add(counter)
 
 
@@ -188,7 +193,7 @@ def _from_levels(call: int) -> None:
 
 
 TO_LEVELS = Task(_to_levels)
-"""Write the levels of f32 numbers; a unit is a line. The first word of B becomes 1 if one is NaN."""
+"""Write the levels of f32 numbers; a unit is a line. Lines with NaN are counted in the job."""
 FROM_LEVELS = Task(_from_levels)
 """Write the f32 numbers of levels; a unit is a line."""
 
@@ -199,7 +204,7 @@ def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = 
     return _BorderJob.fill(
         lines=levels.images * levels.height, height=levels.height, width=levels.width, channels=levels.channels,
         in_planes=in_planes, x_image=image, x_line=line, x_pixel=pixel, x_channel=channel, y_image=levels.image,
-        y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters.ctypes.data,
+        y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters.ctypes.data, refused=0,
     )  # fmt: skip
 
 
@@ -220,10 +225,10 @@ class Quantizing:
         x = _in_planes(x) if in_planes else _by_pixels(x)
         if not x.size:
             return out
-        job, seen = _job(self._map, channels_last(x), self._parameters, in_planes), np.zeros(1, np.int64)
+        job = _job(self._map, channels_last(x), self._parameters, in_planes)
         count = threads() if x.size >= MIN_PARALLEL_WORK else 1
-        parallel_for(TO_LEVELS.address, job, out, x, seen, UNUSED, count)
-        return None if seen[0] else out
+        parallel_for(TO_LEVELS.address, job, out, x, UNUSED, UNUSED, count)
+        return None if was_refused(job, _BorderJob.refused) else out
 
 
 def _in_planes(x: Array) -> Array:

@@ -19,6 +19,7 @@ from ... import Fusion, Kernel, KernelObject, MatchContext, Refusal
 from .._backend import backend
 from ..codegen.levels import GROUP, IS_FAST
 from ..codegen.vectors import LANES
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._int8_borders import Dequantizing, Quantizing
@@ -79,7 +80,7 @@ class QuantizedNetwork(KernelObject):
     def prepare(self) -> Kernel:
         """Return the kernel, with packed weights."""
         if not self._prepared:
-            self._prepared.append(_Network(self.part, self.definition, self.places))
+            self._prepared.append(replayed(_Network(self.part, self.definition, self.places)))
         return self._prepared[0]
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:

@@ -20,9 +20,9 @@ from .tape import Region, Tape, TapeWriter, UnknownArrayError, View
 
 __all__ = ["REPLAYER", "replayed"]
 
-# Bytes of the arrays of a step, and of an instruction: between larger ones, Python takes no time, and deadlines and
-# interrupts are not delayed. Steps of an instruction: recording looks for each array in the memory of all.
-MAX_STEP_BYTES, MAX_BYTES, MAX_STEPS = 1 << 20, 1 << 22, 64
+# Bytes of the arrays of a step for each of its calls, and of an instruction: between larger ones, Python takes no time, and
+# deadlines and interrupts are not delayed. Steps of an instruction: recording looks for each array in the memory of all.
+MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 20, 1 << 22, 64
 
 Made = TypeVar("Made")
 
@@ -92,7 +92,7 @@ class _Recorder:
     def _added(self, index: int, given: list[Array], record: Record, made: list[Array | None]) -> bool:
         """Add a step to the current part or a new one; return whether that is possible."""
         size = sum(array.nbytes for array in [*given, *made] if array is not None)
-        if size > MAX_STEP_BYTES:
+        if size > MAX_CALL_BYTES * max(len(record.calls), 1):
             return False
         if (part := self.part) and (part.size + size > MAX_BYTES or len(part.instructions) >= MAX_STEPS):
             self._close()
