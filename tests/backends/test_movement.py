@@ -242,3 +242,15 @@ def test_too_few_outputs_change_nothing(kernel: Any, reads: tuple[int, ...]) -> 
     with pytest.raises(ir.ExecutionError, match="it has 2 outputs, but its code returned 1"):
         instruction(slots)
     assert slots == [X, None]
+
+
+@backends
+@pytest.mark.parametrize(
+    "indices", [np.zeros((3, 0)), [[1, -1], [3, 7], [0, 0]], [[2], [-4]], np.zeros((0, 2))], ids=str
+)
+def test_tuples_of_any_length(indices: object, backend: str) -> None:
+    """Those of length 0 name all of the data."""
+    net = Net()
+    tuples = net.parameter("i", "?,?", "i64")
+    net.result(net.op("GatherND", net.parameter("x", "4,8"), tuples, version="opset8"))
+    agree(read(net), backend, np.asarray(indices, np.int64), X)

@@ -196,5 +196,11 @@ def test_concurrent_runs_do_not_interfere() -> None:
 
 def test_plans_limit_blas_to_one_thread() -> None:
     net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "1")))
+    net.result(net.op("MatMul", net.parameter("x", "2,3"), net.parameter("y", "3,2")))
     assert plan_of(Ours(net.xml())).around == (computing, backend.around)
+
+
+def test_plans_of_small_maps_set_up_nothing() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "1")))
+    assert plan_of(Ours(net.xml())).around == (computing,)

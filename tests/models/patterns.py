@@ -205,6 +205,13 @@ def large_maps(x: Any) -> Any:
     )
 
 
+@pattern((1, 32, 48, 48))
+def maps_of_large_maps(x: Any) -> Any:
+    """A constant for each channel, each layer by itself."""
+    layers = op.add, op.subtract, op.multiply, op.divide, op.maximum, op.minimum
+    return op.concat([layer(x, weights(1, 32, 1, 1)) for layer in layers], 0)
+
+
 @pattern((2, 6, 40), (2, 6, 40), (40,), (2, 1, 40), (2, 6, 1))
 def element_wise(x: Any, y: Any, row: Any, plane: Any, column: Any) -> Any:
     made = op.multiply(op.subtract(op.add(x, y), row), plane)

@@ -73,11 +73,13 @@ def gather(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel |
 
 @backend.accelerates(GatherND5, GatherND8)
 def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
-    """Return a kernel for tuples without a batch; those out of range run the reference."""
-    if op.batch_dims or not indices.shape.rank or indices.shape[-1] == 0 or indices.element not in _INDICES:
+    """Return a kernel for tuples without a batch; empty ones, and those out of range, run the reference."""
+    if op.batch_dims or not indices.shape.rank or indices.element not in _INDICES:
         return None
 
     def kernel(x: Array, indices: Array) -> Array:
+        if not indices.shape[-1]:
+            return op.evaluate(x, indices)
         try:
             if indices.shape[-1] == 1:
                 return x.take(indices[..., 0], 0)
