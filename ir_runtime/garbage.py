@@ -18,15 +18,4 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            _promote()
             gc.enable()
-
-
-def _promote() -> None:
-    """Count all objects as old, as if they had survived: else the next collection goes through every one made meanwhile.
-
-    A program that has frozen its objects keeps them so.
-    """
-    if not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()
