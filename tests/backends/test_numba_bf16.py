@@ -16,6 +16,7 @@ import pytest
 from harness.layers import layer
 from harness.nets import Net
 from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.rounding import rounded_to_bf16 as rounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,12 +54,6 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(_bf16_gemm, "MIN_PARALLEL_SIZE", 0)
         patch.setattr(_bf16_gemm, "CHUNK", 64)
         yield
-
-
-def rounded(x: Array) -> Array:
-    """Round to the nearest bf16, halves to even."""
-    found: Array = x.astype(ml_dtypes.bfloat16).astype(np.float32)
-    return found
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from harness.layers import layer
 from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.rounding import rounded_to_bf16 as rounded
 
 from ir_runtime.backends import Precision, name_of
 from ir_runtime.backends.core.precision import within
@@ -36,12 +36,6 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
         patch.setattr(recurrence, "MIN_PARALLEL_WORK", 0)
         yield
-
-
-def rounded(x: Array) -> Array:
-    """Round to the nearest bf16, halves to even."""
-    found: Array = x.astype(ml_dtypes.bfloat16).astype(np.float32)
-    return found
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding
+import ml_dtypes
 import numpy as np
 
 from ir_runtime.ir.tensor import Array
 
-__all__ = ["multiply_add"]
+__all__ = ["multiply_add", "rounded_to_bf16"]
+
+
+def rounded_to_bf16(x: Array) -> Array:
+    """Return f32 rounded to the nearest bf16, halves to even."""
+    found: Array = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+    return found
 
 
 def multiply_add(a: Array, b: Any, c: Any) -> Array:
