@@ -13,8 +13,8 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.levels import GROUP, LEVEL_DTYPE
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _int8_borders
-from ir_runtime.backends.numba.kernels._int8_borders import Dequantizing, Quantizing
+from ir_runtime.backends.numba.kernels import _int8_conversion
+from ir_runtime.backends.numba.kernels._int8_conversion import Dequantizing, Quantizing
 from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
 from ir_runtime.backends.numba.kernels._int8_nodes import Quantizer
 from ir_runtime.ir.tensor import Array
@@ -27,7 +27,7 @@ LIMITS = [(-1.1, 0.7), (0.0, 6.0), (-300.0, -200.0)]
 def run_of_a_model(request: pytest.FixtureRequest) -> Iterator[None]:
     """Inside a run, alone and with a second thread for the smallest map."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
-        patch.setattr(_int8_borders, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(_int8_conversion, "MIN_PARALLEL_WORK", 0)
         yield
 
 

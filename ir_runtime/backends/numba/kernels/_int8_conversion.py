@@ -9,7 +9,6 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
-from ...common.fake_quantize import QuantizeParameter
 from ...common.fake_quantize import QuantizeParameter as P
 from ...common.layout import channels_first, channels_last
 from ..codegen.descriptor import Descriptor, i64
@@ -20,8 +19,9 @@ from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, load_args
-from ._int8_maps import LevelMap
+from ._int8_maps import LevelMap, line_address
 from ._int8_nodes import Quantizer
+from .contiguous import contiguous
 
 __all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]
 
@@ -29,7 +29,7 @@ __all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]
 MIN_PARALLEL_WORK = 1 << 15
 
 
-class _BorderJob(Descriptor):
+class _ConversionJob(Descriptor):
     """The job of both tasks; strides and offsets in bytes: ``x`` of the numbers, ``y`` of the levels.
 
     ``refused`` counts the lines that had NaN.
@@ -130,9 +130,9 @@ def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value
 @device
 def _quantize_picture(job: int, x: int, out: int) -> int:
     """Quantize a line of a map whose pixels are a few words; return whether any number is NaN."""
-    width, channels = load_i64(job, _BorderJob.width), load_i64(job, _BorderJob.channels)
-    plane, parameters = load_i64(job, _BorderJob.x_channel), load_i64(job, _BorderJob.parameters)
-    words = load_i64(job, _BorderJob.y_pixel) // 4
+    width, channels = load_i64(job, _ConversionJob.width), load_i64(job, _ConversionJob.channels)
+    plane, parameters = load_i64(job, _ConversionJob.x_channel), load_i64(job, _ConversionJob.parameters)
+    words = load_i64(job, _ConversionJob.y_pixel) // 4
     line = out if words == 1 else alloc(4 * width)
     found: int = 0
     for word in range(words):
@@ -150,44 +150,54 @@ def _quantize_picture(job: int, x: int, out: int) -> int:
 @device
 def _quantize_line(job: int, x: int, out: int) -> int:
     """Quantize a line; return whether any number is NaN."""
-    if load_i64(job, _BorderJob.in_planes) != 0:
+    if load_i64(job, _ConversionJob.in_planes) != 0:
         return _quantize_picture(job, x, out)
-    found, channels = 0, load_i64(job, _BorderJob.channels)
-    for i in range(load_i64(job, _BorderJob.width)):
-        pixel, target = x + i * load_i64(job, _BorderJob.x_pixel), out + i * load_i64(job, _BorderJob.y_pixel)
-        found |= _quantize_pixel(pixel, channels, load_i64(job, _BorderJob.parameters), target)
+    found, channels = 0, load_i64(job, _ConversionJob.channels)
+    for i in range(load_i64(job, _ConversionJob.width)):
+        pixel, target = (
+            x + i * load_i64(job, _ConversionJob.x_pixel),
+            out + i * load_i64(job, _ConversionJob.y_pixel),
+        )
+        found |= _quantize_pixel(pixel, channels, load_i64(job, _ConversionJob.parameters), target)
     return found
+
+
+@device
+def _number_line(job: int, numbers: int, unit: int) -> int:
+    """Return the address of the numbers of a line."""
+    return line_address(
+        numbers, unit, load_i64(job, _ConversionJob.height), load_i64(job, _ConversionJob.x_image),
+        load_i64(job, _ConversionJob.x_line),
+    )  # fmt: skip
+
+
+@device
+def _level_line(job: int, levels: int, unit: int) -> int:
+    """Return the address of the levels of a line."""
+    return line_address(
+        levels + load_i64(job, _ConversionJob.y_offset), unit, load_i64(job, _ConversionJob.height),
+        load_i64(job, _ConversionJob.y_image), load_i64(job, _ConversionJob.y_line),
+    )  # fmt: skip
 
 
 def _to_levels(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
-    lines, height = load_i64(job, _BorderJob.lines), load_i64(job, _BorderJob.height)
     unit = fetch_add(counter)
-    while unit < lines:
-        image = unit // height
-        line = unit - image * height
-        source = x + image * load_i64(job, _BorderJob.x_image) + line * load_i64(job, _BorderJob.x_line)
-        target = out + load_i64(job, _BorderJob.y_offset)
-        target += image * load_i64(job, _BorderJob.y_image) + line * load_i64(job, _BorderJob.y_line)
-        if _quantize_line(job, source, target) != 0:
-            fetch_add(job + 8 * _BorderJob.refused)
+    while unit < load_i64(job, _ConversionJob.lines):
+        if _quantize_line(job, _number_line(job, x, unit), _level_line(job, out, unit)) != 0:
+            fetch_add(job + 8 * _ConversionJob.refused)
         unit = fetch_add(counter)
 
 
 def _from_levels(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
-    lines, height = load_i64(job, _BorderJob.lines), load_i64(job, _BorderJob.height)
     unit = fetch_add(counter)
-    while unit < lines:
-        image = unit // height
-        line = unit - image * height
-        target = out + image * load_i64(job, _BorderJob.x_image) + line * load_i64(job, _BorderJob.x_line)
-        source = x + load_i64(job, _BorderJob.y_offset)
-        source += image * load_i64(job, _BorderJob.y_image) + line * load_i64(job, _BorderJob.y_line)
-        for i in range(load_i64(job, _BorderJob.width)):
+    while unit < load_i64(job, _ConversionJob.lines):
+        target, source = _number_line(job, out, unit), _level_line(job, x, unit)
+        for i in range(load_i64(job, _ConversionJob.width)):
             _dequantize_pixel(
-                target + i * load_i64(job, _BorderJob.x_pixel), load_i64(job, _BorderJob.channels),
-                load_i64(job, _BorderJob.parameters), source + i * load_i64(job, _BorderJob.y_pixel),
+                target + i * load_i64(job, _ConversionJob.x_pixel), load_i64(job, _ConversionJob.channels),
+                load_i64(job, _ConversionJob.parameters), source + i * load_i64(job, _ConversionJob.y_pixel),
             )  # fmt: skip
         unit = fetch_add(counter)
 
@@ -201,14 +211,14 @@ FROM_LEVELS = Task(_from_levels)
 def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = False) -> Array:
     """Return the job for numbers ``[images, height, width, channels]``."""
     image, line, pixel, channel = numbers.strides
-    return _BorderJob.fill(
+    return _ConversionJob.fill(
         lines=levels.images * levels.height, height=levels.height, width=levels.width, channels=levels.channels,
         in_planes=in_planes, x_image=image, x_line=line, x_pixel=pixel, x_channel=channel, y_image=levels.image,
         y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters.ctypes.data, refused=0,
     )  # fmt: skip
 
 
-def _parameters(quantizer: Quantizer, first: QuantizeParameter, last: QuantizeParameter) -> Array:
+def _parameters(quantizer: Quantizer, first: P, last: P) -> Array:
     return np.ascontiguousarray(quantizer.parameters[first : last + 1], np.float32)
 
 
@@ -228,17 +238,17 @@ class Quantizing:
         job = _job(self._map, channels_last(x), self._parameters, in_planes)
         count = threads() if x.size >= MIN_PARALLEL_WORK else 1
         parallel_for(TO_LEVELS.address, job, out, x, UNUSED, UNUSED, count)
-        return None if was_refused(job, _BorderJob.refused) else out
+        return None if was_refused(job, _ConversionJob.refused) else out
 
 
 def _in_planes(x: Array) -> Array:
     """Return a tensor whose rows are contiguous."""
-    return x if x.strides[3] == x.itemsize else np.ascontiguousarray(x)
+    return x if x.strides[3] == x.itemsize else contiguous(x)
 
 
 def _by_pixels(x: Array) -> Array:
     """Return a tensor whose channels are neighbours."""
-    return x if x.strides[1] == x.itemsize else channels_first(np.ascontiguousarray(channels_last(x)))
+    return x if x.strides[1] == x.itemsize else channels_first(contiguous(channels_last(x)))
 
 
 class Dequantizing:
@@ -253,9 +263,7 @@ class Dequantizing:
         shape = self._map.images, self._map.height, self._map.width, self._map.channels
         out = np.empty(shape, np.float32)
         if out.size:
-            job, count = (
-                _job(self._map, out, self._parameters),
-                threads() if out.size >= MIN_PARALLEL_WORK else 1,
-            )
+            job = _job(self._map, out, self._parameters)
+            count = threads() if out.size >= MIN_PARALLEL_WORK else 1
             parallel_for(FROM_LEVELS.address, job, out, levels, UNUSED, UNUSED, count)
         return channels_first(out)

@@ -10,14 +10,14 @@ from ....cached import cached_property
 from ....ir.tensor import Array
 from ....limits import check_array_size
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I32, VECTOR, Emit, Value
 from ..threading.parallel import parallel_for
 from ..threading.task import UNUSED, Task, load_args
 
-__all__ = ["BORDERS", "LevelMap", "MapJob"]
+__all__ = ["BORDERS", "LevelMap", "MapJob", "line_address"]
 
 
 class MapJob(Descriptor):
@@ -44,6 +44,13 @@ class MapJob(Descriptor):
     scale: i64
     bias: i64
     bounds: i64
+
+
+@device
+def line_address(start: int, number: int, height: int, image: int, line: int) -> int:
+    """Return the address of a line; the lines of all images are numbered in order, ``image`` and ``line`` are in bytes."""
+    place = number // height
+    return start + place * image + (number - place * height) * line
 
 
 class _BordersJob(Descriptor):

@@ -17,7 +17,7 @@ from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, store_levels
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
-from ._int8_maps import MapJob
+from ._int8_maps import MapJob, line_address
 from ._int8_tile import bounds_at, requantized
 
 __all__ = ["FORMS", "LEVELS_WINDOWS", "MAXIMUM", "LevelsWindowsJob", "pack_depthwise"]
@@ -118,18 +118,16 @@ def _row(job: int, x: int, out: int) -> None:
 def _levels_windows(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
     lines, height = load_i64(job, LevelsWindowsJob.lines), load_i64(job, LevelsWindowsJob.plane)
+    x, out = x + load_i64(job, LevelsWindowsJob.x_offset), out + load_i64(job, LevelsWindowsJob.y_offset)
+    down = load_i64(job, LevelsWindowsJob.stride_down) * load_i64(job, LevelsWindowsJob.x_line)
     unit = fetch_add(counter)
     while unit < lines:
-        image = unit // height
-        line = unit - image * height
-        down = load_i64(job, LevelsWindowsJob.stride_down) * load_i64(job, LevelsWindowsJob.x_line)
-        source = (
-            x + load_i64(job, LevelsWindowsJob.x_offset) + image * load_i64(job, LevelsWindowsJob.x_image)
-        )
-        target = (
-            out + load_i64(job, LevelsWindowsJob.y_offset) + image * load_i64(job, LevelsWindowsJob.y_image)
-        )
-        _row(job, source + line * down, target + line * load_i64(job, LevelsWindowsJob.y_line))
+        _row(
+            job, line_address(x, unit, height, load_i64(job, LevelsWindowsJob.x_image), down),
+            line_address(
+                out, unit, height, load_i64(job, LevelsWindowsJob.y_image), load_i64(job, LevelsWindowsJob.y_line)
+            ),
+        )  # fmt: skip
         unit = fetch_add(counter)
 
 

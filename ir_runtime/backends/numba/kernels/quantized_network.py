@@ -22,7 +22,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._int8_borders import Dequantizing, Quantizing
+from ._int8_conversion import Dequantizing, Quantizing
 from ._int8_graph import find_part
 from ._int8_layers import Bound, bind
 from ._int8_maps import LevelMap
