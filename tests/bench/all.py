@@ -8,7 +8,6 @@ from __future__ import annotations
 import calls
 import chain
 import dynamic
-import kinds
 import language
 import models
 import start
@@ -16,6 +15,4 @@ import streams
 from shared import program
 
 if __name__ == "__main__":
-    program(
-        models.PART, kinds.PART, language.PART, dynamic.PART, chain.PART, calls.PART, streams.PART, start.PART
-    )()
+    program(models.PART, language.PART, dynamic.PART, chain.PART, calls.PART, streams.PART, start.PART)()

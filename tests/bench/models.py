@@ -1,8 +1,10 @@
 """Whole networks against OpenVINO, by `ir-runtime bench`: a process for each line of the table.
 
-Both at f32, or what is fastest here against OpenVINO as it comes, by mode; the table says what each multiplies in. Ratios are ours divided by OpenVINO's: of the fastest runs, of the medians, of the time from the file to a
-model that is ready, and of the peak memory. ``spread`` is our median divided by our fastest run; ``roofline`` the part
-of what the peaks of this machine allow at f32, which bf16 and int8 may exceed.
+Networks of the zoo, and small ones of other kinds (tests/models/kinds); ``tuned`` says by which of them kernels were tuned.
+Both at f32, or what is fastest here against OpenVINO as it comes, by mode; the table says what each multiplies in. Ratios are
+ours divided by OpenVINO's: of the fastest runs, of the medians, of the time from the file to a model that is ready, and of the
+peak memory. ``spread`` is our median divided by our fastest run; ``roofline`` the part of what the peaks of this machine allow
+for the narrowest type that a run may multiply in. Convolutions count as direct ones: by Winograd's method they may exceed 100 %.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from roofline import least_ms
+from roofline import Roofline, work
 from shared import (
-    TESTS,
     Options,
     Part,
     Row,
@@ -29,102 +31,37 @@ from shared import (
     selected,
     small,
 )
+from sources import KINDS, NETWORKS, ONE_AT_A_TIME, is_tuned, source
 
-TUNED = [
-    "resnet50",
-    "mobilenet_v2",
-    "mobilenet_v3_large",
-    "efficientnet_b0",
-    "densenet121",
-    "squeezenet1_1",
-    "shufflenet_v2_x1_0",
-    "vit_b_16",
-    "swin_t",
-    "convnext_tiny",
-    "bert_base_128",
-    "gpt2_128",
-    "yolo_640",
-    "unet_256",
-    "lstm",
-    "mobilenet_v2_int8",
-    "resnet18_int8",
-]
-"""Networks that the kernels were tuned by."""
-MEASURED = [
-    "small_cnn",
-    "unet",
-    "unet_3d",
-    "yolo",
-    "ssdlite",
-    "faster_rcnn",
-    "bert_base",
-    "gpt2",
-    "llama",
-    "t5_encoder",
-    "t5_decoder",
-    "whisper_encoder",
-    "whisper_decoder",
-    "bilstm",
-    "spectrum",
-]
-"""Networks that were only measured."""
-ONE_AT_A_TIME = {"yolo_640"}
-"""Networks that take no batch."""
 PATIENCE = 120
 """Seconds after which onnx.reference is stopped."""
 
 
 def measure(options: Options) -> Iterator[Row]:
     """A row for each network, batch, backend and mode."""
-    for batch in options.batches:
-        for name in selected([*TUNED, *MEASURED], options):
-            if batch > 1 and name in ONE_AT_A_TIME:
+    roofline = Roofline(options.threads)
+    for batch, name in product(options.batches, selected(NETWORKS, options)):
+        if batch > 1 and name in ONE_AT_A_TIME:
+            continue
+        rows = [
+            {"model": name, "tuned": is_tuned(name), "backend": backend, "mode": mode, "batch": batch}
+            for backend, mode in product(options.backends, options.modes)
+        ]
+        with TemporaryDirectory() as folder:
+            try:
+                path, inputs = source(name, batch, Path(folder), options)
+            except RuntimeError as problem:
+                yield from (row | {"error": str(problem)} for row in rows)
                 continue
-            path = options.dir / (f"{name}.xml" if batch == 1 else f"{name}_b{batch}.xml")
-            made = _make(name, path, batch, options)
-            with TemporaryDirectory() as folder:
-                inputs = _inputs(name, batch, Path(folder))
-                reference = _onnx(path, inputs) if options.onnx and batch == 1 and not made else None
-                for backend, mode in product(options.backends, options.modes):
-                    row = {
-                        "model": name,
-                        "tuned": name in TUNED,
-                        "backend": backend,
-                        "mode": mode,
-                        "batch": batch,
-                        "onnx": reference,
-                    }
-                    if made:
-                        yield row | {"error": made}
-                    else:
-                        yield attempted(row, lambda: _figures(path, inputs, backend, mode, options))  # noqa: B023
+            onnx = _onnx(path, inputs) if options.onnx and batch == 1 and name not in KINDS else None
+            for row in rows:
+                figures = partial(_figures, path, inputs, row, options, roofline)
+                yield attempted(row | {"onnx": onnx}, figures)
 
 
-def _make(name: str, path: Path, batch: int, options: Options) -> str:
-    """Build the network unless it is there; what went wrong, if anything."""
-    wanted = [path, path.with_suffix(".onnx")] if options.onnx and batch == 1 else [path]
-    if all(file.exists() for file in wanted):
-        return ""
-    more = ["--onnx"] if len(wanted) > 1 else []
-    command = [sys.executable, TESTS / "models" / "zoo.py", name, "--out", path.parent, "--batch", str(batch)]
-    done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
-    said = (done.stderr.strip().splitlines() or [""])[-1]
-    return "" if path.exists() else f"it could not be built: {said}"
-
-
-def _inputs(name: str, batch: int, folder: Path) -> Path:
-    sys.path.insert(0, str(TESTS))
-    import numpy as np
-    from models.zoo import example_inputs
-
-    path = folder / "inputs.npz"
-    np.savez(path, **example_inputs(name, 0, batch))
-    return path
-
-
-def _figures(path: Path, inputs: Path, backend: str, mode: str, options: Options) -> Row:
-    command = [sys.executable, "-m", "ir_runtime", "bench", path, "-i", inputs, "--backend", backend]
-    command += ["--mode", mode, "--json"]
+def _figures(path: Path, inputs: Path, row: Row, options: Options, roofline: Roofline) -> Row:
+    command = [sys.executable, "-m", "ir_runtime", "bench", path, "-i", inputs, "--backend", row["backend"]]
+    command += ["--mode", row["mode"], "--json"]
     how = ["-t", options.seconds, "-nthreads", options.threads, "--starts", options.starts]
     clock = ["--cpu-time"] if options.cpu_time else []
     line = list(map(str, [*command, *how, *clock, "--against", "openvino"]))
@@ -133,7 +70,8 @@ def _figures(path: Path, inputs: Path, backend: str, mode: str, options: Options
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0])
     found = json.loads(done.stdout)
     ours, theirs = found["sides"]
-    least = least_ms(path, inputs, backend, options.threads)
+    counted = work(path, inputs)
+    least = counted and roofline.least_ms(counted, row["mode"])
     return {
         "products": f"{ours['precision']}, {theirs['precision']}",
         "ours": ours["latency_ms"]["min"],
@@ -175,6 +113,9 @@ def summary(rows: list[Row]) -> Iterable[str]:
             f"  latency {means['ratio']:.2f} (medians {means['medians']:.2f}), read and compile {means['load']:.2f}, "
             f"peak memory {means['memory']:.2f}"
         )
+        for said, tuned in (("tuned by", True), ("only measured", False)):
+            ratios = [row["ratio"] for row in mine if row["tuned"] is tuned]
+            yield f"  latency of the {len(ratios)} {said} {geometric_mean(ratios):.2f}"
         yield (
             f"  slowest {slowest['ratio']:.2f} ({slowest['model']}), "
             f"largest relative difference {furthest['difference']:.0e} ({furthest['model']})"

@@ -1,34 +1,87 @@
-"""The least time that this machine can run a model in: the larger of its arithmetic and of reading its weights once."""
+"""The least time that this machine can run a model in: the larger of its arithmetic and of reading its weights once.
+
+Only multiply-accumulates count, at the peak of the narrowest type that a run may multiply in; weights are read from the cache
+that holds them all. Convolutions count as direct ones, so those by Winograd's method, which multiply up to four times less
+often, may take less than the least time.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from shared import fresh
 
+_INTEGERS = ("i8", "u8", "i4", "u4", "nf4")
+_LOOKUPS = ("Gather", "EmbeddingBag", "EmbeddingSegments")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run of a model takes at least.
+
+    Args:
+        macs: multiply-accumulates.
+        floats: bytes of the weights of reals, at 4 bytes each, without tables that only some rows of are read.
+        integers: bytes of those of integers.
+        quantized: whether its layers multiply integers by integers.
+    """
+
+    macs: int
+    floats: int
+    integers: int
+    quantized: bool
+
+    def precision(self, mode: str) -> str:
+        """Return the narrowest type that products may have."""
+        if self.quantized or (mode == "performance" and self.integers):
+            return "int8"
+        return "bf16" if mode == "performance" else "f32"
+
+    def weights(self, mode: str) -> int:
+        """Return the bytes of the weights that are read."""
+        return self.integers + self.floats // (2 if mode == "performance" else 1)
+
+
+@dataclass
+class Roofline:
+    """The peaks of this machine, for a number of threads: the largest of all that were measured so far.
+
+    What else the machine does makes it seem slower, never faster, so each peak is measured again for each row.
+    """
+
+    threads: int
+    operations: dict[str, float] = field(default_factory=dict)
+    bandwidths: dict[int, float] = field(default_factory=dict)
+
+    def least_ms(self, work: Work, mode: str) -> float:
+        """Return the milliseconds that a run takes at least."""
+        precision, size = work.precision(mode), work.weights(mode)
+        step = (
+            1 << max(size - 1, 1 << 19).bit_length()
+        )  # so that networks of similar size share what is measured
+        rate, bandwidth = fresh(_measured, precision, step, self.threads)
+        self.operations[precision] = max(rate, self.operations.get(precision, 0.0))
+        self.bandwidths[step] = max(bandwidth, self.bandwidths.get(step, 0.0))
+        fastest = max(found for bytes, found in self.bandwidths.items() if bytes >= step)
+        return 1e3 * max(2 * work.macs / self.operations[precision], size / fastest)
+
+
+def _measured(precision: str, size: int, threads: int) -> tuple[float, float]:
+    import bursts
+
+    return bursts.products(precision, threads), bursts.reading(size, threads)
+
 
 @cache
-def least_ms(path: Path, inputs: Path, backend: str, threads: int) -> float | None:
-    """Milliseconds by the roofline of f32 products; ``None`` where the arithmetic depends on the data.
+def work(path: Path, inputs: Path) -> Work | None:
+    """Count the work of a model; ``None`` where it depends on the data.
 
     Args:
         path: the model.
         inputs: an .npz whose arrays give the lengths that the model leaves open.
-        backend: its product of matrices gives the peak.
-        threads: of that product, and of the copy that gives the bandwidth.
     """
-    found = _counts(path, inputs)
-    if found is None:
-        return None
-    gflops, gbytes = _peaks(backend, threads)
-    flops, weights = found
-    return max(flops / gflops, weights / gbytes) / 1e6
-
-
-@cache
-def _counts(path: Path, inputs: Path) -> tuple[int, int] | None:
-    """The FLOPs of a run and the bytes of the weights."""
     import numpy as np
 
     import ir_runtime
@@ -36,19 +89,10 @@ def _counts(path: Path, inputs: Path) -> tuple[int, int] | None:
     with np.load(inputs) as arrays:
         shapes = {name: list(arrays[name].shape) for name in arrays.files}
     cost = ir_runtime.cost(path, shapes)
-    weights = sum(each.bytes for each in cost.weights)
-    return (cost.flops, weights) if isinstance(cost.flops, int) else None
-
-
-@cache
-def _peaks(backend: str, threads: int) -> tuple[float, float]:
-    """GFLOPs and GB per second, measured in a process of its own."""
-    gflops, gbytes = fresh(_measured, backend, threads)
-    return gflops, gbytes
-
-
-def _measured(backend: str, threads: int) -> tuple[float, float]:
-    from ir_runtime.bench.peaks import measure_peaks
-
-    peaks = measure_peaks(backend, threads)
-    return peaks.flops / 1e9, peaks.bandwidth / 1e9
+    if not isinstance(cost.macs, int):
+        return None
+    tables = sum(layer.weight_bytes for layer in cost.layers if layer.operation.startswith(_LOOKUPS))
+    integers = sum(each.bytes for each in cost.weights if each.type in _INTEGERS)
+    floats = sum(4 * each.numbers for each in cost.weights if each.type in ("f32", "f16", "bf16"))
+    quantized = any(layer.operation.startswith("FakeQuantize") for layer in cost.layers)
+    return Work(cost.macs, max(floats - tables, 0), integers, quantized)

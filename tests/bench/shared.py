@@ -97,7 +97,7 @@ def program(*parts: Part) -> click.Command:
     )
     @click.option("--backend", "backends", multiple=True, help="By default, all but reference.")
     @click.option("--threads", type=int, default=2, show_default=True, help="Of each side.")
-    @click.option("--batch", "batches", type=int, multiple=True, default=(1,), show_default=True)
+    @click.option("--batch", "batches", type=int, multiple=True, default=(1, 8), show_default=True)
     @click.option("--seconds", type=float, default=3.0, show_default=True, help="For each side of each row.")
     @click.option("--starts", type=int, default=3, show_default=True, help="Processes that load each model.")
     @click.option("--onnx/--no-onnx", default=True, help="Time onnx.reference, too.")
@@ -109,7 +109,7 @@ def program(*parts: Part) -> click.Command:
         "modes",
         multiple=True,
         type=click.Choice(["accuracy", "performance"]),
-        default=("accuracy",),
+        default=("accuracy", "performance"),
         help="accuracy: both at f32; performance: what is fastest here, and OpenVINO as it comes. Repeatable.",
     )
     @click.option("--json", "target", type=click.Path(path_type=Path), help="Also write the rows to a file.")

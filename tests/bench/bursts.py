@@ -1,0 +1,175 @@
+"""Kernels that do nothing but multiply, or read: what the processor can do at most.
+
+Sums stay in registers, in as many chains as it takes to hide the latency, by the widest instructions that the numba
+backend uses for a type.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ir_runtime.backends.numba.codegen.bf16 import HAS_BF16, add_pairs
+from ir_runtime.backends.numba.codegen.language import Routine, instruction, routine, types
+from ir_runtime.backends.numba.codegen.levels import GROUP, dot
+from ir_runtime.backends.numba.codegen.vectors import INTS, LANES, VECTOR, Emit, Value
+from ir_runtime.backends.numba.jit.compiler import machine_code
+from ir_runtime.backends.numba.jit.loader import loader
+
+__all__ = ["OPERATIONS", "compiled", "products", "reading"]
+
+CHAINS = 12
+ROUND = 4e-3
+"""Seconds of one burst: long beside the start of threads, short beside the time slices of a busy machine."""
+ROUNDS = 60
+
+i64 = types.int64
+
+
+def _chains(
+    emit: Emit, count: Value, out: Value, kind: ir.Type, step: Callable[[Value, Value], Value]
+) -> None:
+    """Emit ``count`` times a step of each chain: it takes the sum, which is a factor as well, and another factor."""
+    factor = emit.load(out, kind)
+    with emit.loop(count, [factor] * CHAINS) as (_, sums, following):
+        following += [step(total, factor) for total in sums]
+    for place, total in enumerate(following):
+        emit.store(total, emit.at(out, 4 * LANES * place))
+
+
+@instruction(i64, i64)
+def _multiply_f32(emit: Emit, count: Value, out: Value) -> None:
+    _chains(emit, count, out, VECTOR, lambda total, factor: emit.fma(total, factor, factor))
+
+
+@instruction(i64, i64)
+def _multiply_bf16(emit: Emit, count: Value, out: Value) -> None:
+    def step(total: Value, factor: Value) -> Value:
+        return add_pairs(emit, total, emit.builder.bitcast(total, INTS), emit.builder.bitcast(factor, INTS))
+
+    _chains(emit, count, out, VECTOR, step)
+
+
+@instruction(i64, i64)
+def _multiply_int8(emit: Emit, count: Value, out: Value) -> None:
+    _chains(emit, count, out, INTS, lambda total, factor: dot(emit, total, total, factor))
+
+
+@instruction(i64, i64, i64)
+def _read(emit: Emit, address: Value, lines: Value, out: Value) -> None:
+    width = 4 * LANES
+    with emit.loop(lines, [ir.Constant(INTS, None)] * CHAINS) as (line, sums, following):
+        start = emit.at(address, emit.builder.mul(line, emit.i64(CHAINS * width)))
+        following += [
+            emit.builder.xor(total, emit.load(emit.at(start, width * place), INTS))
+            for place, total in enumerate(sums)
+        ]
+    for place, total in enumerate(following):
+        emit.store(total, emit.at(out, width * place))
+
+
+@routine(i64, i64)
+def multiply_f32(count: int, out: int) -> None:
+    _multiply_f32(count, out)
+
+
+@routine(i64, i64)
+def multiply_bf16(count: int, out: int) -> None:
+    _multiply_bf16(count, out)
+
+
+@routine(i64, i64)
+def multiply_int8(count: int, out: int) -> None:
+    _multiply_int8(count, out)
+
+
+@routine(i64, i64, i64, i64)
+def read(count: int, address: int, lines: int, out: int) -> None:
+    for _ in range(count):
+        _read(address, lines, out)
+
+
+OPERATIONS = {
+    "f32": (multiply_f32, 2 * LANES),
+    "bf16": (multiply_bf16, 4 * LANES) if HAS_BF16 else (multiply_f32, 2 * LANES),
+    "int8": (multiply_int8, 2 * GROUP * LANES),
+}
+"""For each type the kernel, and the multiplications and additions of one of its instructions."""
+
+
+def products(precision: str, threads: int) -> float:
+    """Return operations per second of all threads together, each product and each sum being one."""
+    kernel, each = OPERATIONS[precision]
+    call = compiled(kernel)
+    outs = np.zeros((threads, CHAINS * LANES), np.float32)
+
+    def run(thread: int, count: int) -> None:
+        call(count, outs[thread].ctypes.data)
+
+    return _best(run, threads) * CHAINS * each
+
+
+def reading(size: int, threads: int) -> float:
+    """Return the bytes per second at which all threads together read so many, again and again."""
+    line = CHAINS * 4 * LANES
+    lines = max(size // threads // line, 1)
+    data = np.zeros((threads, lines * line), np.uint8)
+    data[:] = 1  # in memory, not only promised
+    outs = np.zeros((threads, CHAINS * LANES), np.float32)
+    call = compiled(read)
+
+    def run(thread: int, count: int) -> None:
+        call(count, data[thread].ctypes.data, lines, outs[thread].ctypes.data)
+
+    return _best(run, threads) * lines * line
+
+
+@cache
+def compiled(kernel: Routine) -> Callable[..., None]:
+    """Return the kernel, compiled for this process alone; other Python threads run while it does."""
+    loading = loader()
+    engine: Any = loading._engine
+    from llvmlite.binding import ObjectFileRef
+
+    engine.add_object_file(ObjectFileRef.from_data(machine_code(kernel)))
+    engine.finalize_object()
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kernel.kinds))(
+        engine.get_function_address(kernel.name)
+    )
+
+
+def _best(run: Callable[[int, int], None], threads: int) -> float:
+    """Return the runs per second of the best of many bursts, in which all threads run at once."""
+    start = time.perf_counter()
+    run(0, 1)
+    count = 1
+    while (taken := time.perf_counter() - start) < ROUND / 4:
+        count *= 2
+        start = time.perf_counter()
+        run(0, count)
+    count = max(1, int(count * ROUND / taken))
+    barrier = Barrier(threads)
+
+    def bursts(thread: int) -> list[tuple[float, float]]:
+        found = []
+        for _ in range(ROUNDS):
+            barrier.wait()
+            begin = time.perf_counter()
+            run(thread, count)
+            found.append((begin, time.perf_counter()))
+        return found
+
+    with ThreadPoolExecutor(threads) as pool:
+        spans = list(pool.map(bursts, range(threads)))
+    fastest = min(
+        max(end for _, end in each) - min(begin for begin, _ in each) for each in zip(*spans, strict=True)
+    )
+    return threads * count / fastest
