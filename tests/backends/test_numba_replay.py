@@ -46,6 +46,17 @@ def convolutions() -> ir.Model:
     return ir.Model([opset1.reshape(y, opset1.constant([1, -1]), False), y], [x])
 
 
+def volumes() -> ir.Model:
+    """Layers of volumes of few channels."""
+    x = opset1.parameter([1, 12, 6, 6, 6], np.float32, name="x")
+    y: Any = x
+    for _ in range(2):
+        w = opset1.constant(numbers(12, 12, 3, 3, 3))
+        y = opset1.relu(opset1.convolution(y, w, [1] * 3, [1] * 3, [1] * 3, [1] * 3))
+        y = opset8.max_pool(y, [1] * 3, [1] * 3, [0] * 3, [0] * 3, [2] * 3).output(0)
+    return ir.Model([y], [x])
+
+
 def two_inputs() -> ir.Model:
     x, y = (opset1.parameter([2, 4096], np.float32, name=name) for name in "xy")
     return ir.Model([opset1.multiply(opset1.subtract(x, y), opset1.constant(np.float32(3)))], [x, y])
@@ -75,7 +86,7 @@ def equal(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [perceptron, convolutions, two_inputs, bags])
+@pytest.mark.parametrize("make", [perceptron, convolutions, volumes, two_inputs, bags])
 def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Model], threads: int) -> None:
     model = make()
     fast, plain = compiled(model, threads), compiled(model, threads)

@@ -26,6 +26,8 @@ __all__ = [
     "F32_SIZE",
     "SlidingWindows",
     "geometry",
+    "load_f32_vector",
+    "store_f32_vector",
     "window_range",
     "sliding_window",
     "fixed_width_window",
@@ -94,16 +96,34 @@ def sliding_window(ways: Mapping[int, Emitter], more: Sequence[str] = ()) -> Ins
     return instruction(*[types.int64] * 15, *more)(write)
 
 
-def _store(emit: Emit, value: Value, address: Value, *_: Value) -> None:
-    emit.store(value, address)
+def load_f32_vector(emit: Emit, address: Value, count: Value | None = None) -> Value:
+    """Load a vector of f32, or its first ``count`` lanes and zeros."""
+    return emit.load(address) if count is None else emit.masked_load(address, emit.lane_mask(count))
+
+
+def _store(emit: Emit, value: Value, address: Value, *_: Value, count: Value | None = None) -> None:
+    store_f32_vector(emit, value, address, count)
+
+
+def store_f32_vector(emit: Emit, value: Value, address: Value, count: Value | None = None) -> None:
+    """Store a vector of f32, or its first ``count`` lanes."""
+    if count is None:
+        emit.store(value, address)
+    else:
+        emit.masked_store(value, address, emit.lane_mask(count))
 
 
 class Memory(NamedTuple):
     """How windows load data and store results: f32, as they are, or otherwise."""
 
-    load: Callable[[Emit, Value], Value] = Emit.load
+    load: Callable[..., Value] = load_f32_vector
+    """Takes an emitter and the address."""
     store: Callable[..., None] = _store
     """Takes an emitter, a vector, its address, and the last arguments of the instruction."""
+
+    def of_lanes(self, count: Value) -> Memory:
+        """Return the same for the first ``count`` lanes only; both functions take them as a keyword."""
+        return Memory(partial(self.load, count=count), partial(self.store, count=count))
 
 
 F32 = Memory()
@@ -134,8 +154,8 @@ def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = 
     return write
 
 
-def general_window(combine: Combine, beside: int, memory: Memory = F32) -> Emitter:
-    """Emit windows of any size, stride and dilation."""
+def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: bool = False) -> Emitter:
+    """Emit windows of any size, stride and dilation; of less than a vector of channels, the last argument, if ``narrow``."""
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
@@ -143,7 +163,8 @@ def general_window(combine: Combine, beside: int, memory: Memory = F32) -> Emitt
         *more: Value,
     ) -> None:  # fmt: skip
         builder, beginning = emit.builder, emit.load(start)
-        load = _load_or_fill(emit, first, width, filler, memory)
+        access = memory.of_lanes(more[-1]) if narrow else memory
+        load = _load_or_fill(emit, first, width, filler, access)
         with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *before), below):
             with emit.loop(kernel, [weights, *before]) as (b, (tap, *sums), following):
                 weight = emit.load(tap)
@@ -153,7 +174,7 @@ def general_window(combine: Combine, beside: int, memory: Memory = F32) -> Emitt
                     sums[place] = combine(emit, sums[place], data, weight)
                 following += [emit.at(tap, 4 * LANES), *sums]
             below += [emit.at(line, down), *following]
-        _put(emit, below[2:], y, step, memory, more)
+        _put(emit, below[2:], y, step, access, more)
 
     return write
 

@@ -43,10 +43,9 @@ from ._windows import (
     WINDOWS,
     Memory,
     SlidingWindows,
-    drop_padding,
     general_window,
     geometry,
-    pad_channels,
+    load_f32_vector,
     sliding_window,
     window_range,
 )
@@ -68,32 +67,30 @@ def _max(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
     return emit.builder.select(emit.builder.fcmp_ordered(">", x, found), x, found)
 
 
-def _add(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
-    return emit.add(found, x)
-
-
 # Maximum and sum of several windows at a time; add 1 for one window at a time.
 MAX, AVERAGE = 0, 2
-# Added where the data are bf16.
-_FROM_BF16 = 4
+# Added where the data are bf16, and where there are fewer channels than lanes.
+_FROM_BF16, _NARROW = 4, 8
 BF16_SIZE = 2
 
 
-def _store_rounded(emit: Emit, value: ir.Value, address: ir.Value, factor: ir.Value) -> None:
-    store_bf16(emit, as_bf16(emit, emit.multiply(value, emit.splat(factor))), address)
+def _store_rounded(emit: Emit, value: ir.Value, at: ir.Value, *more: ir.Value, **lanes: ir.Value) -> None:
+    store_bf16(emit, as_bf16(emit, emit.multiply(value, emit.splat(more[0]))), at, **lanes)
 
 
 def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
     return {
-        MAX: general_window(_max, WINDOWS, memory), MAX + 1: general_window(_max, 1, memory),
-        AVERAGE: general_window(_add, WINDOWS, memory), AVERAGE + 1: general_window(_add, 1, memory),
-    }  # fmt: skip
+        form + place + _NARROW * narrow: general_window(combine, beside, memory, narrow)
+        for form, combine in ((MAX, _max), (AVERAGE, lambda emit, found, x, _: emit.add(found, x)))
+        for place, beside in enumerate((WINDOWS, 1))
+        for narrow in (False, True)
+    }
 
 
-# The last argument multiplies results that are rounded.
-_MORE = (types.float32,)
+# The last arguments multiply results that are rounded, and count lanes.
+_MORE = (types.float32, types.int64)
 _slide = sliding_window(_ways(Memory()), _MORE)
-_f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (Emit.load, load_bf16))
+_f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (load_f32_vector, load_bf16))
 _slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf16.items()}, _MORE)
 
 
@@ -121,11 +118,13 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
         down = size * channels * width * load_i64(job, PoolJob.dilation_down)
         if size == BF16_SIZE:
             form += _FROM_BF16
+        if channels < LANES:
+            form += _NARROW
         for c in range(0, channels, LANES):
-            at = min(c, channels - LANES)
+            at = max(min(c, channels - LANES), 0)
             slide(
                 form, x + size * at, down, size * channels, 0, rows, y + result * at, result * channels, start, first,
-                width, filler, wide, apart, along, factor,
+                width, filler, wide, apart, along, factor, min(channels, LANES),
             )  # fmt: skip
 
     return device(compute)
@@ -205,9 +204,8 @@ def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
 @backend.accelerates(MaxPool8, MaxPool14)
 def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32 over two spatial axes, where the indices are not read."""
-    if not _is_supported(op, data) or 1 not in unread:
-        return None
-    return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD)
+    supported = _is_supported(op, data) and 1 in unread
+    return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
@@ -289,11 +287,10 @@ def _kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Arra
         return job, out
 
     def kernel(x: Array) -> Array:
-        rows = pad_channels(channels_last(x))
-        job, shape = job_for(len(x), x.shape[2:], rows.shape[-1], x.itemsize)
+        job, shape = job_for(len(x), x.shape[2:], x.shape[1], x.itemsize)
+        shared = threads() if math.prod((*shape, *op.kernel)) >= MIN_PARALLEL_WORK else 1
         y = np.empty(shape, stored)
-        shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
-        parallel_for(task.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
-        return channels_first(drop_padding(y, x.shape[1]))
+        parallel_for(task.address, job, y, contiguous(channels_last(x)), UNUSED, UNUSED, shared)
+        return channels_first(y)
 
     return replayed(kernel)

@@ -25,9 +25,10 @@ from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._windows import F32_SIZE, SlidingWindows, drop_padding, pad_channels
+from ._windows import F32_SIZE, SlidingWindows
 from .contiguous import contiguous
 from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob
 
@@ -49,7 +50,7 @@ def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int]
     if not _is_supported(op, data) or 1 not in unread:
         return None
     kernel = _kernel(op, MAX, LOWEST)
-    return lambda x: (kernel(x), UNREAD)
+    return replayed(lambda x: (kernel(x), UNREAD))
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
@@ -80,6 +81,16 @@ class _Pass(NamedTuple):
     shape: tuple[int, ...]
 
 
+def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
+    """Return the axis of a plane whose elements all have a window of one, and their channels: a vector, if possible.
+
+    Along planes, it does not matter which number belongs to which element.
+    """
+    if channels < LANES and plane * channels % LANES == 0:
+        plane, channels = plane * channels // LANES, LANES
+    return _Axis(plane, plane), channels
+
+
 def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
     filler = np.full(LANES, fill, np.float32)
     POOL.prepare()
@@ -104,19 +115,19 @@ def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         counted = isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, pads))
         found = []
         if len(lengths) == 3:
-            plane = down.length * across.length
-            found.append(one_pass(images, ahead[-1], _Axis(plane, plane), channels, counted))
+            found.append(
+                one_pass(images, ahead[-1], *_whole_vectors(down.length * across.length, channels), counted)
+            )
             images *= ahead[-1].windows
         return [*found, one_pass(images, down, across, channels, counted)], counts
 
     def kernel(x: Array) -> Array:
-        rows = pad_channels(channels_last(x))
-        found, (steps, counts) = contiguous(rows), passes(len(x), x.shape[2:], rows.shape[-1])
+        found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
         for job, shape in steps:
             y = np.empty(shape, np.float32)
             shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
             parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
             found = y
-        return channels_first(drop_padding(found.reshape(len(x), *counts, rows.shape[-1]), x.shape[1]))
+        return channels_first(found.reshape(len(x), *counts, x.shape[1]))
 
-    return kernel
+    return replayed(kernel)
