@@ -128,6 +128,35 @@ def test_transposed_convolutions(
         np.testing.assert_allclose(chained(stored, w, *given, row), then, rtol=1e-4, atol=1e-4)
 
 
+@quick
+@given(st.data(), st.integers(1, 3), st.sampled_from([1, 3, 16, 35]), st.sampled_from([1, 5, 8, 33]))
+def test_transposed_convolutions_whose_windows_do_not_overlap(
+    data: st.DataObject, spatial: int, channels: int, outputs: int
+) -> None:
+    kernel, lengths = (
+        data.draw(st.lists(st.integers(1, most), min_size=spatial, max_size=spatial)) for most in (3, 9)
+    )
+    zeros, ones = (",".join(digit * spatial) for digit in "01")
+    op = layer(
+        "ConvolutionBackpropData-1", strides=",".join(map(str, kernel)), dilations=ones, pads_begin=zeros,
+        pads_end=zeros,
+    )  # fmt: skip
+    x, w = numbers(2, channels, *lengths), numbers(channels, outputs, *kernel)
+    x.reshape(-1)[x.size // 2] = np.nan
+    wanted = op.evaluate(x, w)  # type: ignore[attr-defined]
+    found = backend.kernel(op, [unknown(x), Value.constant(w)])
+    assert isinstance(found, KernelObject)
+    row, ours = numbers(1, outputs, *[1] * spatial, seed=1), unknown(wanted)
+    layers = [(layer("Multiply-1"), [row]), (layer("Sigmoid-1"), []), (layer("Add-1"), [row])]
+    then, chained = wanted, found
+    for each, more in layers:
+        then = each.evaluate(then, *more)  # type: ignore[attr-defined]
+        chained = chained.fuse(each, [ours, *map(Value.constant, more)], 0)  # type: ignore[assignment]
+    for stored in (x, stored_last(x)):
+        np.testing.assert_allclose(found(stored, w), wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(chained.prepare()(stored, w, row, row), then, rtol=1e-4, atol=1e-4)
+
+
 def test_what_a_transposed_convolution_does_not_compute() -> None:
     """Dilated filters, filters smaller than their strides, and layers that read another map are left to others."""
     x, w = unknown(numbers(1, 4, 5, 5)), numbers(4, 6, 2, 2)

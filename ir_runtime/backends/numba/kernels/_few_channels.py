@@ -22,7 +22,7 @@ from ..codegen.vectors import LANES
 from ._epilogue import Epilogue, PostOpKind, TilePostOp
 from .contiguous import contiguous
 
-__all__ = ["neighbours", "widened"]
+__all__ = ["neighbours", "repeated", "widened"]
 
 # The most results that one window gives, and the share of the work that must be saved.
 MAX_NEIGHBOURS = 16
@@ -62,7 +62,7 @@ def widened(
     for place in range(count):
         filters[place, ..., place : place + wide] = w
     strided = op.replace(strides=(*op.strides[:-1], count))
-    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), _repeated(epilogue, count))
+    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeated(epilogue, count))
     read = {post_op.extra for post_op in epilogue.post_ops}
 
     @cache
@@ -93,7 +93,8 @@ def _reshaped(x: Array, channels: int) -> Array:
     return channels_first(stored.reshape(*lead, columns * known // channels, channels))
 
 
-def _repeated(epilogue: Epilogue, count: int) -> Epilogue:
+def repeated(epilogue: Epilogue, count: int) -> Epilogue:
+    """Return the epilogue of ``count`` times the columns, one after the other."""
     scale, shift = (None if row is None else np.tile(row, count) for row in (epilogue.scale, epilogue.shift))
     post_ops = tuple(_repeated_post_op(post_op, count) for post_op in epilogue.post_ops)
     return replace(epilogue, scale=scale, shift=shift, post_ops=post_ops)

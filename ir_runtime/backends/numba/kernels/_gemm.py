@@ -85,13 +85,17 @@ class Windows:
 
 
 class Rows(NamedTuple):
-    """The rows of the left operand: their number, layout and stride in bytes; byte offsets of taps; windows."""
+    """The rows of the left operand: their number, layout and stride in bytes; byte offsets of taps; windows.
+
+    ``lines`` says where the rows of the result are: `OutputLines`, or ``None`` for at equal distances.
+    """
 
     rows: int
     layout: Layout
     stride: int
     tap_offsets: Array
     windows: Windows | None = None
+    lines: Array | None = None
 
     @property
     def bytes_per_row(self) -> int:
@@ -175,19 +179,21 @@ class Gemm:
         chunk, by_panel = chunk_rows(
             rows.rows, rows.bytes_per_row, self.panels.numbers.nbytes, len(self.panels), shared, CACHED
         )
-        result = self.epilogue.dtype.itemsize
+        result, lines = self.epilogue.dtype.itemsize, rows.lines
+        apart = self.columns * self.spread if lines is None else int(lines["columns"][0])
         stored = StoredTypes.RESULT * (result < F32_SIZE) | StoredTypes.RESIDUAL * (residual < F32_SIZE)
         job = GemmJob.fill(
             rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,
             depth=self.depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
             weights=self.panels.numbers.ctypes.data, bias=self.panels.bias.ctypes.data,
-            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=result * self.columns * self.spread,
+            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=result * apart,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
             epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
             zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
             windows=windows.ctypes.data, residual_stride=residual * self.columns, types=int(stored),
+            lines=0 if lines is None else lines.ctypes.data,
         )  # fmt: skip
-        return Job.of(job, windows, rows.tap_offsets), shared
+        return Job.of(job, windows, rows.tap_offsets, lines), shared
 
     def _skips_zeros(self, rows: Rows) -> bool:
         """Return whether to skip taps in padding; where there are few, looking for them takes longer."""

@@ -9,13 +9,14 @@ import numpy as np
 
 from ..codegen.descriptor import Descriptor, i64
 
-__all__ = ["GemmJob", "StoredTypes", "WindowRecord"]
+__all__ = ["GemmJob", "OutputLines", "StoredTypes", "WindowRecord"]
 
 
 class GemmJob(Descriptor):
     """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap.
 
-    The last two are for results or residuals of bf16: bytes between rows of the residual, and `StoredTypes`.
+    ``residual_stride`` and ``types`` are for results or residuals of bf16: bytes between rows of the residual, and
+    `StoredTypes`. ``lines`` is the address of `OutputLines`, 0 if rows of the result are at equal distances.
     """
 
     rows: i64
@@ -38,6 +39,25 @@ class GemmJob(Descriptor):
     windows: i64
     residual_stride: i64
     types: i64
+    lines: i64
+
+
+class OutputLines(Descriptor):
+    """A result that has several lines for a line of rows: one for each group of columns.
+
+    Args:
+        width: rows of a line.
+        height: lines of a plane.
+        columns: of a group.
+        planes: planes of the result for one of the data.
+        lines: lines of a plane of the result for one of the data; the groups are ``[planes, lines]``.
+    """
+
+    width: i64
+    height: i64
+    columns: i64
+    planes: i64
+    lines: i64
 
 
 class StoredTypes(IntFlag):

@@ -12,7 +12,7 @@ from ..codegen.language import Device, device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
-from ._gemm_job import GemmJob, WindowRecord
+from ._gemm_job import GemmJob, OutputLines, WindowRecord
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel, unit_place
@@ -113,6 +113,40 @@ def skipped_zeros(job: int) -> int:
     return load_i64(job, GemmJob.zeros) if load_i64(job, GemmJob.skips_zeros) != 0 else 0
 
 
+def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
+    """Return a function with the parameters of ``compute_block``, for rows of the result that are placed as `OutputLines`."""
+
+    def compute(  # noqa: PLR0913 (values in registers)
+        job: int,
+        entry: int,
+        places: int,
+        step: int,
+        count: int,
+        start: int,
+        out: int,
+        first: int,
+        second: int,
+    ) -> None:
+        g, stride = load_i64(job, GemmJob.lines), load_i64(job, GemmJob.out_stride)
+        width, height = load_i64(g, OutputLines.width), load_i64(g, OutputLines.height)
+        planes, lines = load_i64(g, OutputLines.planes), load_i64(g, OutputLines.lines)
+        group = load_i64(entry, Panel.column) // load_i64(g, OutputLines.columns)
+        down = group // lines
+        across, done = group - down * lines, 0
+        while done < count:
+            line = (start + done) // width
+            column, plane = start + done - line * width, line // height
+            some = min(width - column, count - done)
+            target = ((plane * planes + down) * height + line - plane * height) * lines + across
+            # The block adds the place of its column among those of all groups.
+            compute_block(
+                job, entry, places + 8 * done, step, some, column, out + (target * width - group) * stride, first, second
+            )  # fmt: skip
+            done += some
+
+    return device(compute)
+
+
 def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
     """Return the task that multiplies rows with a packed matrix.
 
@@ -121,6 +155,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
         compute_block: computes some rows of a panel: takes the job, the `Panel`, the table of row addresses and the bytes
             between those of two taps, the number of rows and the first one, the result, and the extra tensors.
     """
+    compute_lines = _by_lines(compute_block)
 
     def gemm(call: int) -> None:
         """Multiply rows by panels; a unit is a chunk of rows by one panel."""
@@ -150,7 +185,10 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
                     _padded_windows(places, x, geometry, start, count, step, load_i64(job, GemmJob.zeros))
                 known = part
             entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
-            compute_block(job, entry, places, step, count, start, out, first, second)
+            if load_i64(job, GemmJob.lines) != 0:
+                compute_lines(job, entry, places, step, count, start, out, first, second)
+            else:
+                compute_block(job, entry, places, step, count, start, out, first, second)
         free(places)
 
     gemm.__qualname__ = name

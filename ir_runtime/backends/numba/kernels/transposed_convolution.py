@@ -25,6 +25,7 @@ from ... import Kernel, named
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..packed_memory import aligned_empty
+from ._disjoint_windows import are_disjoint, disjoint_kernel
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
 from ._products import Products, asked_products
@@ -66,13 +67,16 @@ def transposed(
     if any(n != 1 for n in op.dilations) or any(k < s for k, s in zip(kernel, op.strides, strict=True)):
         return None
 
+    products = asked_products()
+    if are_disjoint(op, kernel, bool(given)):
+        tensors = products.bf16_tensors(w.shape[0])._replace(residual=False)
+        return _TransposedKernel(lambda epilogue: disjoint_kernel(w, epilogue, products), 1, bf16=tensors)
+
     @lru_cache(maxsize=64)
     def cut(shape: tuple[int, ...]) -> Cut:
         value = Value(TensorType(data.element, PartialShape(shape)))
         lengths = op.infer(value, filters, *given).static[2:]
         return Cut(tuple(op.begins(shape[2:], kernel, lengths, bool(given))), lengths)
-
-    products = asked_products()
 
     def make(epilogue: Epilogue) -> Kernel:
         return named(_kernel(_Phases.of(w, op.strides, epilogue, products), cut), products.name)
