@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
 from ..backends import KernelObject, name_of
-from ..backends.core.replay import replayable, replayer_of
+from ..backends.core.replay import contents_of, replayable, replayer_of
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
@@ -143,7 +143,8 @@ class StepBuilder:
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
             kernel = guarded(kernel, known, inputs, outputs, bounded)
             if kernel is not group.kernel and (replayer := replayer_of(group.kernel)) is not None:
-                kernel = replayable(kernel, replayer)  # equal shapes pass equal checks
+                contents = contents_of(group.kernel)
+                kernel = replayable(kernel, replayer, contents)  # equal shapes pass equal checks
         return Step(
             layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
             kernel_name=name_of(group.kernel),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from ..backends import Unary
-from ..backends.core.replay import Program, Replayer, replayer_of, run_steps
+from ..backends.core.replay import Program, Replayer, contents_of, replayer_of, run_steps
 from .context import RUN
 from .instructions import Instruction, Slots
 from .step import Step
@@ -60,20 +60,23 @@ class Programs:
         self.seen.add(key)
         return self.plain
 
-    def _is_view(self, step: Step) -> bool:
-        """Return whether a step makes a view of its first input, where its strides allow that, and nothing else."""
+    def _contents(self, replayer: Replayer, step: Step) -> Collection[int] | None:
+        """Return the slots whose contents a step depends on, if it can be replayed."""
+        if _replayer(step) is replayer:
+            return [step.reads[index] for index in contents_of(step.kernel) if index < len(step.reads)]
         if isinstance(step.kernel, Unary) and step.kernel.view:
-            return True
-        fixed = all(slot in self.constants for slot in step.reads[1:])
-        return fixed and not step.also and step.layer.type in _VIEWS
+            return ()
+        is_view = not step.also and step.layer.type in _VIEWS
+        return step.reads[1:] if is_view else None
 
     def _recording(self, replayer: Replayer, key: Hashable) -> Program:
         """Return a program that is recorded while it runs."""
         numbers = range(len(self.steps))
         replayed = {
-            i for i in numbers if _replayer(self.steps[i]) is replayer or self._is_view(self.steps[i])
+            i: found for i in numbers if (found := self._contents(replayer, self.steps[i])) is not None
         }
-        recorder = replayer.recorder(self.steps, self.instructions, replayed, self.constants)
+        of_shapes = {i for i in numbers if getattr(self.steps[i].kernel, "of_shapes", False)}
+        recorder = replayer.recorder(self.steps, self.instructions, replayed, of_shapes, self.constants)
         taken = [0.0] * len(self.steps)
 
         def keep() -> None:

@@ -69,6 +69,7 @@ class ShapeCache(KernelObject):
     """
 
     checks_inputs = True  # the steps of the plan do
+    of_shapes = True
     plan: ExecutionPlan
     known: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
 

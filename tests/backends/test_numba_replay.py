@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ir_runtime as ir
-from ir_runtime import opset1, opset3, opset8
+from ir_runtime import opset1, opset3, opset4, opset8, opset13
 from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
 
@@ -210,3 +210,54 @@ def test_steps_between_large_arrays_stay_apart() -> None:
     for _ in range(2):
         fast(numbers(1 << 10, 1 << 10))
     assert instructions(fast) == len(fast._plan.steps)
+
+
+def attention(mask_type: Any = np.bool_) -> ir.Model:
+    """Two layers of attention with a mask, of an open number of tokens, whose heads are joined by a shape that is computed."""
+    tokens, width, heads = -1, 8, 2
+    x = opset1.parameter([1, tokens, width], np.float32, name="x")
+    mask = opset1.parameter([1, 1, tokens, tokens], mask_type, name="mask")
+    lengths = opset8.gather(opset3.shape_of(x), opset1.constant([0, 1]), opset1.constant(0))
+    apart = opset1.concat([lengths, opset1.constant([heads, width // heads])], 0)
+    y: Any = x
+    for _ in range(2):
+        q, k, v = (
+            opset1.transpose(
+                opset1.reshape(dense(y, width, width), apart, False), opset1.constant([0, 2, 1, 3])
+            )
+            for _ in range(3)
+        )
+        found = opset13.scaled_dot_product_attention(q, k, v, mask)
+        joined = opset1.transpose(found, opset1.constant([0, 2, 1, 3]))
+        y = opset1.reshape(joined, opset3.shape_of(x), False)
+    return ir.Model([y], [x, mask])
+
+
+@pytest.mark.parametrize("tokens", [3, 40])
+@pytest.mark.parametrize("mask_type", [np.bool_, np.float32])
+def test_attention_and_shapes_are_part_of_the_call(mask_type: Any, tokens: int) -> None:
+    model = attention(mask_type)
+    fast, plain = compiled(model, 2), compiled(model, 2)
+    for _ in range(5):
+        x = numbers(1, tokens, 8)
+        mask = RANDOM.random((1, 1, tokens, tokens)) < 0.9
+        mask[..., 0] = True
+        added = mask if mask_type is np.bool_ else np.where(mask, numbers(tokens, tokens), np.float32(-9))
+        plain._plan.programs.seen.clear()
+        equal(fast([x, added]), plain([x, added]).to_tuple())
+    assert instructions(fast) == 1
+
+
+def test_lengths_that_depend_on_data_are_looked_at_in_every_replay() -> None:
+    count = opset1.parameter([], np.int64, name="count")
+    zero, one = opset1.constant(np.int64(0)), opset1.constant(np.int64(1))
+    x = opset1.convert(opset4.range(zero, count, one, "i64"), "f32")
+    target = opset1.concat([opset3.shape_of(x), opset1.constant([1])], 0)
+    column = opset1.reshape(x, target, False)
+    y = opset8.softmax(opset1.multiply(dense(column, 1, 8), column), 1)
+    model = ir.Model([y, opset3.shape_of(y)], [count])
+    fast, plain = compiled(model), compiled(model)
+    for length in (4, 4, 4, 6, 4, 1, 0, 4, 6):
+        plain._plan.programs.seen.clear()
+        equal(fast(np.int64(length)), plain(np.int64(length)).to_tuple())
+    assert instructions(fast) < len(fast._plan.steps)

@@ -7,7 +7,7 @@ capture and replay of CUDA graphs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -20,6 +20,7 @@ __all__ = [
     "Replayer",
     "Slots",
     "StepError",
+    "contents_of",
     "replayable",
     "replayer_of",
     "run_steps",
@@ -91,7 +92,8 @@ class Replayer(Protocol):
         self,
         steps: Sequence[RecordedStep],
         instructions: Sequence[Instruction],
-        replayed: Collection[int],
+        replayed: Mapping[int, Collection[int]],
+        of_shapes: Collection[int],
         constants: Collection[int],
     ) -> Recorder:
         """Return a recorder of a run.
@@ -99,7 +101,8 @@ class Replayer(Protocol):
         Args:
             steps: of the plan, in order.
             instructions: of the steps.
-            replayed: the indices of steps with a replayable kernel.
+            replayed: the slots whose contents a step depends on, by the indices of steps with a replayable kernel.
+            of_shapes: the indices of steps whose results follow from the shapes of their inputs, and never change.
             constants: the slots of constants.
         """
 
@@ -126,17 +129,22 @@ def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
             raise StepError(number) from reason
 
 
-def replayable(kernel: Made, replayer: Replayer) -> Made:
+def replayable(kernel: Made, replayer: Replayer, contents: Sequence[int] = ()) -> Made:
     """Let a replayer record the calls of a kernel, a function; returns the kernel.
 
     The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
-    either: with the same tasks and jobs for equal shapes.
+    either: with the same tasks and jobs for equal shapes, and equal contents of some inputs.
 
     >>> kernel = replayable(lambda x: x, replayer := object())
     >>> replayer_of(kernel) is replayer
     True
+
+    Args:
+        kernel: the kernel.
+        replayer: records it.
+        contents: the indices of those inputs.
     """
-    vars(kernel)["replayer"] = replayer
+    vars(kernel).update(replayer=replayer, contents=contents)
     return kernel
 
 
@@ -147,4 +155,14 @@ def replayer_of(kernel: object) -> Replayer | None:
     True
     """
     found: Replayer | None = getattr(kernel, "replayer", None)
+    return found
+
+
+def contents_of(kernel: object) -> Sequence[int]:
+    """Return the indices of inputs whose contents decide which calls a kernel makes.
+
+    >>> contents_of(replayable(lambda x, shape: x, object(), contents=(1,)))
+    (1,)
+    """
+    found: Sequence[int] = getattr(kernel, "contents", ())
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen.language import Device, Instruction, device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, load_fourth
 from ._attention_job import AttentionJob, Strides
 from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero_tail
 from ._reductions import scale_row, softmax_terms
@@ -32,9 +32,16 @@ def _head(base: int, strides: int, batch: int, head: int) -> int:
 
 
 @device
-def _mask_row(job: int, batch: int, head: int, row: int) -> int:
+def _mask(call: int, job: int) -> int:
+    """Return the address of the mask, or 0 without a mask."""
+    found: int = load_fourth(call) if load_i64(job, AttentionJob.masked) != 0 else 0
+    return found
+
+
+@device
+def _mask_row(job: int, base: int, batch: int, head: int, row: int) -> int:
     """Return the address of a row of the mask, or 0 without a mask."""
-    base, strides = load_i64(job, AttentionJob.mask), job + 8 * AttentionJob.mask_strides
+    strides = job + 8 * AttentionJob.mask_strides
     place = 0
     if base != 0:
         place = _head(base, strides, batch, head) + row * load_i64(strides, Strides.row)
@@ -58,6 +65,7 @@ def blocked_task(
 
     def blocked(call: int) -> None:
         job, out, q, k, v, counter = load_args(call)
+        mask = _mask(call, job)
         heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
         queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
         width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
@@ -114,7 +122,7 @@ def blocked_task(
                 4 * padded_keys,
             )
             for row in range(rows):
-                line, adding = scores + 4 * padded_keys * row, _mask_row(job, batch, head, first + row)
+                line, adding = scores + 4 * padded_keys * row, _mask_row(job, mask, batch, head, first + row)
                 count = min(keys, first + row + 1) if causal != 0 else keys
                 softmax_terms(line, adding, count, line, statistics + 8 * row, factor)
                 zero_tail(line, count, seen, zero_row)
@@ -156,6 +164,7 @@ def decode_task(
 
     def decode(call: int) -> None:
         job, out, q, k, v, counter = load_args(call)
+        mask = _mask(call, job)
         heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
         queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
         width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
@@ -184,7 +193,7 @@ def decode_task(
                     dot(source, kept + 4 * line, key + first * k_row, k_row, some, width, place)
             for line in range(shared * queries):
                 head, row = group * shared + line // queries, line % queries
-                place, adding = scores + 4 * padded_keys * line, _mask_row(job, batch, head, row)
+                place, adding = scores + 4 * padded_keys * line, _mask_row(job, mask, batch, head, row)
                 count = min(keys, row + 1) if causal != 0 else keys
                 softmax_terms(place, adding, count, place, statistics, factor)
                 scale_row(place, count, np.float32(1) / load_f32(statistics, 0))

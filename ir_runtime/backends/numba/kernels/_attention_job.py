@@ -23,7 +23,7 @@ Tensor = Annotated[int, Strides]
 class AttentionJob(Descriptor):
     """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys.
 
-    ``mask`` is the address of the mask, 0 for none, and ``zeros`` that of a row of zeros.
+    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros.
     """
 
     batch: i64
@@ -37,7 +37,7 @@ class AttentionJob(Descriptor):
     key: Tensor
     value: Tensor
     out: Tensor
-    mask: i64
+    masked: i64
     mask_strides: Tensor
     causal: i64
     block: i64

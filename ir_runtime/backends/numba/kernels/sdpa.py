@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +15,10 @@ from ...core import precision
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen.vectors import LANES
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task
+from ..threading.task import UNUSED, Task
+from ._additive_mask import additive_mask, contiguous_rows
 from ._attention import BLOCKED, DECODE
 from ._attention_job import AttentionJob
 from ._bf16_attention import BLOCKED_BF16
@@ -25,6 +26,8 @@ from ._gemm_tile import WIDE
 
 __all__ = ["MAX_DECODE_ROWS", "attention", "bf16_attention", "decode", "followed", "grouped_attention"]
 
+# Inputs whose contents decide what is computed: the scale; with shared heads, all but keys, values and mask.
+SCALE, SHARED_DATA = 4, (1, 5, 9)
 # Scores of a block: with keys and values they fit the L2 cache.
 BLOCK_SCORES = 1 << 16
 # Most queries for which keys are not packed.
@@ -40,7 +43,7 @@ def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
     """Return a kernel that computes in blocks of scores, or head by head, for inputs of supported types."""
     attend, name = followed()
     kernel = sdpa_kernel(op, inputs, attend)
-    return None if kernel is None else named(kernel, name)
+    return None if kernel is None else replayed(named(kernel, name), contents=[SCALE])
 
 
 @backend.pattern(ScaledDotProductAttention)
@@ -48,7 +51,11 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
     """Attention whose keys and values are repeated for every head of the queries that shares them."""
     attend, name = followed()
     found = match_grouped_queries(context, layer, attention, attend)
-    return replace(found, kernel=named(found.kernel, name)) if isinstance(found, Fusion) else found
+    if not isinstance(found, Fusion):
+        return found
+    shapes = range(1, len(found.reads))  # all but the keys, the values and the mask
+    contents = [index for index in shapes if index not in SHARED_DATA]
+    return replace(found, kernel=replayed(named(found.kernel, name), contents))
 
 
 def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
@@ -107,18 +114,19 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     batch, heads, rows, width = q.shape
     keys = k.shape[2]
     out = np.empty((batch, rows, heads, values), np.float32)
-    q, k, v = map(_contiguous_rows, (q, k, v))
-    added = None if mask is None else _additive_mask(mask, keys)
+    q, k, v = map(contiguous_rows, (q, k, v))
+    added = None if mask is None else additive_mask(mask, keys)
     by_row = 4 * values
     job = AttentionJob.fill(
         batch=batch, heads=heads, shared_heads=heads // k.shape[1], queries=rows, keys=keys, key_width=width,
         value_width=values, query=q.strides[:3], key=k.strides[:3], value=v.strides[:3],
-        out=(rows * heads * by_row, by_row, heads * by_row), mask=0 if added is None else added.ctypes.data,
+        out=(rows * heads * by_row, by_row, heads * by_row), masked=added is not None,
         mask_strides=(0, 0, 0) if added is None else _broadcast_strides(added), causal=causal, block=block,
         scratch_bytes=4 * (size + 32), zeros=_ZEROS_ADDRESS, factor=factor,
     )  # fmt: skip
     worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
-    parallel_for(task.address, job, out, q, k, v, min(threads(), units) if worth else 1)
+    shared = min(threads(), units) if worth else 1
+    parallel_for(task.address, job, out, q, k, v, shared, UNUSED if added is None else added)
     return out.transpose(0, 2, 1, 3)
 
 
@@ -140,29 +148,3 @@ def _block(rows: int, keys: int, heads: int) -> int:
     if heads % threads():
         parts = max(parts, min(threads(), -(-rows // 32)))
     return -(-rows // parts)
-
-
-def _contiguous_rows(x: Array) -> Array:
-    """Return the tensor with contiguous rows."""
-    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x)
-
-
-_last: tuple[weakref.ref[Array], Array] | None = None
-
-
-def _additive_mask(mask: Array, keys: int) -> Array:
-    """Return a mask to add to scores; the last boolean mask is cached, as the next layer often has the same."""
-    global _last
-    if mask.dtype != np.bool_:
-        return _of_all_keys(mask, keys)
-    last = _last
-    if last is not None and last[0]() is mask and last[1].shape[-1] == keys:
-        return last[1]
-    added = _of_all_keys(np.where(mask, np.float32(0), np.float32(-np.inf)), keys)
-    _last = weakref.ref(mask), added
-    return added
-
-
-def _of_all_keys(mask: Array, keys: int) -> Array:
-    """Return a mask with a number for each key, in contiguous rows."""
-    return _contiguous_rows(mask if mask.shape[-1] == keys else np.repeat(mask, keys, -1))

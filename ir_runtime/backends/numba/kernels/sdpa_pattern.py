@@ -20,6 +20,8 @@ from ....ops.matrix.matmul import MatMul
 from ... import Fusion, MatchContext, Refusal
 from ...common.layout import is_f32
 from .._backend import backend
+from ..threading.capture import REPLAYER
+from ..threading.recording import uses_constant
 
 if TYPE_CHECKING:
     from ...common.sdpa import Attend
@@ -182,6 +184,7 @@ class _AttentionKernel:
     attend: Attend
     exec_type: str
     """What profiles call it."""
+    replayer = REPLAYER
 
     def __call__(self, q: Array, k: Array, v: Array, *others: Array) -> Array:
         batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
@@ -189,6 +192,8 @@ class _AttentionKernel:
             x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v)
         )
         mask = others[0] if self.given else self.added
+        if self.added is not None:
+            uses_constant(self.added)
         if not q.size or not k.size or not v.size:
             return self._small(q, k, v, mask)
         if mask is None or mask.shape[0] in (1, batch[0]):

@@ -17,6 +17,7 @@ from ....scoped import Scope, inside
 from ...core.threads import most
 from .pool import ThreadPool, acquire, dispatcher, release
 from .recording import RECORD, Call
+from .task import UNUSED
 
 __all__ = ["parallel_for", "pool_address", "running", "threads"]
 
@@ -103,23 +104,27 @@ the interrupt may hold, and later runs must not end up with both.
 """
 
 
-def parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
+def parallel_for(
+    task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array = UNUSED
+) -> None:  # fmt: skip
     """Run the units of a task on ``threads`` threads; pass `UNUSED` for arrays that it does not read.
 
     All arrays must be contiguous: kernels get addresses only.
     """
     if (record := RECORD.get()) is not None:
-        record.calls.append(Call(task, job, (out, a, b, c), threads))
+        record.calls.append(Call(task, job, (out, a, b, c, d), threads))
     if threads <= 1:
-        dispatcher()(0, task, job, out, a, b, c, 1)
+        dispatcher()(0, task, job, out, a, b, c, d, 1)
     elif address := pool_address():
-        dispatcher()(address, task, job, out, a, b, c, threads)
+        dispatcher()(address, task, job, out, a, b, c, d, threads)
     else:  # as when weights are packed
-        copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads)
+        copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads, d)
 
 
-def _parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
-    dispatcher()(pool_address(), task, job, out, a, b, c, threads)
+def _parallel_for(
+    task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array
+) -> None:  # fmt: skip
+    dispatcher()(pool_address(), task, job, out, a, b, c, d, threads)
 
 
 def pool_address() -> int:

@@ -126,11 +126,15 @@ def run_call(pool: int, task: int, call: int, threads: int) -> None:
             _yield()
 
 
-@routine(*[types.int64] * 8)
-def dispatch(pool: int, task: int, job: int, out: int, a: int, b: int, c: int, threads: int) -> None:
+@routine(*[types.int64] * 9)
+def dispatch(  # noqa: PLR0913 (values in registers)
+    pool: int, task: int, job: int, out: int, a: int, b: int, c: int, d: int, threads: int
+) -> None:  # fmt: skip
     """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects."""
     call = new_call()
-    store_args(call, array_data(job), array_data(out), array_data(a), array_data(b), array_data(c))
+    store_args(
+        call, array_data(job), array_data(out), array_data(a), array_data(b), array_data(c), array_data(d)
+    )  # fmt: skip
     run_call(pool, task, call, threads)
 
 
@@ -145,7 +149,7 @@ def _data_offset() -> int:
 @cache
 def dispatcher() -> Callable[..., None]:
     """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
-    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, *[ctypes.py_object] * 5, ctypes.c_int64]
+    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, *[ctypes.py_object] * 6, ctypes.c_int64]
     return ctypes.CFUNCTYPE(None, *kinds)(loader().address(dispatch))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 
-__all__ = ["RECORD", "Call", "Record", "recorded", "was_refused", "workspace"]
+__all__ = ["RECORD", "Call", "Record", "recorded", "uses_constant", "was_refused", "workspace"]
 
 
 class Call(NamedTuple):
@@ -19,7 +19,7 @@ class Call(NamedTuple):
 
     task: int
     job: Array
-    arrays: tuple[Array, Array, Array, Array]
+    arrays: tuple[Array, Array, Array, Array, Array]
     threads: int
 
 
@@ -31,11 +31,13 @@ class Record:
         calls: its calls, in order.
         workspaces: arrays whose contents do not matter before a call.
         refusals: addresses of counters that its tasks increment where they refuse their data.
+        constants: arrays of the kernel itself.
     """
 
     calls: list[Call] = field(default_factory=list)
     workspaces: list[Array] = field(default_factory=list)
     refusals: list[int] = field(default_factory=list)
+    constants: list[Array] = field(default_factory=list)
 
 
 RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
@@ -67,3 +69,9 @@ def was_refused(job: Array, index: int) -> bool:
     if (record := RECORD.get()) is not None:
         record.refusals.append(words.ctypes.data + 8 * index)
     return bool(words[index])
+
+
+def uses_constant(array: Array) -> None:
+    """Say that tasks are going to read an array which the kernel holds, and which never changes."""
+    if (record := RECORD.get()) is not None:
+        record.constants.append(array)

@@ -43,6 +43,8 @@ class TapeCall(Descriptor):
     b_offset: i64
     c: i64
     c_offset: i64
+    d: i64
+    d_offset: i64
 
 
 @device
@@ -84,7 +86,7 @@ def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
         store_args(
             call, load_i64(record, TapeCall.job), _located(arrays, scratch, record, TapeCall.out),
             _located(arrays, scratch, record, TapeCall.a), _located(arrays, scratch, record, TapeCall.b),
-            _located(arrays, scratch, record, TapeCall.c),
+            _located(arrays, scratch, record, TapeCall.c), _located(arrays, scratch, record, TapeCall.d),
         )  # fmt: skip
         run_call(pool, load_i64(record, TapeCall.task), call, load_i64(record, TapeCall.threads))
     store_i64(begin, 0, _refusals(tape) - before)

@@ -128,8 +128,8 @@ class TapeWriter:
         fixed: Sequence[Array],
         record: Record,
         outputs: Iterable[Array],
-    ) -> list[View]:
-        """Add a step, and return where its outputs are.
+    ) -> list[View | None]:
+        """Add a step, and return where its outputs are; ``None`` for those in constants.
 
         Args:
             inputs: the slots and arrays of inputs that earlier steps did not make.
@@ -144,7 +144,7 @@ class TapeWriter:
         for slot, array in inputs:
             if all(region.slot != slot for region in regions):
                 _extend(regions, Region(array, slot, first=number, last=number))
-        for array in fixed:
+        for array in (*fixed, *record.constants):
             if array.size and all(region.owner is not array for region in regions):
                 _extend(regions, Region(array, is_fixed=True))
         regions += [Region(_owner(array), first=number, last=number) for array in record.workspaces]
@@ -204,7 +204,7 @@ class TapeWriter:
     def _records(self, places: dict[Region, int], allocation: Allocation) -> Iterator[Array]:
         for call in self.calls:
             located = [self._located(array, places, allocation) for array in call.arrays]
-            fields = dict(zip(("out", "a", "b", "c"), located, strict=True))
+            fields = dict(zip(("out", "a", "b", "c", "d"), located, strict=True))
             yield TapeCall.fill(
                 task=call.task, threads=call.threads, job=call.job.ctypes.data,
                 **{name: place for name, (place, _) in fields.items()},
@@ -222,10 +222,12 @@ class TapeWriter:
         return SCRATCH, allocation.offsets[region] + address - region.address
 
 
-def _view(regions: Sequence[Region], array: Array) -> View:
-    """Return where a result is, in memory of which views can be made."""
+def _view(regions: Sequence[Region], array: Array) -> View | None:
+    """Return where a result is, in memory of which views can be made; ``None`` if in constants."""
     region = _known(regions, array)
-    if region.is_fixed or not region.owner.flags.c_contiguous:
+    if region.is_fixed:
+        return None
+    if not region.owner.flags.c_contiguous:
         raise UnknownArrayError
     return View(region, int(array.ctypes.data) - region.address, array.shape, array.strides, array.dtype)
 

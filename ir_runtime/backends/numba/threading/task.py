@@ -4,7 +4,7 @@ A task is a routine that is given the address of a call: words that hold address
 returns
 
     job            the descriptor of the task
-    out, a, b, c   the result, and the inputs
+    out, a, b, c   the result, and the inputs; `load_fourth` returns another one
     counter        counts the units that threads have taken with `fetch_add`; the words after it are free counters
 
 Threads take units dynamically: one that comes late, or is interrupted, takes fewer. Phases of one call count their
@@ -22,7 +22,7 @@ from ..codegen.language import Routine, device, types
 from ..codegen.memory import load_i64, store_i64
 from ..jit.loader import loader
 
-__all__ = ["CALL_WORDS", "UNUSED", "Task", "load_args", "store_args"]
+__all__ = ["CALL_WORDS", "UNUSED", "Task", "load_args", "load_fourth", "store_args"]
 
 # Index of the first counter, and words of a call: counters are on separate cache lines.
 _COUNTER, CALL_WORDS = 8, 32
@@ -51,13 +51,14 @@ class Task(Routine):
 
 
 @device
-def store_args(call: int, job: int, out: int, a: int, b: int, c: int) -> None:
+def store_args(call: int, job: int, out: int, a: int, b: int, c: int, d: int) -> None:
     """Store the addresses that a task is called with."""
     store_i64(call, 0, job)
     store_i64(call, 1, out)
     store_i64(call, 2, a)
     store_i64(call, 3, b)
     store_i64(call, 4, c)
+    store_i64(call, 5, d)
 
 
 @device
@@ -67,3 +68,10 @@ def load_args(call: int) -> tuple[int, int, int, int, int, int]:
         load_i64(call, 0), load_i64(call, 1), load_i64(call, 2), load_i64(call, 3), load_i64(call, 4),
         call + 8 * _COUNTER,
     )  # fmt: skip
+
+
+@device
+def load_fourth(call: int) -> int:
+    """Load the address of a fourth input."""
+    found: int = load_i64(call, 5)
+    return found
