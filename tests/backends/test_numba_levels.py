@@ -17,11 +17,15 @@ from harness.rounding import multiply_add
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _int8_layers, quantized_network
+from ir_runtime.backends.numba.kernels._int8_gemm import pack_levels
 from ir_runtime.backends.numba.kernels._int8_layers import requantization
 from ir_runtime.backends.numba.kernels._int8_nodes import Node, Part, Pooled, Product, Quantizer, Source
+from ir_runtime.backends.numba.kernels._int8_shares import share_starts
 from ir_runtime.backends.numba.kernels._int8_tile import LevelBounds
 from ir_runtime.backends.numba.kernels._int8_weights import IntegerWeights
+from ir_runtime.backends.numba.kernels._panels import Panel
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
 
@@ -285,6 +289,30 @@ def test_maximum(rounding: str) -> None:
     parts = [part for *_, part in windows(op, x, op.kernel, 0, out)]
     found = run(Pooled(op, data, (2, 21, *out)), (data, x))
     np.testing.assert_array_equal(found, np.max(parts, axis=0))
+
+
+@pytest.mark.parametrize("count", [2, 3, 30])
+@pytest.mark.parametrize("lines", [1, 7, 20])
+def test_shares(count: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every unit is computed by however many threads, also by fewer than there are shares, or more than units."""
+    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    same, shape = {"pads_begin": "1,1", "pads_end": "1,1"}, (2, 67, lines, 3)
+    for filters in ((65, 67, 3, 3), (9, 67, 1, 1)):  # shared by panel, and by row where there are enough
+        how = same if filters[2] == 3 else {}
+        check(*product(convolution(**how), shape, random_weights(*filters), 128, residual=True))
+    w = random_weights(67, 1, 1, 3, 3)
+    check(*product(convolution("GroupConvolution-1", **same), shape, w, 3))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_panels_of_a_share(count: int) -> None:
+    """No panel has columns of two shares, and shares differ by one vector at most."""
+    vectors = share_starts(13, count)
+    assert set(np.diff(vectors)) <= {13 // count, 13 // count + 1}
+    panels = pack_levels(random_weights(200, 8), (LANES * vectors).tolist())
+    starts = {row[Panel.column] for row in panels.table.tolist()}
+    assert starts >= {LANES * n for n in vectors[:-1].tolist()}
+    assert panels.table[:, Panel.vectors].sum() == 13
 
 
 def test_nan_is_left_to_the_operations() -> None:

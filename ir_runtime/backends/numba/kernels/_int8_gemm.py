@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,25 +12,26 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import i64
 from ..codegen.language import device
 from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
-from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
+from ..codegen.memory import alloc, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
 from ._int8_maps import MapJob
+from ._int8_shares import first_share, take_units
 from ._int8_tile import levels_panel
-from ._panels import CachedBytes, Panel, split, unit_place
+from ._panels import Panel, split
 
-__all__ = ["CACHED", "LEVELS_GEMM", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
-
-CACHED = CachedBytes(rows=1 << 17, weights=1 << 18)
+__all__ = ["LEVELS_GEMM", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
 
 
 class LevelsGemmJob(MapJob):
-    """The job of `LEVELS_GEMM`; ``depth`` counts 32-bit words of a tap."""
+    """The job of `LEVELS_GEMM`; ``depth`` counts 32-bit words of a tap, ``chunk`` rows, or panels if it is shared by panel."""
 
     rows: i64
     chunk: i64
     panels: i64
     by_panel: i64
+    shares: i64
+    starts: i64
     taps: i64
     depth: i64
     table: i64
@@ -54,51 +57,65 @@ def _addresses(  # noqa: PLR0913 (values in registers)
         r, index = r + count, index + count
 
 
-def _levels_gemm(call: int) -> None:
-    """Multiply rows by panels; a unit is a chunk of rows by one panel."""
-    job, out, x, other, _, counter = load_args(call)
-    rows, chunk = load_i64(job, LevelsGemmJob.rows), load_i64(job, LevelsGemmJob.chunk)
-    panels, taps = load_i64(job, LevelsGemmJob.panels), load_i64(job, LevelsGemmJob.taps)
+@device
+def _tables(job: int, tables: int, out: int, x: int, other: int, start: int, count: int, size: int) -> None:
+    """Write the addresses of pixels of the data, the result and the residual to three tables of ``size`` bytes each."""
     width, plane = load_i64(job, LevelsGemmJob.width), load_i64(job, LevelsGemmJob.plane)
-    added = load_i64(job, LevelsGemmJob.has_other) != 0
-    chunks = (rows + chunk - 1) // chunk
-    tables = alloc(3 * 8 * chunk)
-    ys, others = tables + 8 * chunk, tables + 16 * chunk
-    known = -1
-    while True:
-        unit = fetch_add(counter)
-        if unit >= chunks * panels:
-            break
-        panel, part = unit_place(unit, load_i64(job, LevelsGemmJob.by_panel), chunks, panels)
-        start = part * chunk
-        count = min(chunk, rows - start)
-        if part != known:
-            _addresses(
-                tables, x + load_i64(job, LevelsGemmJob.x_offset), start, count, width, plane,
-                load_i64(job, LevelsGemmJob.x_image), load_i64(job, LevelsGemmJob.x_line),
-                load_i64(job, LevelsGemmJob.x_pixel),
-            )  # fmt: skip
-            _addresses(
-                ys, out + load_i64(job, LevelsGemmJob.y_offset), start, count, width, plane,
-                load_i64(job, LevelsGemmJob.y_image), load_i64(job, LevelsGemmJob.y_line),
-                load_i64(job, LevelsGemmJob.y_pixel),
-            )  # fmt: skip
-            if added:
-                _addresses(
-                    others, other + load_i64(job, LevelsGemmJob.other_offset), start, count, width, plane,
-                    load_i64(job, LevelsGemmJob.other_image), load_i64(job, LevelsGemmJob.other_line),
-                    load_i64(job, LevelsGemmJob.other_pixel),
-                )  # fmt: skip
-            known = part
+    _addresses(
+        tables, x + load_i64(job, LevelsGemmJob.x_offset), start, count, width, plane,
+        load_i64(job, LevelsGemmJob.x_image), load_i64(job, LevelsGemmJob.x_line),
+        load_i64(job, LevelsGemmJob.x_pixel),
+    )  # fmt: skip
+    _addresses(
+        tables + size, out + load_i64(job, LevelsGemmJob.y_offset), start, count, width, plane,
+        load_i64(job, LevelsGemmJob.y_image), load_i64(job, LevelsGemmJob.y_line),
+        load_i64(job, LevelsGemmJob.y_pixel),
+    )  # fmt: skip
+    if load_i64(job, LevelsGemmJob.has_other) != 0:
+        _addresses(
+            tables + 2 * size, other + load_i64(job, LevelsGemmJob.other_offset), start, count, width, plane,
+            load_i64(job, LevelsGemmJob.other_image), load_i64(job, LevelsGemmJob.other_line),
+            load_i64(job, LevelsGemmJob.other_pixel),
+        )  # fmt: skip
+
+
+@device
+def _panels(job: int, tables: int, size: int, rows: int, first: int, count: int) -> None:
+    """Multiply rows, whose addresses are in the tables, by some panels."""
+    others = tables + 2 * size if load_i64(job, LevelsGemmJob.has_other) != 0 else 0
+    for panel in range(first, first + count):
         entry = load_i64(job, LevelsGemmJob.table) + 8 * Panel.words * panel
         column = load_i64(entry, Panel.column)
         levels_panel(
-            load_i64(entry, Panel.vectors), count, tables, ys, others if added else 0,
-            load_i64(job, LevelsGemmJob.tap_offsets), taps, load_i64(job, LevelsGemmJob.depth),
+            load_i64(entry, Panel.vectors), rows, tables, tables + size, others,
+            load_i64(job, LevelsGemmJob.tap_offsets), load_i64(job, LevelsGemmJob.taps),
+            load_i64(job, LevelsGemmJob.depth),
             load_i64(job, LevelsGemmJob.weights) + load_i64(entry, Panel.start),
             load_i64(job, LevelsGemmJob.scale) + 4 * column, load_i64(job, LevelsGemmJob.bias) + 4 * column,
             load_i64(job, LevelsGemmJob.bounds), LEVEL_SIZE * column,
         )  # fmt: skip
+
+
+def _levels_gemm(call: int) -> None:
+    """Multiply rows by panels; a unit is a row by all panels, or a panel by all rows."""
+    job, out, x, other, _, counter = load_args(call)
+    rows, panels = load_i64(job, LevelsGemmJob.rows), load_i64(job, LevelsGemmJob.panels)
+    by_panel, chunk = load_i64(job, LevelsGemmJob.by_panel), load_i64(job, LevelsGemmJob.chunk)
+    starts, shares = load_i64(job, LevelsGemmJob.starts), load_i64(job, LevelsGemmJob.shares)
+    size = 8 * (rows if by_panel != 0 else chunk)
+    tables = alloc(3 * size)
+    if by_panel != 0:
+        _tables(job, tables, out, x, other, 0, rows, size)
+    share, empty = first_share(call, counter, shares), 0
+    while True:
+        first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
+        if count == 0:
+            break
+        if by_panel != 0:
+            _panels(job, tables, size, rows, first, count)
+        else:
+            _tables(job, tables, out, x, other, first, count, size)
+            _panels(job, tables, size, count, 0, panels)
     free(tables)
 
 
@@ -114,17 +131,20 @@ class LevelsPanels:
     table: Array
 
 
-def pack_levels(w: Array, columns: int) -> LevelsPanels:
+def pack_levels(w: Array, columns: Sequence[int]) -> LevelsPanels:
     """Pack weights ``[outputs, depth]``: words of `GROUP` weights along the depth, the columns of each side by side.
 
-    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros to ``columns``, a multiple of `LANES`.
+    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros. No panel has columns on both sides of one
+    of the given ``columns``, which are multiples of `LANES`; the last one is how many there are.
     """
     words = np.ascontiguousarray(w, WEIGHT_DTYPE).view(np.uint32)
     outputs, depth = words.shape
-    packed, table = np.zeros(depth * columns, np.uint32), []
-    for first, vectors, last in split(columns):
-        start, width = depth * first, vectors * LANES
-        panel = packed[start : start + depth * width].reshape(depth, width)
-        panel[:, : max(outputs - first, 0)] = words[first : first + width].T
-        table.append((packed.itemsize * start, vectors, last, first, 0, 0))
+    packed, table = np.zeros(depth * columns[-1], np.uint32), []
+    for before, end in pairwise(columns):
+        for place, vectors, last in split(end - before):
+            first = before + place
+            start, width = depth * first, vectors * LANES
+            panel = packed[start : start + depth * width].reshape(depth, width)
+            panel[:, : max(outputs - first, 0)] = words[first : first + width].T
+            table.append((packed.itemsize * start, vectors, last, first, 0, 0))
     return LevelsPanels(packed, np.array(table, np.int64).reshape(-1, Panel.words))

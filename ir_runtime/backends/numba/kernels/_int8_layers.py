@@ -11,19 +11,29 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ..codegen.levels import GROUP, WEIGHT_DTYPE
+from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
 from ..threading.parallel import threads
-from ._int8_gemm import CACHED, LEVELS_GEMM, LevelsGemmJob, pack_levels
+from ._gemm_tile import ROW_MULTIPLE
+from ._int8_gemm import LEVELS_GEMM, LevelsGemmJob, pack_levels
 from ._int8_maps import LevelMap
 from ._int8_nodes import Pooled, Product, Quantizer
+from ._int8_shares import MAX_SHARES, share_starts
 from ._int8_tile import LevelBounds
 from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
-from ._panels import chunk_rows
+from ._panels import Panel
 
 __all__ = ["Bound", "bind", "requantization"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 18
+# Rows of the data and the result that stay in the L1 and L2 caches while all panels are used have this many bytes; there are
+# at most this many times the rows of all tiles.
+CACHED_BYTES, MOST_TILES = 1 << 17, 4
+# Units of a share, so that others can do the work of a thread that is interrupted.
+UNITS = 4
+# Maps of fewer lines a share, whose lines cannot be shared equally, are shared by channel.
+MIN_LINES = 8
 
 
 class Bound(NamedTuple):
@@ -82,6 +92,19 @@ def _strides(
     }  # fmt: skip
 
 
+def _shares() -> int:
+    return min(threads(), MAX_SHARES)
+
+
+def _chunk_rows(rows: int, row_bytes: int) -> int:
+    """Return how many of the rows of a share are taken together."""
+    most = min(max(CACHED_BYTES // row_bytes, 1), MOST_TILES * ROW_MULTIPLE)
+    wanted = max(math.ceil(rows / most), min(UNITS, rows // ROW_MULTIPLE), 1)
+    chunk = math.ceil(rows / wanted)
+    multiple = ROW_MULTIPLE if chunk > 2 * ROW_MULTIPLE else TARGET.wide[0]
+    return math.ceil(chunk / multiple) * multiple
+
+
 def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
     op, numbers = node.op, node.weights.numbers
     outputs, channels, *kernel = numbers.shape
@@ -91,23 +114,27 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     rows = np.arange(kernel[0]) * op.dilations[0] * data.line
     columns = np.arange(1 if joined else kernel[1]) * op.dilations[1] * data.pixel
     offsets = (rows[:, None] + columns).reshape(-1).astype(np.int64)
-    panels = pack_levels(w.reshape(outputs, -1), out.stored)
     scale, bias, bounds = requantization(node, out.stored)
     (above, _), (left, _) = op.pads(node.data.shape[2:], kernel)
     count = out.images * out.height * out.width
-    row_bytes = data.pixel * math.prod(op.strides)
-    chunk, by_panel = chunk_rows(
-        count, row_bytes, panels.weights.nbytes, len(panels.table), threads(), CACHED
-    )
+    by_panel = w.nbytes > count * (data.pixel + out.pixel)
+    vectors = share_starts(out.stored // LANES, _shares()) if by_panel else np.array([0, out.stored // LANES])
+    panels = pack_levels(w.reshape(outputs, -1), (LANES * vectors).tolist())
+    if by_panel:
+        columns = panels.table[:, Panel.column] // LANES
+        starts, chunk = np.searchsorted(columns, vectors), 1
+    else:
+        starts = share_starts(count, _shares())
+        chunk = _chunk_rows(int(np.diff(starts).max()), data.pixel * math.prod(op.strides) + out.pixel)
     job = LevelsGemmJob.fill(
         **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
         width=out.width, plane=out.height * out.width, has_other=node.other is not None,
         scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, rows=count, chunk=chunk,
-        panels=len(panels.table), by_panel=by_panel, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP),
+        panels=len(panels.table), by_panel=by_panel, shares=len(starts) - 1, starts=starts.ctypes.data, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP),
         table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
     )  # fmt: skip
     large = count * numbers.size >= MIN_PARALLEL_WORK
-    return Bound(LEVELS_GEMM.address, job, large, (panels, scale, bias, bounds, offsets))
+    return Bound(LEVELS_GEMM.address, job, large, (panels, starts, scale, bias, bounds, offsets))
 
 
 def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:
@@ -135,12 +162,15 @@ def _windows(
 ) -> Bound:
     (above, _), (left, _) = node.op.pads(node.data.shape[2:], kernel)
     down, across = node.op.strides
-    lines = out.images * out.height
+    lines, vectors = out.images * out.height, out.stored // LANES
+    by_channel = lines % _shares() and lines < MIN_LINES * _shares()
+    starts = share_starts(vectors if by_channel else lines, _shares())
     job = LevelsWindowsJob.fill(
         **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", out), width=out.width,
-        plane=out.height, has_other=0, lines=lines, vectors=out.stored // LANES, form=form, kernel_height=kernel[0],
+        plane=out.height, has_other=0, lines=lines, vectors=vectors, form=form, kernel_height=kernel[0],
         kernel_width=kernel[1], stride_down=down, stride_across=across,
+        by_channel=by_channel, shares=len(starts) - 1, starts=starts.ctypes.data, chunk=max(int(starts[1]) // UNITS, 1),
         **{name: array.ctypes.data for name, array in arrays.items()},
     )  # fmt: skip
     large = lines * out.width * out.stored * math.prod(kernel) >= MIN_PARALLEL_WORK
-    return Bound(LEVELS_WINDOWS.address, job, large, arrays)
+    return Bound(LEVELS_WINDOWS.address, job, large, (arrays, starts))

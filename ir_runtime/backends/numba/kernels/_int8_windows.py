@@ -14,10 +14,11 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, store_levels
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
 from ._int8_maps import MapJob, line_address
+from ._int8_shares import first_share, take_units
 from ._int8_tile import bounds_at, requantized
 
 __all__ = ["FORMS", "LEVELS_WINDOWS", "MAXIMUM", "LevelsWindowsJob", "pack_depthwise"]
@@ -42,6 +43,10 @@ class LevelsWindowsJob(MapJob):
     stride_down: i64
     stride_across: i64
     weights: i64
+    by_channel: i64
+    shares: i64
+    starts: i64
+    chunk: i64
 
 
 def _depthwise(  # noqa: PLR0913 (values in registers)
@@ -90,13 +95,9 @@ def _windows(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _row(job: int, x: int, out: int) -> None:
-    """Compute a row of the result."""
-    form, vectors, columns = (
-        load_i64(job, LevelsWindowsJob.form),
-        load_i64(job, LevelsWindowsJob.vectors),
-        load_i64(job, LevelsWindowsJob.width),
-    )
+def _row(job: int, x: int, out: int, first: int, count: int) -> None:
+    """Compute some vectors of a row of the result."""
+    form, columns = load_i64(job, LevelsWindowsJob.form), load_i64(job, LevelsWindowsJob.width)
     pixel, step = load_i64(job, LevelsWindowsJob.x_pixel), load_i64(job, LevelsWindowsJob.y_pixel)
     tall, across = load_i64(job, LevelsWindowsJob.kernel_height), load_i64(job, LevelsWindowsJob.kernel_width)
     along, weights = load_i64(job, LevelsWindowsJob.stride_across), load_i64(job, LevelsWindowsJob.weights)
@@ -104,7 +105,7 @@ def _row(job: int, x: int, out: int) -> None:
     chosen = form + _SINGLE if form < _SINGLE and beside == 1 else form
     for place in range(0, columns, beside):
         column = min(place, columns - beside)
-        for vector in range(vectors):
+        for vector in range(first, first + count):
             channel = vector * LANES
             at = channel * LEVEL_SIZE
             _windows(
@@ -120,19 +121,31 @@ def _levels_windows(call: int) -> None:
     lines, height = load_i64(job, LevelsWindowsJob.lines), load_i64(job, LevelsWindowsJob.plane)
     x, out = x + load_i64(job, LevelsWindowsJob.x_offset), out + load_i64(job, LevelsWindowsJob.y_offset)
     down = load_i64(job, LevelsWindowsJob.stride_down) * load_i64(job, LevelsWindowsJob.x_line)
-    unit = fetch_add(counter)
-    while unit < lines:
-        _row(
-            job, line_address(x, unit, height, load_i64(job, LevelsWindowsJob.x_image), down),
-            line_address(
-                out, unit, height, load_i64(job, LevelsWindowsJob.y_image), load_i64(job, LevelsWindowsJob.y_line)
-            ),
-        )  # fmt: skip
-        unit = fetch_add(counter)
+    by_channel, vectors = (
+        load_i64(job, LevelsWindowsJob.by_channel) != 0,
+        load_i64(job, LevelsWindowsJob.vectors),
+    )
+    starts, shares = load_i64(job, LevelsWindowsJob.starts), load_i64(job, LevelsWindowsJob.shares)
+    share, empty = first_share(call, counter, shares), 0
+    while True:
+        first, count, share, empty = take_units(
+            counter, starts, load_i64(job, LevelsWindowsJob.chunk), shares, share, empty
+        )
+        if count == 0:
+            break
+        line, last = (0, lines) if by_channel else (first, first + count)
+        channel, channels = (first, count) if by_channel else (0, vectors)
+        for unit in range(line, last):
+            _row(
+                job, line_address(x, unit, height, load_i64(job, LevelsWindowsJob.x_image), down),
+                line_address(
+                    out, unit, height, load_i64(job, LevelsWindowsJob.y_image), load_i64(job, LevelsWindowsJob.y_line)
+                ), channel, channels,
+            )  # fmt: skip
 
 
 LEVELS_WINDOWS = Task(_levels_windows)
-"""Slide windows over A; a unit is one row of the result. In its job, ``plane`` counts the rows of an image."""
+"""Slide windows over A; a unit is one row of the result, or a vector of channels. In its job, ``plane`` counts the rows of an image."""
 
 
 def pack_depthwise(w: Array, stored: int) -> Array:
