@@ -18,9 +18,10 @@ from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._epilogue import Epilogue
 from ._few_channels import repeated
-from ._gemm import NO_OFFSET, Gemm, Layout, Rows
+from ._gemm import NO_OFFSET, Gemm, Rows
 from ._gemm_job import OutputLines
 from ._products import Products
+from ._window_geometry import Layout
 from .contiguous import contiguous
 
 __all__ = ["are_disjoint", "disjoint_kernel"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
 
@@ -15,13 +14,15 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Job
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import Task
+from ._copied_windows import CopyPlan
 from ._epilogue import Epilogue
-from ._gemm_job import GemmJob, StoredTypes, WindowRecord
+from ._gemm_job import GemmJob, StoredTypes
 from ._gemm_kernel import GEMM
 from ._packed_epilogue import PackedEpilogue
 from ._panels import CachedBytes, PackedPanels, chunk_rows
+from ._window_geometry import Layout, Windows
 
-__all__ = ["NO_OFFSET", "Gemm", "Layout", "Rows", "Windows", "tap_offsets"]
+__all__ = ["NO_OFFSET", "Gemm", "Rows"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 100_000
@@ -31,57 +32,6 @@ CACHED = CachedBytes(rows=1 << 18, weights=1 << 19)
 F32_SIZE = 4
 NO_OFFSET = np.zeros(1, np.int64)
 """The tap offsets of a matrix."""
-
-
-class Layout(IntEnum):
-    """How rows are stored in the data."""
-
-    MATRIX = 0
-    VALID = 1
-    PADDED = 2
-
-
-@dataclass(frozen=True)
-class Windows:
-    """The windows of a convolution; up to three numbers for spatial axes, and missing axes have length 1.
-
-    Args:
-        lengths: of the data.
-        out: of the result.
-        strides: between windows.
-        pads: before the data.
-        kernel: lengths of a window.
-        dilations: between elements of a window.
-        element: bytes between neighbours along the last axis.
-        image: bytes between images.
-    """
-
-    lengths: Sequence[int]
-    out: Sequence[int]
-    strides: Sequence[int]
-    pads: Sequence[int]
-    kernel: Sequence[int]
-    dilations: Sequence[int]
-    element: int
-    image: int
-
-    def share_inside(self) -> float:
-        """Return how much of the kernel is inside the data on average, along all axes but that of rows."""
-        share = 1.0
-        for axis in range(len(self.kernel) - 1):
-            first = np.arange(self.out[axis]) * self.strides[axis] - self.pads[axis]
-            places = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
-            share *= float(((places >= 0) & (places < self.lengths[axis])).mean())
-        return share
-
-    def record(self) -> Array:
-        """Return the record that kernels read."""
-        axes = {
-            name: (*[int(name != "pads")] * (3 - len(numbers)), *numbers)
-            for name, numbers in vars(self).items()
-            if isinstance(numbers, Sequence)
-        }
-        return WindowRecord.fill(**axes, element=self.element, image=self.image)
 
 
 class Rows(NamedTuple):
@@ -179,6 +129,10 @@ class Gemm:
         chunk, by_panel = chunk_rows(
             rows.rows, rows.bytes_per_row, self.panels.numbers.nbytes, len(self.panels), shared, CACHED
         )
+        offsets, copied = rows.tap_offsets, None
+        if rows.layout is Layout.COPIED:
+            assert rows.windows is not None
+            copied, offsets = CopyPlan.of(rows.windows, chunk)
         result, lines = self.epilogue.dtype.itemsize, rows.lines
         apart = self.columns * self.spread if lines is None else int(lines["columns"][0])
         stored = StoredTypes.RESULT * (result < F32_SIZE) | StoredTypes.RESIDUAL * (residual < F32_SIZE)
@@ -186,31 +140,18 @@ class Gemm:
             rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,
             depth=self.depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
             weights=self.panels.numbers.ctypes.data, bias=self.panels.bias.ctypes.data,
-            tap_offsets=rows.tap_offsets.ctypes.data, out_stride=result * apart,
+            tap_offsets=offsets.ctypes.data, out_stride=result * apart,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
             epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
             zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
             windows=windows.ctypes.data, residual_stride=residual * self.columns, types=int(stored),
-            lines=0 if lines is None else lines.ctypes.data,
+            lines=0 if lines is None else lines.ctypes.data, copied=0 if copied is None else copied.ctypes.data,
         )  # fmt: skip
-        return Job.of(job, windows, rows.tap_offsets, lines), shared
+        return Job.of(job, windows, offsets, lines, copied), shared
 
     def _skips_zeros(self, rows: Rows) -> bool:
+        return rows.layout is Layout.PADDED and rows.windows is not None and self.can_skip(rows.windows)
+
+    def can_skip(self, windows: Windows) -> bool:
         """Return whether to skip taps in padding; where there are few, looking for them takes longer."""
-        if rows.layout is not Layout.PADDED or rows.windows is None:
-            return False
-        return rows.windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
-
-
-def tap_offsets(g: Windows, layout: Layout, merged: bool, groups: int, words: int) -> Array:
-    """Return the byte offset of each tap from the address of a row, for each group of ``words`` words of a pixel."""
-    within = np.zeros(math.prod(g.kernel), np.int64)
-    if layout is Layout.VALID:
-        along = [1] * len(g.kernel)
-        for axis in range(len(g.kernel) - 2, -1, -1):
-            along[axis] = along[axis + 1] * g.lengths[axis + 1]
-        kernel = [*g.kernel[:-1], 1] if merged else g.kernel
-        places = np.indices(kernel).reshape(len(kernel), -1)
-        steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
-        within = (np.array(steps)[:, None] * places).sum(axis=0)
-    return (within + 4 * words * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
+        return windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite

@@ -16,7 +16,8 @@ class GemmJob(Descriptor):
     """The job of `GEMM`: sizes, then addresses; ``depth`` counts the 32-bit words of a tap.
 
     ``residual_stride`` and ``types`` are for results or residuals of bf16: bytes between rows of the residual, and
-    `StoredTypes`. ``lines`` is the address of `OutputLines`, 0 if rows of the result are at equal distances.
+    `StoredTypes`. ``lines`` is the address of `OutputLines`, 0 if rows of the result are at equal distances, and
+    ``copied`` that of `CopiedLines`, for windows that are copied.
     """
 
     rows: i64
@@ -40,6 +41,7 @@ class GemmJob(Descriptor):
     residual_stride: i64
     types: i64
     lines: i64
+    copied: i64
 
 
 class OutputLines(Descriptor):

@@ -12,6 +12,7 @@ from ..codegen.language import Device, device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
+from ._copied_windows import CopiedLines, copied_windows
 from ._gemm_job import GemmJob, OutputLines, WindowRecord
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
@@ -165,6 +166,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
         layout, geometry = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.windows)
         chunks = (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
+        room = alloc(load_i64(load_i64(job, GemmJob.copied), CopiedLines.size)) if layout == 3 else 0
         places = alloc(8 * chunk * (taps if layout == 2 else 1))
         known = -1
         while True:
@@ -181,6 +183,8 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
                     )  # fmt: skip
                 elif layout == 1:
                     _valid_windows(places, x, geometry, start, count)
+                elif layout == 3:
+                    copied_windows(places, x, job, start, count, room)
                 else:
                     _padded_windows(places, x, geometry, start, count, step, load_i64(job, GemmJob.zeros))
                 known = part
@@ -190,6 +194,8 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
             else:
                 compute_block(job, entry, places, step, count, start, out, first, second)
         free(places)
+        if room != 0:
+            free(room)
 
     gemm.__qualname__ = name
     return Task(gemm)

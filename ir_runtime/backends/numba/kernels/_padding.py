@@ -10,12 +10,10 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
-from ._rows import copy_row
+from ._rows import clear_row, copy_row
 from .contiguous import contiguous
 
 __all__ = ["pad_images"]
@@ -37,16 +35,6 @@ class PadJob(Descriptor):
     left: i64
 
 
-@instruction(types.int64, types.int64)
-def _clear(emit: Emit, out: Value, count: Value) -> None:
-    """Store ``count`` zeros."""
-
-    def body(offset: Value, load: Load, store: Store) -> None:
-        store(emit.constant(0), emit.at(out, offset))
-
-    emit.vector_loop(count, body)
-
-
 def _pad(call: int) -> None:
     """Copy rows between zeros; a unit is some rows of the result."""
     job, out, x, _, _, counter = load_args(call)
@@ -63,11 +51,11 @@ def _pad(call: int) -> None:
             image, target = row // tall, out + 4 * wide * row
             line = row - image * tall - top
             if 0 <= line < height:
-                _clear(target, left)
+                clear_row(target, left)
                 copy_row(x + 4 * width * (image * height + line), width, target + 4 * left)
-                _clear(target + 4 * (left + width), wide - left - width)
+                clear_row(target + 4 * (left + width), wide - left - width)
             else:
-                _clear(target, wide)
+                clear_row(target, wide)
         first = fetch_add(counter) * ROWS_PER_UNIT
 
 

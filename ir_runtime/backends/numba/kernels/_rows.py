@@ -9,7 +9,17 @@ from llvmlite import ir
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store, Value
 
-__all__ = ["copy_row", "dot_rows", "add_weighted_rows", "transpose_vectors", "transpose_square"]
+__all__ = ["clear_row", "copy_row", "dot_rows", "add_weighted_rows", "transpose_vectors", "transpose_square"]
+
+
+@instruction(types.int64, types.int64)
+def clear_row(emit: Emit, out: Value, count: Value) -> None:
+    """Store ``count`` zeros."""
+
+    def body(offset: Value, load: Load, store: Store) -> None:
+        store(emit.constant(0), emit.at(out, offset))
+
+    emit.vector_loop(count, body)
 
 
 @instruction(*[types.int64] * 3)

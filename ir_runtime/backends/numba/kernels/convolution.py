@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,16 +21,19 @@ from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
+from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._bf16_pictures import PIXEL, bf16_pictures
+from ._copied_windows import are_better_copied
 from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
-from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
+from ._gemm import Gemm, Rows
 from ._padding import pad_images
 from ._panels import pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
+from ._window_geometry import Layout, Windows, tap_offsets
 from ._winograd import Winograd, is_profitable
 from .contiguous import contiguous
 
@@ -67,8 +71,8 @@ def _one_at_a_time(
     op: Convolution, data: Value, w: Array, products: Products
 ) -> tuple[KernelFactory, Bf16Tensors]:
     """Return the algorithm for filters whose windows give one result each, and what it can read and store in bf16."""
-    if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
-        if w.ndim == PICTURE_RANK and w.shape[1] >= MIN_BF16_CHANNELS and products.is_faster:
+    if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim == PICTURE_RANK and op.dilations[-1] == 1:
+        if w.shape[1] >= MIN_BF16_CHANNELS and products.is_faster:
             tensors = products.bf16_tensors(PIXEL)._replace(data=False)
             return lambda epilogue: _picture_kernel(op, w, epilogue, products), tensors
         return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
@@ -161,30 +165,33 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
         else padded
     )
 
-    fit = window_fit(op, kernel)
+    fit, vectors = window_fit(op, kernel), -(-all_outputs // LANES)
+
+    @lru_cache(maxsize=64)
+    def windows(lengths: tuple[int, ...]) -> tuple[Gemm, Layout, Windows]:
+        """Return what multiplies windows of data of some lengths, and how they are read."""
+        pads, out = fit(lengths)
+        geometry = Windows(
+            lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations, pixel,
+            pixel * math.prod(lengths),
+        )  # fmt: skip
+        if not any(map(any, pads)):
+            return inside, Layout.VALID, geometry
+        share = geometry.share_inside() if padded.can_skip(geometry) else 1.0
+        if merged and are_better_copied(geometry, vectors, share):
+            return inside, Layout.COPIED, geometry
+        return padded, Layout.PADDED, geometry
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
-        lengths = x.shape[2:]
-        pads, out = fit(lengths)
-        has_padding = any(map(any, pads))
-        y = np.empty((len(x), *out, all_outputs), epilogue.dtype)
+        gemm, layout, geometry = windows(x.shape[2:])
+        y = np.empty((len(x), *geometry.out, all_outputs), epilogue.dtype)
 
         def describe() -> Rows:
-            layout = Layout.PADDED if has_padding else Layout.VALID
-            geometry = Windows(
-                lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations,
-                pixel, pixel * math.prod(lengths),
-            )  # fmt: skip
-            return Rows(
-                math.prod(y.shape[:-1]),
-                layout,
-                0,
-                tap_offsets(geometry, layout, merged, groups, words),
-                geometry,
-            )
+            offsets = tap_offsets(geometry, layout, merged, groups, words)
+            return Rows(math.prod(y.shape[:-1]), layout, 0, offsets, geometry)
 
         if y.size:
-            (padded if has_padding else inside).run(rows(_flat(x)), y, extras, 1, x.shape, describe)
+            gemm.run(rows(_flat(x)), y, extras, 1, x.shape, describe)
         return channels_first(y)
 
     return replayed(named(compute, products.name))

@@ -27,8 +27,9 @@ from .._backend import backend
 from ..packed_memory import aligned_empty
 from ._disjoint_windows import are_disjoint, disjoint_kernel
 from ._epilogue import Epilogue, FusedKernel
-from ._gemm import Gemm, Layout, Rows, Windows, tap_offsets
+from ._gemm import Gemm, Rows
 from ._products import Products, asked_products
+from ._window_geometry import Layout, Windows, tap_offsets
 from .contiguous import contiguous
 
 __all__: list[str] = []
