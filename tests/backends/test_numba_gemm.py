@@ -20,7 +20,7 @@ from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _gemm, _winograd
+from ir_runtime.backends.numba.kernels import _gemm, _winograd, convolution
 from ir_runtime.backends.numba.kernels._few_channels import neighbours
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -214,6 +214,34 @@ def test_taps_in_padding(rate: int, number: float) -> None:
     each = f"{rate},{rate}"
     op = layer("Convolution-1", strides="1,1", dilations=each, pads_begin=each, pads_end=each)
     agree(op, x, w, ("bias", "relu"), 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "before", "after"),
+    [
+        ((2, 5, 400), (3,), 1, 1, 2), ((2, 5, 40), (4,), 3, 3, 0), ((1, 6, 4, 400), (3, 3), 1, 1, 1),
+        ((2, 8, 13, 30), (3, 3), 2, 1, 2), ((2, 3, 14, 15), (5, 2), 1, 0, 1), ((1, 1, 12, 11, 20), (3, 3, 3), 1, 1, 1),
+        ((3, 4, 7, 3, 5), (2, 1, 3), 1, 1, 0), ((1, 7, 12, 12, 12), (3, 3, 3), 2, 2, 1),
+    ],
+)  # fmt: skip
+def test_lines_that_are_copied_between_zeros(
+    shape: tuple[int, ...], kernel: tuple[int, ...], stride: int, before: int, after: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """They give the same bits as windows whose elements are looked up one by one."""
+    x, w = numbers(*shape), numbers(LANES + 3, shape[1], *kernel)
+    x[(0, 0, *(1 for _ in kernel))] = np.nan
+    each = {"strides": stride, "dilations": 1, "pads_begin": before, "pads_end": after}
+    op = layer("Convolution-1", **{name: text([n] * len(kernel)) for name, n in each.items()})
+    agree(op, x, w, ("bias", "relu"), 1)
+    found = []
+    for copies in (True, False):
+        monkeypatch.setattr(convolution, "are_better_copied", lambda *_, copies=copies: copies)
+        run = backend.kernel(op, [unknown(x), Value.constant(w)])
+        assert run is not None
+        with backend.around():
+            found.append(np.asarray(run(x, w)).tobytes())
+    assert found[0] == found[1]
 
 
 def by_three(before: tuple[int, int], after: tuple[int, int]) -> Op:
