@@ -19,7 +19,7 @@ from ._window_geometry import Layout, Windows, tap_offsets
 
 __all__ = ["CopiedLines", "CopyPlan", "are_better_copied", "copied_windows"]
 
-# Looking up the address of an element of a window takes as long as so many products of vectors; copying takes this share.
+# The time to look up the address of an element of a window, in products of vectors; the share of the work that copying takes.
 LOOKUP_WORK, COPY_SHARE = 2.5, 0.04
 
 
@@ -53,7 +53,7 @@ class CopyPlan(NamedTuple):
 
 
 def are_better_copied(windows: Windows, vectors: int, share: float) -> bool:
-    """Return whether copying is faster for so many vectors of results, where a share of the taps is not skipped."""
+    """Return whether copying is faster for a number of vectors of results, where a share of the taps is not skipped."""
     if any(n != 1 for n in windows.dilations) or min(windows.pads) < 0:
         return False
     return windows.element // 4 * vectors * (1 - share + COPY_SHARE) < LOOKUP_WORK
