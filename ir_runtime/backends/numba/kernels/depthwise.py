@@ -72,12 +72,16 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     task.prepare()
 
     @lru_cache(maxsize=16)
-    def job_for(images: int, lengths: tuple[int, ...], size: int) -> tuple[Array, tuple[int, ...]]:
+    def job_for(
+        images: int, lengths: tuple[int, ...], size: int, sharing: int
+    ) -> tuple[Array, tuple[int, ...]]:
         windows = geometry(op, lengths, channels + short, kernel, op.dilations)
         table = _row_table(images, windows)
         out = (images, windows["out_height"], windows["out_width"], channels + short)
         large = math.prod(out) * math.prod(kernel) >= MIN_PARALLEL_WORK
-        several = max(min(out[1] // 4, ROW_BLOCK), 1) if large else ROW_BLOCK
+        # Two units for each thread, where there are as many rows.
+        most = min(out[1] // 4, images * out[1] // (2 * sharing))
+        several = max(min(most, ROW_BLOCK), 1) if large else ROW_BLOCK
         windows["out_height"] *= images
         job = DepthwiseJob.fill(
             **windows, units=-(-windows["out_height"] // several), rows_per_unit=several, way=form,
@@ -90,7 +94,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         if flat:
             x = x[:, :, None]
-        job, shape = job_for(len(x), x.shape[2:], x.itemsize)
+        job, shape = job_for(len(x), x.shape[2:], x.itemsize, threads())
         y = np.empty(shape, stored)
         shared = threads() if y.size * math.prod(kernel) >= MIN_PARALLEL_WORK else 1
         source = contiguous(pad_channels(channels_last(x)))

@@ -1,0 +1,129 @@
+"""The simulation of many threads counts units as kernels divide them, and adds them up as threads would take them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as op
+
+from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
+from ir_runtime.backends.numba.kernels.concat import CONCAT, ROWS_PER_UNIT
+from ir_runtime.backends.numba.threading.task import Task
+
+ROWS = 1001
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of this folder import each other by name, as they are run from it."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def test_the_longest_thread_takes_whole_units() -> None:
+    from division import Phase
+
+    assert Phase(7.0, 7, 4).longest == 2.0
+    assert Phase(7.0, 7, 64).longest == 1.0
+    assert Phase(7.0, 7, 1).longest == 7.0
+    assert Phase(8.0, 2, 4, rounds=4).longest == 4.0
+    assert not Phase(7.0, 1, 64).shared
+
+
+def test_balance_serial_part_and_speedup() -> None:
+    from division import Phase, Ran, figures
+
+    steps = [
+        Ran("even", [Phase(4.0, 8, 4)], rest=0.5),
+        Ran("odd", [Phase(3.0, 3, 4)]),
+        Ran("alone", [Phase(2.0, 9, 1)], rest=0.5),
+    ]
+    found = figures(steps, 4)
+    assert found["work"] == 10_000.0
+    assert found["serial"] == pytest.approx(0.3)
+    assert found["balance"] == pytest.approx((7.0 / 4) / (1.0 + 1.0))
+    assert found["speedup"] == pytest.approx(10.0 / (3.0 + 2.0))
+    assert found["steps"] == {"even": pytest.approx(0.05), "alone": pytest.approx(0.25)}
+
+
+def test_reads_the_counters_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of two phases: five units, a barrier, then three."""
+    import division
+
+    begun = []
+
+    def task(address: int) -> None:
+        counters = np.ctypeslib.as_array((ctypes.c_int64 * 24).from_address(address + 8 * division._COUNTERS))
+        for take, done, units in ((0, 1, 5), (2, 3, 3)):
+            while True:
+                unit, counters[take] = int(counters[take]), counters[take] + 1
+                if unit >= units:
+                    break
+                begun.append((take, unit))
+                counters[done] += take == 0
+
+    monkeypatch.setattr(division, "_function", lambda _: task)
+    found = division.phases(0, [np.zeros(1)] * 5, 4)
+    assert [(phase.units, phase.threads) for phase in found] == [(5, 4), (3, 4)]
+    whole = [(0, unit) for unit in range(5)] + [(2, unit) for unit in range(3)]
+    assert begun == whole + whole[5:]  # the second run leaves out the first phase
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> tuple[Path, Path]:
+    """A network that joins the channels of two maps of `ROWS` rows, stored with the channels last."""
+    maps = [op.parameter([1, ROWS, 256], np.float32, name=name) for name in "xy"]
+    for parameter in maps:
+        parameter.output(0).set_names({parameter.friendly_name})
+    turned = [op.transpose(each, op.constant([0, 2, 1])) for each in maps]
+    ov.save_model(ov.Model([op.concat(turned, 1)], maps), tmp_path / "model.xml", compress_to_fp16=False)
+    np.savez(tmp_path / "inputs.npz", **dict.fromkeys("xy", np.ones((1, ROWS, 256), np.float32)))
+    return tmp_path / "model.xml", tmp_path / "inputs.npz"
+
+
+@pytest.fixture
+def no_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads are only simulated."""
+    from ir_runtime.backends.numba.threading import parallel
+
+    def refuse(workers: int) -> None:
+        raise AssertionError(f"{workers} workers were wanted")
+
+    monkeypatch.setattr(parallel, "acquire", refuse)
+
+
+@pytest.mark.usefixtures("no_pools")
+@pytest.mark.parametrize("threads", [4, 64])
+def test_units_are_those_of_the_kernel(joined: tuple[Path, Path], threads: int) -> None:
+    import division
+
+    found = _phase(division.watched(*joined, threads, "accuracy"), CONCAT)
+    assert (found.units, found.threads) == (-(-ROWS // ROWS_PER_UNIT), threads)
+
+
+@pytest.mark.usefixtures("no_pools")
+@pytest.mark.parametrize(("threads", "units"), [(2, 14), (16, 38), (64, 112)])
+def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, threads: int, units: int) -> None:
+    """With 8 rows a unit, as two threads have them, 50 of 64 threads would have nothing to do."""
+    import division
+
+    x = op.parameter([1, 32, 112, 112], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    filters = op.constant(np.ones((32, 1, 1, 3, 3), np.float32))
+    y = op.group_convolution(x, filters, [1, 1], [1, 1], [1, 1], [1, 1])
+    ov.save_model(ov.Model([y], [x], "depthwise"), tmp_path / "model.xml", compress_to_fp16=False)
+    np.savez(tmp_path / "inputs.npz", x=np.ones((1, 32, 112, 112), np.float32))
+    steps = division.watched(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
+    found = _phase(steps, DEPTHWISE)
+    assert (found.units, found.threads) == (units, threads)
+
+
+def _phase(steps: Sequence[Any], task: Task) -> Any:
+    """The only phase of a kernel; others of its step may copy its inputs and its result."""
+    (found,) = (phase for step in steps for phase in step.phases if phase.task == task.address)
+    return found
