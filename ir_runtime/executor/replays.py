@@ -13,14 +13,15 @@ from .step import Step
 
 __all__ = ["Programs"]
 
-# Recordings that a plan keeps, and shapes that it remembers to have seen once.
-KEPT, REMEMBERED = 16, 64
+# A recording takes as long as some ten runs. So the first few shapes are recorded when they come again, and others once they
+# came often, as those of caches that grow with each token; recordings that a plan keeps, and shapes whose runs it counts.
+FEW, OFTEN, KEPT, REMEMBERED = 16, 16, 256, 1024
 _VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Programs:
-    """The programs of a plan. The second run on inputs of some shapes is recorded, later ones replay it.
+    """The programs of a plan. The second run on inputs of the same shapes is recorded, later ones replay it.
 
     Args:
         steps: of the plan.
@@ -38,7 +39,8 @@ class Programs:
     replayer: Replayer | None = field(init=False)
     """Records runs; ``None`` if no kernel can be replayed."""
     recorded: dict[Hashable, Program] = field(default_factory=dict)
-    seen: set[Hashable] = field(default_factory=set)
+    seen: dict[Hashable, int] = field(default_factory=dict)
+    """How often shapes came that are not recorded."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", Program(self.instructions, range(len(self.steps))))
@@ -53,11 +55,12 @@ class Programs:
 
     def _first(self, replayer: Replayer, key: Hashable) -> Program:
         """Return the program of one of the first runs for a key; shapes that change with every run are not recorded."""
-        if key in self.seen:
+        runs = self.seen.get(key, 0)
+        if runs >= (1 if len(self.recorded) < FEW else OFTEN):
             return self._recording(replayer, key)
         if len(self.seen) >= REMEMBERED:
             self.seen.clear()
-        self.seen.add(key)
+        self.seen[key] = runs + 1
         return self.plain
 
     def _contents(self, replayer: Replayer, step: Step) -> Collection[int] | None:
@@ -81,7 +84,9 @@ class Programs:
 
         def keep() -> None:
             if len(self.recorded) >= KEPT:
-                self.recorded.clear()
+                oldest, *_ = self.recorded
+                self.recorded.pop(oldest, None)
+            self.seen.pop(key, None)
             found = recorder.program()
             ends = [*found.starts[1:], len(taken)]
             parts = zip(found.instructions, found.starts, ends, strict=True)

@@ -12,6 +12,7 @@ import pytest
 import ir_runtime as ir
 from ir_runtime import opset1, opset3, opset4, opset8, opset13
 from ir_runtime.backends import available
+from ir_runtime.executor import replays
 from ir_runtime.ir.tensor import Array
 
 pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
@@ -154,6 +155,21 @@ def test_shapes_that_change_with_every_run_are_not_recorded() -> None:
     assert not fast._plan.programs.recorded
 
 
+def test_of_many_shapes_those_that_come_often_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a recording takes as long as many runs, and a cache that grows has another length for each token."""
+    monkeypatch.setattr(replays, "KEPT", 24)
+    model = perceptron()
+    model.reshape([-1, 8])
+    fast = compiled(model)
+    programs = fast._plan.programs
+    for turn in range(1, replays.OFTEN + 3):
+        for rows in range(1, 31):
+            fast(numbers(rows, 8))
+        assert len(programs.recorded) == (0 if turn == 1 else replays.FEW if turn <= replays.OFTEN else 24)
+    x = numbers(30, 8)
+    equal(fast(x), compiled(model)(x).to_tuple())
+
+
 def test_replays_count_memory() -> None:
     """So that a limit holds as it does without them."""
     x = opset1.parameter([-1, 64], np.float32, name="x")
@@ -261,3 +277,24 @@ def test_lengths_that_depend_on_data_are_looked_at_in_every_replay() -> None:
         plain._plan.programs.seen.clear()
         equal(fast(np.int64(length)), plain(np.int64(length)).to_tuple())
     assert instructions(fast) < len(fast._plan.steps)
+
+
+def test_rotary_embedding_and_a_mask_that_is_turned_are_part_of_the_call() -> None:
+    tokens, width = 5, 8
+    x, cos, sin = (opset1.parameter([1, n, tokens, width], np.float32, name=str(n)) for n in (2, 1, 1))
+    mask = opset1.parameter([1, 1, tokens, tokens], np.bool_, name="mask")
+    first, second = opset1.split(x, opset1.constant(-1), 2).outputs()
+    turned = opset1.concat([opset1.negative(second), first], -1)
+    q = opset1.add(opset1.multiply(x, cos), opset1.multiply(turned, sin))
+    other_way = opset1.transpose(mask, opset1.constant([0, 1, 3, 2]))
+    found = opset13.scaled_dot_product_attention(q, q, x, other_way)
+    joined = opset1.transpose(found, opset1.constant([0, 2, 1, 3]))
+    model = ir.Model([dense(joined, width, width)], [x, cos, sin, mask])
+    fast, plain = compiled(model), compiled(model)
+    for _ in range(4):
+        seen = np.tril(RANDOM.random((1, 1, tokens, tokens)) < 0.8)
+        seen[..., -1, :] = True
+        given = [numbers(*port.shape) for port in fast.inputs[:3]]
+        plain._plan.programs.seen.clear()
+        equal(fast([*given, seen]), plain([*given, seen]).to_tuple())
+    assert instructions(fast) == 1

@@ -66,6 +66,7 @@ MODULES = {
 }
 
 PATTERNS: dict[str, str] = {
+    "Add": "rotary",
     "Divide": "normalization",
     "FakeQuantize": "quantized_network",
     "MatMul": "sdpa_pattern",

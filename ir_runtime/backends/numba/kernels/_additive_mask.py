@@ -15,8 +15,9 @@ from ..codegen.vectors import F32, Emit, Value
 from ..threading.parallel import parallel_for
 from ..threading.recording import RECORD, workspace
 from ..threading.task import UNUSED, Task, load_args
+from ._moves import can_move, contiguous_rows, moved
 
-__all__ = ["additive_mask", "contiguous_rows"]
+__all__ = ["MASK", "additive_mask"]
 
 _I8 = ir.IntType(8)
 
@@ -31,7 +32,9 @@ class MaskJob(Descriptor):
 @instruction(types.int64, types.int64)
 def _add_or_hide(emit: Emit, seen: Value, out: Value) -> None:
     """Store 0 for a nonzero byte, else minus infinity."""
-    is_seen = emit.builder.icmp_signed("!=", emit.load(seen, _I8), ir.Constant(_I8, 0))
+    found = emit.load(seen, _I8)
+    found.align = 1
+    is_seen = emit.builder.icmp_signed("!=", found, ir.Constant(_I8, 0))
     hidden = ir.Constant(F32, float("-inf"))
     emit.store(emit.builder.select(is_seen, ir.Constant(F32, 0.0), hidden), out)
 
@@ -57,8 +60,8 @@ def additive_mask(mask: Array, keys: int) -> Array:
     global _last
     if mask.dtype != np.bool_:
         return _of_all_keys(mask, keys)
-    if RECORD.get() is not None and mask.flags.c_contiguous and mask.shape[-1] == keys:
-        return _converted(mask, keys)
+    if RECORD.get() is not None and can_move(mask) and mask.shape[-1] == keys:
+        return _converted(moved(mask), keys)
     last = _last
     if last is not None and last[0]() is mask and last[1].shape[-1] == keys:
         return last[1]
@@ -79,8 +82,3 @@ def _converted(mask: Array, keys: int) -> Array:
 def _of_all_keys(mask: Array, keys: int) -> Array:
     """Return a mask with a number for each key, in contiguous rows."""
     return contiguous_rows(mask if mask.shape[-1] == keys else np.repeat(mask, keys, -1))
-
-
-def contiguous_rows(x: Array) -> Array:
-    """Return the tensor with contiguous rows."""
-    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x)
