@@ -51,7 +51,7 @@ def _entry(routine: Routine, inner: str) -> str:
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     """Run LLVM's passes with numba's settings, once per routine, after linking: calls are inlined, dead code is removed."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization, options.slp_vectorization = True, False
+    options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 
