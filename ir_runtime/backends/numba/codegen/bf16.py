@@ -11,9 +11,9 @@ from llvmlite import ir
 from llvmlite.ir import types as llvm_types
 
 from .target import TARGET
-from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
+from .vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value
 
-__all__ = ["HAS_BF16", "add_pairs", "as_bf16", "load_bf16", "store_bf16"]
+__all__ = ["HAS_BF16", "add_pairs", "add_pairs_of_word", "as_bf16", "load_bf16", "store_bf16"]
 
 HAS_BF16 = TARGET.name == "avx512" and bool(llvm.get_host_cpu_features().get("avx512bf16"))
 """Whether this processor multiplies bf16 faster than f32."""
@@ -42,6 +42,26 @@ def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
     for half in (_low, _high):
         total = emit.fma(half(emit, a), half(emit, b), total)
     return total
+
+
+def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offset: int, b: Value) -> Value:
+    """Add to each lane of f32 the products of two bf16 in memory with those of the lane of ``b``.
+
+    The operand of the instruction is in memory, which needs `HAS_BF16`, and which nothing may write meanwhile: LLVM does not
+    know that it is read. LLVM itself would load it by another instruction, which
+    takes time of the units that multiply.
+
+    Args:
+        emit: the emitter.
+        total: the sums.
+        line: an address; the word is at the sum of this and the next two.
+        along: a byte offset.
+        offset: a constant byte offset.
+        b: a vector of i32.
+    """
+    kind = ir.FunctionType(VECTOR, [VECTOR, INTS, I64, I64])
+    code = f"vdpbf16ps {offset}($3,$4){{1to{LANES}}}, $2, $0"
+    return emit.builder.call(ir.InlineAsm(kind, code, "=v,0,v,r,r"), [total, b, line, along])
 
 
 def _low(emit: Emit, pairs: Value) -> Value:

@@ -34,6 +34,7 @@ def target_machine() -> llvm.TargetMachine:
     """Return LLVM's target machine for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),

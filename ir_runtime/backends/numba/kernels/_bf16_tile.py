@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..codegen.bf16 import add_pairs, as_bf16, load_bf16, store_bf16
+from ..codegen.bf16 import HAS_BF16, add_pairs, add_pairs_of_word, as_bf16, load_bf16, store_bf16
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.vectors import INTS, LANES, Emit, Value
 from ._gemm_job import StoredTypes
@@ -83,7 +83,10 @@ def _has(emit: Emit, target: TileTarget, type: StoredTypes) -> Value:
 
 
 _KINDS = (*PANEL_KINDS, types.int64, types.int64)
-_panel = panel_instruction(WordProduct(INTS, Emit.splat_word, add_pairs, _store_tile), _KINDS)
+_panel = panel_instruction(
+    WordProduct(INTS, Emit.splat_word, add_pairs, _store_tile, add_pairs_of_word if HAS_BF16 else None),
+    _KINDS,
+)
 
 
 @routine(*_KINDS)

@@ -71,12 +71,14 @@ class WordProduct(NamedTuple):
         splat: broadcasts a word to every lane.
         add: adds products of words to a vector of f32.
         store: adds the residual to sums of a number of vectors a row, clamps, and stores.
+        add_word: adds products of a word in memory, at the sum of an address and two offsets; ``None`` if that is slower.
     """
 
     vector: ir.Type
     splat: Callable[[Emit, Value], Value]
     add: Callable[[Emit, Value, Value, Value], Value]
     store: Callable[[Emit, Sequence[Value], int, TileTarget], None]
+    add_word: Callable[[Emit, Value, Value, Value, int, Value], Value] | None = None
 
 
 def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
@@ -174,6 +176,9 @@ def _products(
             for j in range(vectors)
         ]
         for i, line in enumerate(lines):
+            if vectors == SINGLE and product.add_word:  # a broadcast word would be used once
+                sums[i] = product.add_word(emit, sums[i], line, along, 4 * word, columns[0])
+                continue
             number = emit.load(emit.at(emit.at(line, along), 4 * word), product.vector.element)
             factor = product.splat(emit, number)
             for j in range(vectors):
