@@ -48,8 +48,8 @@ def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offse
     """Add to each lane of f32 the products of two bf16 in memory with those of the lane of ``b``.
 
     The operand of the instruction is in memory, which needs `HAS_BF16`, and which nothing may write meanwhile: LLVM does not
-    know that it is read. LLVM itself would load it by another instruction, which
-    takes time of the units that multiply.
+    know that it is read. LLVM itself would load it by another instruction, which takes time of the units
+    that multiply.
 
     Args:
         emit: the emitter.
