@@ -141,7 +141,8 @@ class StepBuilder:
             if (also or not by_reference) and any(type.shape.is_dynamic for type in inputs):
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            kernel = guarded(kernel, known, inputs, outputs, bounded)
+            rule = getattr(group.kernel, "result_shape", None)
+            kernel = guarded(kernel, known, inputs, outputs, bounded, rule)
             if kernel is not group.kernel and (replayer := replayer_of(group.kernel)) is not None:
                 contents = contents_of(group.kernel)
                 kernel = replayable(kernel, replayer, contents)  # equal shapes pass equal checks

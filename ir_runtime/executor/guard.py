@@ -17,7 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .base_buffers import base_buffer_of
 from .context import RUN, Run
 
 __all__ = ["Guard", "alive", "guarded", "reserve"]
+
+ResultShape: TypeAlias = Callable[..., "tuple[int, ...] | None"]
 
 # The most shapes that a guard caches; lengths that grow with every run do not recur.
 REMEMBERED = 64
@@ -44,6 +46,7 @@ def guarded(
     inputs: Sequence[TensorType],
     outputs: Sequence[TensorType],
     bounded: bool,
+    result_shape: ResultShape | None = None,
 ) -> Kernel:
     """Wrap a kernel in a guard that enforces the limits of the run; return it as it is if it cannot exceed them.
 
@@ -54,16 +57,19 @@ def guarded(
         outputs: the `Value` of each output.
         bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
             where none is empty.
+        result_shape: returns the shape of the result of a kernel for inputs that it has a rule for; for kernels
+            of one result.
     """
     if isinstance(kernel, Unary) and kernel.view:
         return kernel
     if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
         return kernel
+    width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
+    guard = Guard(expected, width if bounded else 0, result_shape, width // max(len(inputs), 1))
     for index, type in enumerate(inputs):
         if (ratio := _ratio(type, outputs)) is not None:
-            return _proportional(kernel, Guard(expected, 0), index, ratio)
-    width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
-    return _of_many_inputs(kernel, Guard(expected, width if bounded else 0))
+            return _proportional(kernel, guard, index, ratio)
+    return _of_many_inputs(kernel, guard)
 
 
 def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
@@ -143,6 +149,10 @@ class Guard:
     expected: Expected
     width: int
     """Bytes that a result may take for each element of the product of the inputs; 0 if there is none."""
+    result_shape: ResultShape | None = None
+    """The rule of a kernel for the shape of its result: lengths that grow need no inference."""
+    itemsize: int = 0
+    """Bytes of an element of each result."""
     known: dict[Hashable, int] = field(default_factory=dict)
 
     def check(self, run: Run, arrays: Sequence[Array]) -> None:
@@ -155,6 +165,10 @@ class Guard:
         reserve(run, self._need(run, arrays))
 
     def _need(self, run: Run, arrays: Sequence[Array]) -> int:
+        if self.result_shape is not None and (shape := self.result_shape(*arrays)) is not None:
+            count = math.prod(shape)
+            run.limits.check("elements", count)
+            return count * self.itemsize
         key = _key(arrays)
         need = self.known.get(key)
         if need is None:

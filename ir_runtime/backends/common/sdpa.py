@@ -44,6 +44,13 @@ def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: 
         )
         return attend(q, k, v, mask, scale, op.causal)
 
+    def result_shape(q: Array, k: Array, v: Array, *rest: Array) -> tuple[int, ...] | None:
+        shape = (*q.shape[:3], k.shape[2])
+        same = q.shape[:2] == k.shape[:2] == v.shape[:2] and k.shape[2] == v.shape[2]
+        fits = same and mask_fits(mask_and_scale(op, q, rest)[0], shape)
+        return (*q.shape[:3], v.shape[3]) if fits else None
+
+    vars(kernel)["result_shape"] = result_shape
     return accepting(kernel, attention_lengths)
 
 

@@ -88,6 +88,12 @@ class SharedHeads:
         suited = attention_lengths(q, keys, values, *rest)
         return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
 
+    def result_shape(self, q: Array, *arrays: Array) -> tuple[int, ...] | None:
+        """Return the shape of the result; ``None`` where heads are not shared."""
+        k, v = arrays[0].shape, arrays[4].shape
+        mask, _ = mask_and_scale(self._op, q, arrays[8:])
+        return (*q.shape[:3], v[3]) if self.shares(q, k, v, arrays, mask) else None
+
     def shares(
         self, q: Array, k: tuple[int, ...], v: tuple[int, ...], arrays: Sequence[Array], mask: Array | None
     ) -> bool:
