@@ -105,7 +105,10 @@ class PartialShape(Sequence[Dimension]):
         """Return whether some tensor fits both."""
         if self._lengths is not None and other._lengths is not None:
             return self._lengths == other._lengths
-        return self.merge(other) is not None
+        if self._dims is None or other._dims is None:
+            return True
+        pairs = zip(self._dims, other._dims, strict=False)
+        return len(self._dims) == len(other._dims) and all(a.compatible(b) for a, b in pairs)
 
     def contains(self, shape: Sequence[int]) -> bool:
         """Return whether a tensor of this shape is possible."""
