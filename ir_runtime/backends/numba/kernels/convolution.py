@@ -1,8 +1,8 @@
 """Convolutions with constant filters, dense or of groups with several channels each.
 
 They are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a row of the
-kernel is contiguous, and one tap; else each element is a tap. Images with few channels stay planar (NCHW) and are padded
-first: there, a tap is a row of the kernel in one channel.
+kernel is contiguous, and one tap; else each element is a tap, or lines are copied between zeros. In f32, images with few
+channels stay planar (NCHW) and are padded first: there, a tap is a row of the kernel in one channel.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ def _one_at_a_time(
 ) -> tuple[KernelFactory, Bf16Tensors]:
     """Return the algorithm for filters whose windows give one result each, and what it can read and store in bf16."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim == PICTURE_RANK and op.dilations[-1] == 1:
-        if w.shape[1] >= MIN_BF16_CHANNELS and products.is_faster:
+        if not products.is_faster:
+            return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
+        if w.shape[1] >= MIN_BF16_CHANNELS:
             tensors = products.bf16_tensors(PIXEL)._replace(data=False)
             return lambda epilogue: _picture_kernel(op, w, epilogue, products), tensors
-        return lambda epilogue: _planar_kernel(op, w, epilogue), NO_BF16
     if _prefers_winograd(op, data, w, products):
         return lambda epilogue: _winograd_kernel(op, w, epilogue), NO_BF16
     return lambda epilogue: _windows_kernel(op, w[None], epilogue, products), products.bf16_tensors(
