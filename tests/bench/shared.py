@@ -116,8 +116,6 @@ def program(*parts: Part) -> click.Command:
     def main(
         names: tuple[str, ...], folder: Path, backends: tuple[str, ...], target: Path | None, **given: Any
     ) -> None:
-        # Installed packages have compiled modules; without them, loading a model would compile some of this one's each time.
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         for name in THREAD_VARIABLES:
             os.environ[name] = str(given["threads"])  # read when NumPy is imported, so not before this line
         options = Options(names, folder.absolute(), backends or fast_backends(), **given)
