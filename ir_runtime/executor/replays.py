@@ -14,8 +14,9 @@ from .step import Step
 __all__ = ["Programs"]
 
 # A recording takes as long as some ten runs. So the first few shapes are recorded when they come again, and others once they
-# came often, as those of caches that grow with each token; recordings that a plan keeps, and shapes whose runs it counts.
-FEW, OFTEN, KEPT, REMEMBERED = 16, 16, 256, 1024
+# came often, as those of caches that grow with each token; steps of the recordings that a plan keeps, of some 2 KiB
+# each; and shapes whose runs it counts.
+FEW, OFTEN, KEPT_STEPS, REMEMBERED = 16, 16, 1 << 14, 1024
 _VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
@@ -83,7 +84,7 @@ class Programs:
         taken = [0.0] * len(self.steps)
 
         def keep() -> None:
-            if len(self.recorded) >= KEPT:
+            if len(self.recorded) >= max(FEW, KEPT_STEPS // len(self.steps)):
                 oldest, *_ = self.recorded
                 self.recorded.pop(oldest, None)
             self.seen.pop(key, None)

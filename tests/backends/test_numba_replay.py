@@ -157,11 +157,11 @@ def test_shapes_that_change_with_every_run_are_not_recorded() -> None:
 
 def test_of_many_shapes_those_that_come_often_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a recording takes as long as many runs, and a cache that grows has another length for each token."""
-    monkeypatch.setattr(replays, "KEPT", 24)
     model = perceptron()
     model.reshape([-1, 8])
     fast = compiled(model)
     programs = fast._plan.programs
+    monkeypatch.setattr(replays, "KEPT_STEPS", 24 * len(programs.steps))
     for turn in range(1, replays.OFTEN + 3):
         for rows in range(1, 31):
             fast(numbers(rows, 8))

@@ -19,6 +19,8 @@ __all__ = ["REPLAYER", "replayed"]
 # Bytes of the arrays of a step for each of its calls, and of an instruction: between larger ones, Python takes no time, and
 # deadlines and interrupts are not delayed. Steps of an instruction: recording looks for each array in the memory of all.
 MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 20, 1 << 22, 64
+# Bytes of an array that follows from shapes, which a recording keeps.
+MAX_FIXED_BYTES = 1 << 16
 
 Made = TypeVar("Made")
 
@@ -82,15 +84,17 @@ class _Recorder:
         given = [slots[slot] for slot in step.reads]
         record = self._record(index, partial(run, slots))
         made = [slots[slot] for slot in step.writes]
+        fixed = {slot: array for slot, array in zip(step.writes, made, strict=True) if array is not None}
+        if index not in self.of_shapes:
+            fixed = {}
+        elif sum(array.nbytes for array in fixed.values()) > MAX_FIXED_BYTES:
+            record, fixed = None, {}
         if record is None or not self._added(index, given, record, made):
             self._close()
             self.found.append((run, index))
         for slot in (*step.writes, *step.frees):
             self.known.pop(slot, None)
-        if index in self.of_shapes:
-            self.known |= {
-                slot: array for slot, array in zip(step.writes, made, strict=True) if array is not None
-            }
+        self.known |= fixed
 
     def _record(self, index: int, run: Callable[[], None]) -> Record | None:
         """Run a step; return what it did, if that can be replayed."""
