@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import Device, Instruction, device
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
+from ..codegen.memory import alloc, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args, load_fourth
+from ..threading.task import Task, load_args, load_fourth, next_unit
 from ._attention_job import AttentionJob, Strides
 from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero_tail
 from ._reductions import scale_row, softmax_terms
@@ -64,7 +64,7 @@ def blocked_task(
     """
 
     def blocked(call: int) -> None:
-        job, out, q, k, v, counter = load_args(call)
+        job, out, q, k, v, _ = load_args(call)
         mask = _mask(call, job)
         heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
         queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
@@ -90,7 +90,7 @@ def blocked_task(
         blocks = (queries + block - 1) // block
         units = load_i64(job, AttentionJob.batch) * heads * blocks
         before = -1
-        unit = fetch_add(counter)
+        unit = next_unit(call, units)
         while unit < units:
             index, first = unit // blocks, unit % blocks * block
             batch, head = index // heads, index % heads
@@ -143,7 +143,7 @@ def blocked_task(
             )
             for row in range(rows):
                 scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
-            unit = fetch_add(counter)
+            unit = next_unit(call, units)
         free(scores)
 
     blocked.__qualname__ = name
@@ -163,7 +163,7 @@ def decode_task(
     """
 
     def decode(call: int) -> None:
-        job, out, q, k, v, counter = load_args(call)
+        job, out, q, k, v, _ = load_args(call)
         mask = _mask(call, job)
         heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
         queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
@@ -179,8 +179,9 @@ def decode_task(
         statistics = scores + 4 * padded_keys * shared * queries
         kept = statistics + 8
         groups = heads // shared
-        unit = fetch_add(counter)
-        while unit < load_i64(job, AttentionJob.batch) * groups:
+        units = load_i64(job, AttentionJob.batch) * groups
+        unit = next_unit(call, units)
+        while unit < units:
             batch, group = unit // groups, unit % groups
             key, value = _head(k, k_strides, batch, group), _head(v, v_strides, batch, group)
             for line in range(shared * queries):
@@ -205,7 +206,7 @@ def decode_task(
                     target = _query(out, out_strides, batch, group * shared, line, queries)
                     place = scores + 4 * (padded_keys * line + first)
                     add_weighted(place, value + first * v_row, v_row, some, values, target)
-            unit = fetch_add(counter)
+            unit = next_unit(call, units)
         free(scores)
 
     decode.__qualname__ = name

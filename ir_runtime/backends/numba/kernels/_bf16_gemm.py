@@ -12,10 +12,10 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
+from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._bf16_tile import bf16_panel, round_row, round_rows
 from ._gemm_job import GemmJob, StoredTypes
 from ._gemm_kernel import gemm_task, skipped_zeros
@@ -116,11 +116,11 @@ def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
 
 def _round_all(call: int) -> None:
     """Round rows to bf16; a unit is a chunk of them."""
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     rows, chunk = load_i64(job, RoundJob.rows), load_i64(job, RoundJob.chunk)
     depth, stored = load_i64(job, RoundJob.depth), load_i64(job, RoundJob.stored)
     while True:
-        start = chunk * fetch_add(counter)
+        start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
         if start >= rows:
             break
         _round_rows(x + 4 * start * depth, out + 2 * start * stored, min(chunk, rows - start), depth, stored)

@@ -11,10 +11,10 @@ from ....ir.tensor import Array
 from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import INTS, LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._epilogue import BF16
 
 __all__ = ["PIXEL", "bf16_pictures"]
@@ -53,13 +53,13 @@ def _interleave(emit: Emit, a: Value, b: Value, c: Value, d: Value, out: Value) 
 
 def _pictures(call: int) -> None:
     """Convert pictures; a unit is a row of one."""
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     channels, height = load_i64(job, PictureJob.channels), load_i64(job, PictureJob.height)
     width, zeros = load_i64(job, PictureJob.width), load_i64(job, PictureJob.zeros)
-    plane = 4 * height * width
+    plane, rows = 4 * height * width, load_i64(job, PictureJob.images) * height
     while True:
-        unit = fetch_add(counter)
-        if unit >= load_i64(job, PictureJob.images) * height:
+        unit = next_unit(call, rows)
+        if unit >= rows:
             break
         image = unit // height
         row = unit - image * height

@@ -10,9 +10,9 @@ from llvmlite import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, Instruction, device, types
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
+from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit, Value
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, next_unit
 from ._bf16_tile import round_row
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_epilogue, apply_post_ops
 from ._windows import (
@@ -201,7 +201,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
     compute = _windows_of(slide)
 
     def depthwise(call: int) -> None:
-        job, y, x, partner, second, counter = load_args(call)
+        job, y, x, partner, second, _ = load_args(call)
         channels, lines, columns = (
             load_i64(job, DepthwiseJob.channels),
             load_i64(job, DepthwiseJob.out_height),
@@ -219,7 +219,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
         step, wide = size * channels, F32_SIZE * channels
         block = alloc(wide * several * beside if is_staged else 0)
-        unit = fetch_add(counter)
+        unit = next_unit(call, units)
         while unit < units:
             start, end = unit * several, min(unit * several + several, lines)
             for place in range(0, columns, beside):
@@ -242,7 +242,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                     following = min(place + beside, columns - beside) if place + beside < columns else columns
                     for index in range(start, end):
                         _apply(job, partner, second, y, (index * columns + column) * step, following - column)
-            unit = fetch_add(counter)
+            unit = next_unit(call, units)
         free(block)
 
     depthwise.__qualname__ = name

@@ -12,9 +12,9 @@ from functools import partial
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, device, instruction, types
-from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import F32, Emit, Load, Store, Value
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, next_unit
 from ._activation_code import apply_activation
 from ._quantize_code import fake_quantize
 
@@ -250,7 +250,7 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
     """Return the task that runs a program block by block."""
 
     def run_program(call: int) -> None:
-        job, out, x, first, second, counter = load_args(call)
+        job, out, x, first, second, _ = load_args(call)
         height, width, tall, wide = (
             load_i64(job, ProgramJob.height),
             load_i64(job, ProgramJob.width),
@@ -260,14 +260,14 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
         across = (width + wide - 1) // wide
         per_image = (height + tall - 1) // tall * across
         blocks = load_i64(job, ProgramJob.blocks)
-        index = fetch_add(counter)
+        index = next_unit(call, blocks)
         while index < blocks:
             image = index // per_image
             rest = index - image * per_image
             row, column = rest // across * tall, rest % across * wide
             place = image, row, column, min(tall, height - row), min(wide, width - column)
             run_block(job, first, second, out, x, place)
-            index = fetch_add(counter)
+            index = next_unit(call, blocks)
 
     run_program.__qualname__ = name
     return Task(run_program)

@@ -9,9 +9,9 @@ element outside is that of a row of zeros. So nothing is copied or padded.
 from __future__ import annotations
 
 from ..codegen.language import Device, device
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
+from ..codegen.memory import alloc, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, next_unit
 from ._copied_windows import CopiedLines, copied_windows
 from ._gemm_job import GemmJob, OutputLines, WindowRecord
 from ._gemm_tile import gemm_panel
@@ -160,7 +160,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
 
     def gemm(call: int) -> None:
         """Multiply rows by panels; a unit is a chunk of rows by one panel."""
-        job, out, x, first, second, counter = load_args(call)
+        job, out, x, first, second, _ = load_args(call)
         rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
         panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
         layout, geometry = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.windows)
@@ -170,7 +170,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
         places = alloc(8 * chunk * (taps if layout == 2 else 1))
         known = -1
         while True:
-            unit = fetch_add(counter)
+            unit = next_unit(call, chunks * panels)
             if unit >= chunks * panels:
                 break
             panel, part = unit_place(unit, load_i64(job, GemmJob.by_panel), chunks, panels)

@@ -18,7 +18,7 @@ from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._int8_maps import LevelMap, line_address
 from ._int8_nodes import Quantizer
 from .contiguous import contiguous
@@ -181,25 +181,27 @@ def _level_line(job: int, levels: int, unit: int) -> int:
 
 
 def _to_levels(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
-    unit = fetch_add(counter)
-    while unit < load_i64(job, _ConversionJob.lines):
+    job, out, x, _, _, _ = load_args(call)
+    lines = load_i64(job, _ConversionJob.lines)
+    unit = next_unit(call, lines)
+    while unit < lines:
         if _quantize_line(job, _number_line(job, x, unit), _level_line(job, out, unit)) != 0:
             fetch_add(job + 8 * _ConversionJob.refused)
-        unit = fetch_add(counter)
+        unit = next_unit(call, lines)
 
 
 def _from_levels(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
-    unit = fetch_add(counter)
-    while unit < load_i64(job, _ConversionJob.lines):
+    job, out, x, _, _, _ = load_args(call)
+    lines = load_i64(job, _ConversionJob.lines)
+    unit = next_unit(call, lines)
+    while unit < lines:
         target, source = _number_line(job, out, unit), _level_line(job, x, unit)
         for i in range(load_i64(job, _ConversionJob.width)):
             _dequantize_pixel(
                 target + i * load_i64(job, _ConversionJob.x_pixel), load_i64(job, _ConversionJob.channels),
                 load_i64(job, _ConversionJob.parameters), source + i * load_i64(job, _ConversionJob.y_pixel),
             )  # fmt: skip
-        unit = fetch_add(counter)
+        unit = next_unit(call, lines)
 
 
 TO_LEVELS = Task(_to_levels)

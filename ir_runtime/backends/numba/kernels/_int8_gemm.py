@@ -106,7 +106,7 @@ def _levels_gemm(call: int) -> None:
     tables = alloc(3 * size)
     if by_panel != 0:
         _tables(job, tables, out, x, other, 0, rows, size)
-    share, empty = first_share(call, counter, shares), 0
+    share, empty = first_share(call, shares), 0
     while True:
         first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
         if count == 0:

@@ -12,10 +12,10 @@ from ....limits import check_array_size
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, VECTOR, Emit, Value
 from ..threading.parallel import parallel_for
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 
 __all__ = ["BORDERS", "LevelMap", "MapJob", "line_address"]
 
@@ -74,12 +74,13 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
 
 
 def _borders(call: int) -> None:
-    job, out, _, _, _, counter = load_args(call)
+    job, out, _, _, _, _ = load_args(call)
     word, pixels = load_i64(job, _BordersJob.word), load_i64(job, _BordersJob.pixels)
     line, offset = load_i64(job, _BordersJob.line), load_i64(job, _BordersJob.offset)
     image, height = load_i64(job, _BordersJob.image), load_i64(job, _BordersJob.height)
-    unit = fetch_add(counter)
-    while unit < load_i64(job, _BordersJob.images):
+    images = load_i64(job, _BordersJob.images)
+    unit = next_unit(call, images)
+    while unit < images:
         start = out + unit * image
         end = start + offset
         _fill(start, offset, word)
@@ -87,7 +88,7 @@ def _borders(call: int) -> None:
             _fill(end + pixels, line - pixels, word)
             end += line
         _fill(end + pixels, start + image - end - pixels, word)
-        unit = fetch_add(counter)
+        unit = next_unit(call, images)
 
 
 BORDERS = Task(_borders)

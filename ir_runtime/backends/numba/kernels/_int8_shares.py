@@ -9,18 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir.tensor import Array
-from ..codegen.language import device, instruction, types
+from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import Emit, Value
+from ..threading.task import thread_index
 
 __all__ = ["MAX_SHARES", "first_share", "share_starts", "take_units"]
 
-# Counters of a call are on three cache lines; the last one counts the workers that have come.
+# Counters of a call are on three cache lines.
 _LINES, _WORDS = 3, 8
-MAX_SHARES = _LINES * (_WORDS - 1)
+MAX_SHARES = _LINES * _WORDS
 """The most shares of a layer; other threads take units of these."""
-# Two frames of one stack are less than this apart.
-_STACK_BYTES = 1 << 14
 
 
 def share_starts(units: int, shares: int) -> Array:
@@ -28,22 +26,10 @@ def share_starts(units: int, shares: int) -> Array:
     return np.arange(shares + 1, dtype=np.int64) * units // shares
 
 
-@instruction(types.int64, returns=types.int64)
-def _is_caller(emit: Emit, call: Value) -> Value:
-    """Return whether this thread has made a call, whose words are on its stack; a wrong answer only costs time."""
-    apart = emit.builder.sub(call, emit.stack_words(1))
-    size = emit.builder.select(
-        emit.builder.icmp_signed("<", apart, emit.i64(0)), emit.builder.neg(apart), apart
-    )
-    return emit.builder.zext(emit.builder.icmp_signed("<", size, emit.i64(_STACK_BYTES)), apart.type)
-
-
 @device
-def first_share(call: int, counter: int, shares: int) -> int:
+def first_share(call: int, shares: int) -> int:
     """Return the share of this thread: the first one is that of the caller."""
-    found = 0
-    if shares > 1 and _is_caller(call) == 0:
-        found = (1 + fetch_add(counter + 8 * (_LINES * _WORDS - 1))) % shares
+    found: int = thread_index(call) % shares
     return found
 
 

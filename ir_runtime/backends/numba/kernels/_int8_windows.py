@@ -126,7 +126,7 @@ def _levels_windows(call: int) -> None:
         load_i64(job, LevelsWindowsJob.vectors),
     )
     starts, shares = load_i64(job, LevelsWindowsJob.starts), load_i64(job, LevelsWindowsJob.shares)
-    share, empty = first_share(call, counter, shares), 0
+    share, empty = first_share(call, shares), 0
     while True:
         first, count, share, empty = take_units(
             counter, starts, load_i64(job, LevelsWindowsJob.chunk), shares, share, empty

@@ -10,9 +10,9 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import clear_row, copy_row
 from .contiguous import contiguous
 
@@ -37,7 +37,7 @@ class PadJob(Descriptor):
 
 def _pad(call: int) -> None:
     """Copy rows between zeros; a unit is some rows of the result."""
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     rows, height, width = (
         load_i64(job, PadJob.rows),
         load_i64(job, PadJob.height),
@@ -45,7 +45,8 @@ def _pad(call: int) -> None:
     )
     tall, wide = load_i64(job, PadJob.out_height), load_i64(job, PadJob.out_width)
     top, left = load_i64(job, PadJob.top), load_i64(job, PadJob.left)
-    first = fetch_add(counter) * ROWS_PER_UNIT
+    units = (rows + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
+    first = next_unit(call, units) * ROWS_PER_UNIT
     while first < rows:
         for row in range(first, min(first + ROWS_PER_UNIT, rows)):
             image, target = row // tall, out + 4 * wide * row
@@ -56,7 +57,7 @@ def _pad(call: int) -> None:
                 clear_row(target + 4 * (left + width), wide - left - width)
             else:
                 clear_row(target, wide)
-        first = fetch_add(counter) * ROWS_PER_UNIT
+        first = next_unit(call, units) * ROWS_PER_UNIT
 
 
 _PAD = Task(_pad)

@@ -8,7 +8,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
 from ..codegen.memory import alloc, barrier, fetch_add, free, load_f32, load_i64, store_f32, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, next_unit
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel
@@ -174,14 +174,14 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
 
 @device
 def _by_blocks(  # noqa: PLR0913 (values in registers)
-    counter: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
+    call: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
     """Run all phases on blocks of tiles; a unit is a block."""
-    block = load_i64(job, WinogradJob.block_tiles)
+    block, blocks = load_i64(job, WinogradJob.block_tiles), load_i64(job, WinogradJob.blocks)
     while True:
-        unit = fetch_add(counter)
-        if unit >= load_i64(job, WinogradJob.blocks):
+        unit = next_unit(call, blocks)
+        if unit >= blocks:
             break
         begin = unit * block
         end = min(begin + block, tiles)
@@ -256,7 +256,7 @@ def _winograd(call: int) -> None:
     else:
         source = alloc(TILE_ELEMENTS * (before + after))
         target = source + TILE_ELEMENTS * before
-        _by_blocks(counter, job, x, y, first, second, source, target, before, after, tiles, table, spare)
+        _by_blocks(call, job, x, y, first, second, source, target, before, after, tiles, table, spare)
         free(source)
     free(table)
     free(spare)

@@ -19,11 +19,11 @@ from .._backend import backend
 from ..codegen.bf16 import load_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._products import asked_products
 from ._windows import F32_SIZE, drop_padding, pad_channels
 from .contiguous import contiguous
@@ -90,7 +90,7 @@ _bf16_mean = _rectangle_mean(1, 2, load_bf16)
 
 
 def _adaptive_mean(call: int) -> None:
-    job, y, x, _, _, counter = load_args(call)
+    job, y, x, _, _, _ = load_args(call)
     height, width, channels, lines, columns = (
         load_i64(job, AdaptivePoolJob.height),
         load_i64(job, AdaptivePoolJob.width),
@@ -103,7 +103,7 @@ def _adaptive_mean(call: int) -> None:
     step = size * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span
-    index = fetch_add(counter)
+    index = next_unit(call, count)
     while index < count:
         place = index // groups
         first = min((index - place * groups) * span, channels - span)
@@ -126,7 +126,7 @@ def _adaptive_mean(call: int) -> None:
             _mean_double(source, width * step, step, rows, breadth, target, factor)
         else:
             _mean_single(source, width * step, step, rows, breadth, target, factor)
-        index = fetch_add(counter)
+        index = next_unit(call, count)
 
 
 ADAPTIVE_MEAN = Task(_adaptive_mean)

@@ -21,10 +21,10 @@ from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._bf16_tile import round_row
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
@@ -122,11 +122,12 @@ def _copy_part(job: int, entry: int, start: int, some: int, target: int, column:
 
 def _concat(call: int) -> None:
     """Copy elements of the map from all inputs, and apply the epilogue to them."""
-    job, out, table, first, second, counter = load_args(call)
+    job, out, table, first, second, _ = load_args(call)
     rows, size = load_i64(job, ConcatJob.rows), load_i64(job, ConcatJob.size)
     width = size * load_i64(job, ConcatJob.channels)
     words, numbers = load_i64(job, ConcatJob.epilogue_words), load_i64(job, ConcatJob.epilogue_numbers)
-    start = fetch_add(counter) * ROWS_PER_UNIT
+    units = (rows + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
+    start = next_unit(call, units) * ROWS_PER_UNIT
     while start < rows:
         some, column = min(ROWS_PER_UNIT, rows - start), 0
         for part in range(load_i64(job, ConcatJob.parts)):
@@ -135,7 +136,7 @@ def _concat(call: int) -> None:
             column += size * load_i64(entry, Part.channels)
         if size == 4:
             apply_epilogue(words, numbers, first, second, out, start * width, 0, some, width // 4, width)
-        start = fetch_add(counter) * ROWS_PER_UNIT
+        start = next_unit(call, units) * ROWS_PER_UNIT
 
 
 CONCAT = Task(_concat)

@@ -16,10 +16,10 @@ from llvmlite import ir
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import transpose_square, transpose_vectors
 
 __all__ = ["contiguous"]
@@ -71,13 +71,14 @@ def _transpose_part(
 
 def _transpose(call: int) -> None:
     """Transpose blocks; the last squares of a row or column reach back over those before them."""
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     rows, columns = load_i64(job, TransposeJob.rows), load_i64(job, TransposeJob.columns)
     apart, width = load_i64(job, TransposeJob.column_stride), load_i64(job, TransposeJob.row_stride)
     tall, wide = load_i64(job, TransposeJob.block_rows), load_i64(job, TransposeJob.block_columns)
     down, across = (rows + tall - 1) // tall, (columns + wide - 1) // wide
-    unit = fetch_add(counter)
-    while unit < load_i64(job, TransposeJob.units):
+    units = load_i64(job, TransposeJob.units)
+    unit = next_unit(call, units)
+    while unit < units:
         rest = unit // across
         left = (unit - rest * across) * wide
         plane = rest // down
@@ -98,7 +99,7 @@ def _transpose(call: int) -> None:
                     transpose_square(start, apart, at, width)
                 else:
                     _transpose_part(start, apart, min(columns, LANES), min(rows, LANES), at, width)
-        unit = fetch_add(counter)
+        unit = next_unit(call, units)
 
 
 TRANSPOSE = Task(_transpose)

@@ -17,11 +17,11 @@ from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
+from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, next_unit
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from .contiguous import contiguous
@@ -119,7 +119,7 @@ def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
 
 
 def _normalize(call: int) -> None:
-    job, out, x, partner, second, counter = load_args(call)
+    job, out, x, partner, second, _ = load_args(call)
     units, blocks, size, channels = (
         load_i64(job, GroupNormJob.units),
         load_i64(job, GroupNormJob.blocks),
@@ -140,7 +140,7 @@ def _normalize(call: int) -> None:
     )
     stride, means = 4 * channels, alloc(8 * most)
     sums = means + 4 * most
-    unit = fetch_add(counter)
+    unit = next_unit(call, units)
     while unit < units:
         first = unit % blocks * most
         count, start = min(most, channels - first), 4 * (unit // blocks * size * channels + first)
@@ -162,7 +162,7 @@ def _normalize(call: int) -> None:
             at, rows = start + row * stride, min(ROWS, size - row)
             _normalize_columns(x + at, stride, rows, count, out + at, means, sums, shift + 4 * first)
             apply_epilogue(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
-        unit = fetch_add(counter)
+        unit = next_unit(call, units)
     free(means)
 
 

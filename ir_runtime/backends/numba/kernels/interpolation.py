@@ -17,10 +17,10 @@ from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_i64
+from ..codegen.memory import alloc, free, load_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -89,14 +89,15 @@ class ResizeJob(Descriptor):
 
 def _resize(call: int) -> None:
     """Resize along the height, then along the width; a unit is a row of the result."""
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     lines, length = load_i64(job, ResizeJob.image_rows), load_i64(job, ResizeJob.row_elements)
     channels, columns = load_i64(job, ResizeJob.channels), load_i64(job, ResizeJob.columns)
     tall, wide = load_i64(job, ResizeJob.height_taps), load_i64(job, ResizeJob.width_taps)
     places, factors = load_i64(job, ResizeJob.column_offsets), load_i64(job, ResizeJob.column_weights)
     scratch = alloc(4 * length)
-    index = fetch_add(counter)
-    while index < load_i64(job, ResizeJob.rows):
+    rows = load_i64(job, ResizeJob.rows)
+    index = next_unit(call, rows)
+    while index < rows:
         n = index // lines
         first = (index - n * lines) * tall
         image, target = x + n * load_i64(job, ResizeJob.image_bytes), out + index * columns * 4 * channels
@@ -110,7 +111,7 @@ def _resize(call: int) -> None:
             for w in range(columns):
                 _weighted_sum(target, row, places + 8 * w * wide, factors + 4 * w * wide, wide, channels)
                 target += 4 * channels
-        index = fetch_add(counter)
+        index = next_unit(call, rows)
     free(scratch)
 
 

@@ -16,10 +16,10 @@ from ...common.layout import channels_first
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._windows import F32_SIZE
 from .contiguous import contiguous
 
@@ -55,14 +55,15 @@ def _shuffle_row(x: int, y: int, half: int) -> None:
 
 
 def _shuffle(call: int) -> None:
-    job, y, x, _, _, counter = load_args(call)
+    job, y, x, _, _, _ = load_args(call)
     count, half = load_i64(job, ShuffleJob.rows), load_i64(job, ShuffleJob.half_channels)
-    start = fetch_add(counter) * ROWS_PER_UNIT
+    units = (count + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
+    start = next_unit(call, units) * ROWS_PER_UNIT
     while start < count:
         for index in range(start, min(start + ROWS_PER_UNIT, count)):
             at = F32_SIZE * 2 * half * index
             _shuffle_row(x + at, y + at, half)
-        start = fetch_add(counter) * ROWS_PER_UNIT
+        start = next_unit(call, units) * ROWS_PER_UNIT
 
 
 SHUFFLE = Task(_shuffle)

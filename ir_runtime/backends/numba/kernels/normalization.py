@@ -23,7 +23,7 @@ from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms, sqrt, sum_row, sum_squares
@@ -69,7 +69,7 @@ def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np
 
 
 def _normalize(call: int) -> None:
-    job, out, x, partner, second, counter = load_args(call)
+    job, out, x, partner, second, _ = load_args(call)
     rows, length, unit, mode = (
         load_i64(job, NormalizationJob.rows),
         load_i64(job, NormalizationJob.length),
@@ -84,7 +84,7 @@ def _normalize(call: int) -> None:
     )
     eps = load_f32(job, NormalizationJob.epsilon)
     stride = 4 * length
-    first = fetch_add(counter) * unit
+    first = next_unit(call, (rows + unit - 1) // unit) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
@@ -99,7 +99,7 @@ def _normalize(call: int) -> None:
                 factor = reciprocal_deviation(variance, eps, mode)
             normalize_row(source, length, scale, shift, target, mean, factor)
             apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
-        first = fetch_add(counter) * unit
+        first = next_unit(call, (rows + unit - 1) // unit) * unit
 
 
 def _softmax(call: int) -> None:
@@ -112,7 +112,7 @@ def _softmax(call: int) -> None:
     )
     stride = 4 * length
     about = sums + fetch_add(counter + 8) * 4 * _SUM_STRIDE
-    first = fetch_add(counter) * unit
+    first = next_unit(call, (rows + unit - 1) // unit) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
@@ -123,7 +123,7 @@ def _softmax(call: int) -> None:
                 shift_row(target, length, -log(sum))
             else:
                 scale_row(target, length, np.float32(1) / sum)
-        first = fetch_add(counter) * unit
+        first = next_unit(call, (rows + unit - 1) // unit) * unit
 
 
 # f32 between the sums of two threads, which are on separate cache lines.

@@ -30,11 +30,11 @@ from .._backend import backend
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.descriptor import f32, i64
 from ..codegen.language import Device, Instruction, device, types
-from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._epilogue import BF16, F32
 from ._products import asked_products
 from ._reductions import scale_row
@@ -152,7 +152,7 @@ def _pool_task(name: str, slide: Instruction) -> Task:
     compute = _windows_of(slide)
 
     def pool(call: int) -> None:
-        job, y, x, _, _, counter = load_args(call)
+        job, y, x, _, _, _ = load_args(call)
         height, width, channels, lines, columns = (
             load_i64(job, PoolJob.height),
             load_i64(job, PoolJob.width),
@@ -168,8 +168,9 @@ def _pool_task(name: str, slide: Instruction) -> Task:
         beside = WINDOWS if columns >= WINDOWS else 1
         form += beside == 1
         pixel, step = load_i64(job, PoolJob.data_size) * channels, size * channels
-        index = fetch_add(counter)
-        while index < load_i64(job, PoolJob.rows):
+        rows = load_i64(job, PoolJob.rows)
+        index = next_unit(call, rows)
+        while index < rows:
             image = index // lines
             top = (index - image * lines) * load_i64(job, PoolJob.stride_down) - load_i64(
                 job, PoolJob.pad_top
@@ -183,7 +184,7 @@ def _pool_task(name: str, slide: Instruction) -> Task:
                 compute(job, form, source + first * pixel, high - low, target + column * step, first)
             if form >= AVERAGE and size == F32_SIZE:
                 _divide_row(job, target, high - low)
-            index = fetch_add(counter)
+            index = next_unit(call, rows)
 
     pool.__qualname__ = name
     return Task(pool)

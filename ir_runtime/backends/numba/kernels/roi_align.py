@@ -15,10 +15,10 @@ from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
+from ..codegen.memory import alloc, free, load_i64, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -74,7 +74,7 @@ class RoiAlignJob(Descriptor):
 
 
 def _align(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     count, image, channels = (
         load_i64(job, RoiAlignJob.rows),
         load_i64(job, RoiAlignJob.image_bytes),
@@ -94,7 +94,7 @@ def _align(call: int) -> None:
         load_i64(job, RoiAlignJob.max_row_samples),
     )
     table = alloc(8 * most)
-    index = fetch_add(counter)
+    index = next_unit(call, count)
     while index < count:
         region = index // lines
         base = x + image * load_i64(entries, region)
@@ -109,7 +109,7 @@ def _align(call: int) -> None:
                 out + 4 * channels * (index * columns + column), table, row_weights + 4 * first, tall,
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip
-        index = fetch_add(counter)
+        index = next_unit(call, count)
     free(table)
 
 

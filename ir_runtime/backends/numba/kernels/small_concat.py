@@ -15,11 +15,11 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import RECORD
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import copy_row
 
 __all__: list[str] = []
@@ -38,13 +38,13 @@ class CopyJob(Descriptor):
 
 def _copy(call: int) -> None:
     """Copy contiguous rows."""
-    job, out, x, _, _, counter = load_args(call)
+    job, out, x, _, _, _ = load_args(call)
     rows, width = load_i64(job, CopyJob.rows), load_i64(job, CopyJob.width)
     stride = load_i64(job, CopyJob.out_stride)
-    row = fetch_add(counter)
+    row = next_unit(call, rows)
     while row < rows:
         copy_row(x + 4 * width * row, width, out + stride * row)
-        row = fetch_add(counter)
+        row = next_unit(call, rows)
 
 
 COPY = Task(_copy)

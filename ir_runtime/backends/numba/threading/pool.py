@@ -23,7 +23,7 @@ from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
 from ..codegen.vectors import I32, I64, Emit, Value
 from ..jit.loader import loader
-from .task import CALL_WORDS, store_args
+from .task import CALL_WORDS, WORKER_WORDS, store_args, store_ranges, store_worker
 
 __all__ = ["ThreadPool", "acquire", "array_data", "dispatcher", "new_call", "release", "run_call"]
 
@@ -70,14 +70,22 @@ def new_call(emit: Emit) -> Value:
     return emit.stack_words(CALL_WORDS)
 
 
+@instruction(returns=types.int64)
+def _worker_words(emit: Emit) -> Value:
+    """Return the address of a worker's own words of a call, on the stack."""
+    return emit.stack_words(WORKER_WORDS)
+
+
 @device
-def _join_call(pool: int) -> bool:
+def _join_call(pool: int, worker: int) -> bool:
     """Work on the current call, if there is one."""
     fetch_add(pool + 8 * _JOINED)
     call = load_atomic(pool + 8 * _CALL)
     found: bool = call != 0
     if found and fetch_sub(pool + 8 * _SLOTS) > 0:
-        _run(load_i64(pool, _TASK), call)
+        own = _worker_words()
+        store_worker(own, call, worker + 1)
+        _run(load_i64(pool, _TASK), own)
     fetch_sub(pool + 8 * _JOINED)
     return found
 
@@ -90,7 +98,7 @@ def worker_loop(pool: int, worker: int) -> None:
     last, spins = -1, 0
     while True:
         number = load_atomic(pool + 8 * _CALL_NUMBER)
-        if number != last and load_atomic(pool + 8 * _CALL) != 0 and _join_call(pool):
+        if number != last and load_atomic(pool + 8 * _CALL) != 0 and _join_call(pool, worker):
             last, spins = number, 0
             continue
         spins += 1
@@ -108,6 +116,7 @@ def worker_loop(pool: int, worker: int) -> None:
 @device
 def run_call(pool: int, task: int, call: int, threads: int) -> None:
     """Run a task on ``threads`` threads, and wait for them."""
+    store_ranges(call, threads)
     if threads <= 1:
         _run(task, call)
         return

@@ -5,11 +5,14 @@ returns
 
     job            the descriptor of the task
     out, a, b, c   the result, and the inputs; `load_fourth` returns another one
-    counter        counts the units that threads have taken with `fetch_add`; the words after it are free counters
+    counter        the address of counters for which the task finds a use
 
-Threads take units dynamically: one that comes late, or is interrupted, takes fewer. Phases of one call count their
-units separately; between phases, `barrier` waits for units that other threads have begun, and for nothing else, so no
-thread waits for one that has not arrived.
+Units are in ranges, one for each thread, as long as there are not too many: `next_unit` takes those of the thread's own
+range in order, then what is left in others. So a thread that comes late, or is interrupted, has units taken from it; yet
+as a rule it computes the same part of a map in one layer after the other, and finds it in its own cache: a line that
+another core has written takes ten times as long to read. Phases of one call count their units separately; between
+phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
+not arrived.
 """
 
 from __future__ import annotations
@@ -19,13 +22,30 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen.language import Routine, device, types
-from ..codegen.memory import load_i64, store_i64
+from ..codegen.memory import fetch_add, load_atomic, load_i64, store_i64
 from ..jit.loader import loader
 
-__all__ = ["CALL_WORDS", "UNUSED", "Task", "load_args", "load_fourth", "store_args"]
+__all__ = [
+    "CALL_WORDS",
+    "UNUSED",
+    "WORKER_WORDS",
+    "Task",
+    "load_args",
+    "load_fourth",
+    "next_unit",
+    "store_args",
+    "store_ranges",
+    "store_worker",
+    "thread_index",
+]
 
-# Index of the first counter, and words of a call: counters are on separate cache lines.
-_COUNTER, CALL_WORDS = 8, 32
+# Words of a call, after those of its arguments: the address of the counters that threads share, which of its threads this
+# is, and the number of ranges. A worker has these by itself; then come the counters, on separate cache lines: those for
+# tasks, and one for each range.
+_COUNTERS, _THREAD, _RANGES, WORKER_WORDS = 6, 7, 8, 16
+_LINE, _MAX_RANGES = 8, 8
+_FIRST_RANGE = 3 * _LINE
+CALL_WORDS = WORKER_WORDS + _FIRST_RANGE + _MAX_RANGES * _LINE
 
 UNUSED = np.empty(0, np.float32)
 """Placeholder for an array that a task does not read."""
@@ -62,11 +82,28 @@ def store_args(call: int, job: int, out: int, a: int, b: int, c: int, d: int) ->
 
 
 @device
+def store_ranges(call: int, threads: int) -> None:
+    """Divide the units of a call for that many threads, the first of which is the one that calls."""
+    store_i64(call, _COUNTERS, call + 8 * WORKER_WORDS)
+    store_i64(call, _THREAD, 0)
+    store_i64(call, _RANGES, min(threads, _MAX_RANGES))
+
+
+@device
+def store_worker(own: int, call: int, thread: int) -> None:
+    """Store the words with which a thread, counted from the one that calls, joins a call."""
+    for index in range(_THREAD):
+        store_i64(own, index, load_i64(call, index))
+    store_i64(own, _THREAD, thread)
+    store_i64(own, _RANGES, load_i64(call, _RANGES))
+
+
+@device
 def load_args(call: int) -> tuple[int, int, int, int, int, int]:
     """Load the addresses of the job, the result, three inputs, and the counters."""
     return (
         load_i64(call, 0), load_i64(call, 1), load_i64(call, 2), load_i64(call, 3), load_i64(call, 4),
-        call + 8 * _COUNTER,
+        load_i64(call, _COUNTERS),
     )  # fmt: skip
 
 
@@ -74,4 +111,29 @@ def load_args(call: int) -> tuple[int, int, int, int, int, int]:
 def load_fourth(call: int) -> int:
     """Load the address of a fourth input."""
     found: int = load_i64(call, 5)
+    return found
+
+
+@device
+def thread_index(call: int) -> int:
+    """Return which thread this is, counted from the one that calls; it is the same in all calls of a run."""
+    found: int = load_i64(call, _THREAD)
+    return found
+
+
+@device
+def next_unit(call: int, units: int) -> int:
+    """Take a unit; returns ``units`` if none is left."""
+    ranges = load_i64(call, _RANGES)
+    place = thread_index(call) % ranges
+    counters, found = load_i64(call, _COUNTERS) + 8 * _FIRST_RANGE, units
+    for _turn in range(ranges):
+        begin, end = place * units // ranges, (place + 1) * units // ranges
+        counter = counters + 8 * _LINE * place
+        if load_atomic(counter) < end - begin:
+            unit = begin + fetch_add(counter)
+            if unit < end:
+                found = unit
+                break
+        place = place + 1 if place + 1 < ranges else 0
     return found
