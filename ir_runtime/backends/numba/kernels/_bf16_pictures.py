@@ -10,32 +10,35 @@ from llvmlite import ir
 from ....ir.tensor import Array
 from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import INTS, LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._epilogue import BF16
+from ._rows import clear_row
 
 __all__ = ["PIXEL", "bf16_pictures"]
 
 PIXEL = 4
 """Numbers of a pixel."""
+PIXEL_BYTES = 2 * PIXEL
 
 # Elements from which on several threads are faster.
 MIN_PARALLEL_SIZE = 1 << 16
 
 
 class PictureJob(Descriptor):
-    """The job of `_PICTURES`: sizes of the data; strides of the result in bytes, and the offset of its first pixel inside."""
+    """The job of `_PICTURES`: sizes of the data and of the result, and the place of the data in it."""
 
     images: i64
     channels: i64
     height: i64
     width: i64
-    image_stride: i64
-    row_stride: i64
-    offset: i64
+    out_height: i64
+    out_width: i64
+    top: i64
+    left: i64
     zeros: i64
 
 
@@ -51,28 +54,38 @@ def _interleave(emit: Emit, a: Value, b: Value, c: Value, d: Value, out: Value) 
         emit.store(builder.shuffle_vector(*pairs, ir.Constant(INTS, order)), emit.at(out, half * 4 * LANES))
 
 
+@device
+def _convert_row(source: int, plane: int, channels: int, width: int, zeros: int, target: int) -> None:
+    for start in range(0, width, LANES):
+        at = min(start, width - LANES)
+        place = source + 4 * at
+        _interleave(
+            place, place + plane if channels > 1 else zeros, place + 2 * plane if channels > 2 else zeros,
+            place + 3 * plane if channels > 3 else zeros, target + PIXEL_BYTES * at,
+        )  # fmt: skip
+
+
 def _pictures(call: int) -> None:
-    """Convert pictures; a unit is a row of one."""
+    """Convert pictures; a unit is a row of the result."""
     job, out, x, _, _, _ = load_args(call)
     channels, height = load_i64(job, PictureJob.channels), load_i64(job, PictureJob.height)
-    width, zeros = load_i64(job, PictureJob.width), load_i64(job, PictureJob.zeros)
-    plane, rows = 4 * height * width, load_i64(job, PictureJob.images) * height
+    width, tall = load_i64(job, PictureJob.width), load_i64(job, PictureJob.out_height)
+    wide, left = load_i64(job, PictureJob.out_width), load_i64(job, PictureJob.left)
+    plane, rows = 4 * height * width, load_i64(job, PictureJob.images) * tall
+    words = PIXEL_BYTES // 4
     while True:
         unit = next_unit(call, rows)
         if unit >= rows:
             break
-        image = unit // height
-        row = unit - image * height
-        target = out + load_i64(job, PictureJob.offset) + image * load_i64(job, PictureJob.image_stride)
-        target += row * load_i64(job, PictureJob.row_stride)
-        source = x + image * channels * plane + 4 * row * width
-        for start in range(0, width, LANES):
-            at = min(start, width - LANES)
-            place = source + 4 * at
-            _interleave(
-                place, place + plane if channels > 1 else zeros, place + 2 * plane if channels > 2 else zeros,
-                place + 3 * plane if channels > 3 else zeros, target + 8 * at,
-            )  # fmt: skip
+        image, target = unit // tall, out + PIXEL_BYTES * wide * unit
+        row = unit - image * tall - load_i64(job, PictureJob.top)
+        if 0 <= row < height:
+            source, inside = x + image * channels * plane + 4 * row * width, target + PIXEL_BYTES * left
+            clear_row(target, words * left)
+            _convert_row(source, plane, channels, width, load_i64(job, PictureJob.zeros), inside)
+            clear_row(inside + PIXEL_BYTES * width, words * (wide - left - width))
+        else:
+            clear_row(target, words * wide)
 
 
 _PICTURES = Task(_pictures)
@@ -88,15 +101,17 @@ def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """
     n, channels, height, width = x.shape
     (top, bottom), (left, right) = pads
-    y = np.zeros((n, top + height + bottom, left + width + right, PIXEL), BF16)
+    shape = n, top + height + bottom, left + width + right, PIXEL
     if width < LANES:
+        y = np.zeros(shape, BF16)
         y[:, top : top + height, left : left + width, :channels] = x.transpose(0, 2, 3, 1)
         return y
     source = np.ascontiguousarray(x)
     job = PictureJob.fill(
-        images=n, channels=channels, height=height, width=width, image_stride=y.strides[0], row_stride=y.strides[1],
-        offset=top * y.strides[1] + left * y.strides[2], zeros=_ZEROS.ctypes.data,
+        images=n, channels=channels, height=height, width=width, out_height=shape[1], out_width=shape[2], top=top,
+        left=left, zeros=_ZEROS.ctypes.data,
     )  # fmt: skip
+    y = np.empty(shape, BF16)
     count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
     parallel_for(_PICTURES.address, job, y, source, UNUSED, UNUSED, count)
     return y

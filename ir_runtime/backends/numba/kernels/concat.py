@@ -21,9 +21,11 @@ from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
+from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import I64, Emit, Load, Store
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import RECORD, workspace
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._bf16_tile import round_row
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
@@ -34,7 +36,8 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Results with fewer elements are left to NumPy, unless they have an epilogue; from how many on several threads are faster.
+# Results with fewer elements are left to NumPy, unless they have an epilogue or are recorded, as NumPy would end the replay;
+# from how many on several threads are faster.
 MIN_SIZE = 1 << 14
 MIN_PARALLEL_WORK = 1 << 16
 # Layouts whose plans are cached.
@@ -139,6 +142,18 @@ def _concat(call: int) -> None:
         start = next_unit(call, units) * ROWS_PER_UNIT
 
 
+def _locate(call: int) -> None:
+    """Write the `Part` of an input, with its address."""
+    job, out, x, _, _, _ = load_args(call)
+    for index in range(Part.words):
+        store_i64(out, index, load_i64(job, index))
+    store_i64(out, Part.data, x)
+
+
+LOCATE = Task(_locate)
+"""Write to the result a copy of the job, a `Part`, with the address of A."""
+
+
 CONCAT = Task(_concat)
 """Concatenate; A has a `Part` for each input, B and C are the extra tensors of post-ops."""
 
@@ -188,13 +203,15 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
     is_plain = not scale.size and not epilogue.post_ops
     plans: dict[tuple[object, ...], _Plan | None] = {}
     CONCAT.prepare()
+    LOCATE.prepare()
 
     def plan(parts: Sequence[Array]) -> _Plan | None:
         """Return ``None`` for what NumPy joins."""
         n, _, *lengths = parts[0].shape
         shape = (n, *lengths, sum(x.shape[1] for x in parts))
         alike = all((x.shape[0], *x.shape[2:]) == shape[:-1] for x in parts)
-        if not alike or not all(map(_in_rows, parts)) or (is_plain and math.prod(shape) < MIN_SIZE):
+        left = is_plain and math.prod(shape) < MIN_SIZE and RECORD.get() is None
+        if not alike or not all(map(_in_rows, parts)) or left:
             return None
         job = ConcatJob.fill(
             rows=math.prod(shape[:-1]), parts=count, channels=shape[-1], size=stored.itemsize, scale=scale.ctypes.data if scale.size else 0,
@@ -206,7 +223,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
 
     def kernel(*arrays: Array) -> Array:
         parts = arrays[:count]
-        key = tuple([(x.shape, x.strides, x.itemsize) for x in parts])
+        key = (RECORD.get() is None, *[(x.shape, x.strides, x.itemsize) for x in parts])
         if key not in plans:
             if len(plans) >= MAX_PLANS:
                 plans.clear()
@@ -216,14 +233,25 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
                 return np.asarray(join(parts))  # which raises, if lengths differ
             maps = (channels_first(contiguous(channels_last(x))) for x in parts)
             return kernel(*maps, *arrays[count:])
-        table = found.table.copy()
-        table[:, Part.data] = [x.ctypes.data for x in parts]
+        table = _located(found.table, parts)
         y = np.empty(found.shape, stored)
         first, second = packed.extra_arrays(arrays[count:], 1)
         parallel_for(CONCAT.address, found.job, y, table, first, second, threads() if found.large else 1)
         return channels_first(y)
 
-    return kernel
+    return replayed(kernel)
+
+
+def _located(table: Array, parts: Sequence[Array]) -> Array:
+    """Return a table with the addresses of the inputs; by tasks where they are recorded, as addresses change."""
+    if RECORD.get() is None:
+        found = table.copy()
+        found[:, Part.data] = [x.ctypes.data for x in parts]
+        return found
+    found = workspace(2 * table.size).view(np.int64).reshape(table.shape)
+    for row, job, x in zip(found, table, parts, strict=True):
+        parallel_for(LOCATE.address, job, row, x, UNUSED, UNUSED, 1)
+    return found
 
 
 def _rows(epilogue: Epilogue) -> tuple[Array, Array]:
