@@ -58,6 +58,28 @@ def volumes() -> ir.Model:
     return ir.Model([y], [x])
 
 
+def joined() -> ir.Model:
+    """Channels of two maps side by side, and of few elements."""
+    x = opset1.parameter([1, 16, 12, 12], np.float32, name="x")
+    parts = [
+        opset1.relu(
+            opset1.convolution(x, opset1.constant(numbers(16, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+        )
+        for _ in range(3)
+    ]
+    y = opset1.max_pool(opset1.concat(parts, 1), [4, 4], [0, 0], [0, 0], [4, 4])
+    return ir.Model([opset1.concat([y, y], 1)], [x])
+
+
+def large_maps() -> ir.Model:
+    """Layers of more than a megabyte each."""
+    x = opset1.parameter([1, 16, 160, 160], np.float32, name="x")
+    y: Any = x
+    for _ in range(3):
+        y = opset1.convolution(y, opset1.constant(numbers(16, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    return ir.Model([y], [x])
+
+
 def two_inputs() -> ir.Model:
     x, y = (opset1.parameter([2, 4096], np.float32, name=name) for name in "xy")
     return ir.Model([opset1.multiply(opset1.subtract(x, y), opset1.constant(np.float32(3)))], [x, y])
@@ -87,7 +109,7 @@ def equal(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [perceptron, convolutions, volumes, two_inputs, bags])
+@pytest.mark.parametrize("make", [perceptron, convolutions, volumes, two_inputs, bags, joined, large_maps])
 def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Model], threads: int) -> None:
     model = make()
     fast, plain = compiled(model, threads), compiled(model, threads)
@@ -101,6 +123,22 @@ def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Mod
     apart = int(make is convolutions)  # the last layer reads what NumPy copied
     assert instructions(fast) == 1 + apart
     assert len(fast._plan.steps) > 1 or make is two_inputs
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pictures_in_bf16_are_replayed(threads: int) -> None:
+    """With the border of zeros, which is in memory that other layers used before."""
+    x, w = opset1.parameter([1, 3, 40, 40], np.float32, name="x"), opset1.constant(numbers(16, 3, 3, 3))
+    y = opset1.convolution(
+        opset1.multiply(x, opset1.constant(np.float32(2))), w, [1, 1], [2, 0], [1, 3], [1, 1]
+    )
+    config = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "bf16"}
+    fast = ir.compile_model(ir.Model([opset1.relu(y)], [x]), backend="numba", config=config)
+    given = numbers(1, 3, 40, 40)
+    expected = fast([given]).to_tuple()
+    for _ in range(4):
+        equal(fast([given]), expected)
+    assert instructions(fast) == 1
 
 
 def test_results_belong_to_the_caller() -> None:
@@ -221,10 +259,10 @@ def test_observers_see_every_layer() -> None:
 
 def test_steps_between_large_arrays_stay_apart() -> None:
     """So that interrupts and deadlines are not delayed by a replay of long calls."""
-    x = opset1.parameter([1 << 10, 1 << 10], np.float32, name="x")
+    x = opset1.parameter([1 << 11, 1 << 11], np.float32, name="x")
     fast = compiled(ir.Model([opset1.exp(opset8.softmax(opset8.softmax(x, 1), 1))], [x]))
     for _ in range(2):
-        fast(numbers(1 << 10, 1 << 10))
+        fast(numbers(1 << 11, 1 << 11))
     assert instructions(fast) == len(fast._plan.steps)
 
 

@@ -148,13 +148,16 @@ class TapeWriter:
             if array.size and all(region.owner is not array for region in regions):
                 _extend(regions, Region(array, is_fixed=True))
         regions += [Region(_owner(array), first=number, last=number) for array in record.workspaces]
+        end = (
+            number + len(record.calls) - 1
+        )  # a call may read what an earlier one of the step wrote the address of
         for index, call in enumerate(record.calls):
             out = call.arrays[0]
             if out.size and _found(regions, out) is None:
-                _extend(regions, Region(_owner(out), first=number + index, last=number + index))
+                _extend(regions, Region(_owner(out), first=number + index, last=end))
             for array in call.arrays:
                 if array.size:
-                    _known(regions, array).last = number + index
+                    _known(regions, array).last = end
         views = [_view(regions, array) for array in outputs]
         self.regions = regions
         self.calls += record.calls
