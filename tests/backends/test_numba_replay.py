@@ -12,6 +12,8 @@ import pytest
 import ir_runtime as ir
 from ir_runtime import opset1, opset3, opset4, opset8, opset13
 from ir_runtime.backends import available
+from ir_runtime.backends.numba.kernels import quantized_network
+from ir_runtime.backends.numba.threading import capture
 from ir_runtime.executor import replays
 from ir_runtime.ir.tensor import Array
 
@@ -337,3 +339,21 @@ def test_rotary_embedding_and_a_mask_that_is_turned_are_part_of_the_call() -> No
         plain._plan.programs.seen.clear()
         equal(fast([*given, seen]), plain([*given, seen]).to_tuple())
     assert instructions(fast) == 1
+
+
+def test_networks_of_large_constants_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An integer network is one step: its calls read packed weights, and not the constants that its definition reads."""
+    monkeypatch.setattr(capture, "MAX_CALL_BYTES", 1 << 12)
+    x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    limits = [opset1.constant(np.float32(limit)) for limit in (-4, 4 * 127 / 128)]
+    y = opset1.fake_quantize(x, *limits, *limits, 256)
+    for channels in [3, *[32] * capture.MANY_CALLS]:
+        levels = opset1.constant(RANDOM.integers(-127, 128, (32, channels, 3, 3)).astype(np.int8))
+        w = opset1.multiply(opset1.convert(levels, np.float32), opset1.constant(np.float32([[[[1e-3]]]])))
+        y = opset1.convolution(y, w, [1, 1], [1, 1], [1, 1], [1, 1])
+        y = opset1.fake_quantize(y, *limits, *limits, 256)
+    run = compiled(ir.Model([opset1.reduce_mean(y, opset1.constant([2, 3]), False)], [x]))
+    data = numbers(1, 3, 2, 2)
+    wanted = [run(data)[0] for _ in range(5)][-1]
+    monkeypatch.setattr(quantized_network._Network, "__call__", None)  # nothing calls it any more
+    np.testing.assert_array_equal(run(data)[0], wanted)

@@ -15,7 +15,7 @@ from .target import TARGET
 from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = [
-    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "dot", "load_levels", "max_levels", "store_levels", "to_levels",
+    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "dot", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
 ]  # fmt: skip
 
 _FEATURES = llvm.get_host_cpu_features()
@@ -122,6 +122,12 @@ def to_levels(emit: Emit, value: Value, low: Value, high: Value) -> Value:
     return emit.minimum(emit.maximum(emit.round(value), low), high)
 
 
-def max_levels(emit: Emit, a: Value, address: Value) -> Value:
-    """Return the larger ones of levels that `load_levels` gave, and those at an address."""
-    return emit.maximum(a, load_levels(emit, address))
+def no_levels(vectors: int) -> Value:
+    """Return zeros as many as the levels of some vectors."""
+    return ir.Constant(ir.VectorType(ir.IntType(_BITS), vectors * LANES), None)
+
+
+def max_levels(emit: Emit, levels: Value, address: Value) -> Value:
+    """Return the larger ones of stored levels and those at an address, as many."""
+    others = emit.load(address, levels.type)
+    return emit.builder.select(emit.builder.icmp_unsigned(">", levels, others), levels, others)

@@ -16,6 +16,7 @@ from ..codegen.memory import alloc, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
 from ._int8_maps import MapJob
+from ._int8_rows import column_order
 from ._int8_shares import first_share, take_units
 from ._int8_tile import levels_panel
 from ._panels import Panel, split
@@ -130,11 +131,17 @@ class LevelsPanels:
     weights: Array
     table: Array
 
+    def in_order(self, row: Array) -> Array:
+        """Return a row of all columns in the order of the lanes."""
+        return np.concatenate(
+            [row[first + column_order(count)] for _, count, _, first, *_ in self.table.tolist()]
+        )
+
 
 def pack_levels(w: Array, columns: Sequence[int]) -> LevelsPanels:
     """Pack weights ``[outputs, depth]``: words of `GROUP` weights along the depth, the columns of each side by side.
 
-    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros. No panel has columns on both sides of one
+    The depth of all taps is a multiple of `GROUP`. Columns are padded with zeros, and in `column_order`. No panel has columns on both sides of one
     of the given ``columns``, which are multiples of `LANES`; the last one is how many there are.
     """
     words = np.ascontiguousarray(w, WEIGHT_DTYPE).view(np.uint32)
@@ -146,5 +153,6 @@ def pack_levels(w: Array, columns: Sequence[int]) -> LevelsPanels:
             start, width = depth * first, vectors * LANES
             panel = packed[start : start + depth * width].reshape(depth, width)
             panel[:, : max(outputs - first, 0)] = words[first : first + width].T
+            panel[...] = panel[:, column_order(vectors)]
             table.append((packed.itemsize * start, vectors, last, first, 0, 0))
     return LevelsPanels(packed, np.array(table, np.int64).reshape(-1, Panel.words))

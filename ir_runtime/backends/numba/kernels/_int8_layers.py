@@ -120,6 +120,7 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     by_panel = w.nbytes > count * (data.pixel + out.pixel)
     vectors = share_starts(out.stored // LANES, _shares()) if by_panel else np.array([0, out.stored // LANES])
     panels = pack_levels(w.reshape(outputs, -1), (LANES * vectors).tolist())
+    scale, bias = panels.in_order(scale), panels.in_order(bias)
     if by_panel:
         columns = panels.table[:, Panel.column] // LANES
         starts, chunk = np.searchsorted(columns, vectors), 1

@@ -12,10 +12,11 @@ from llvmlite import ir
 
 from ..codegen.descriptor import Descriptor, f32
 from ..codegen.language import Instruction, instruction, routine, types
-from ..codegen.levels import LEVEL_SIZE, dot, load_levels, store_levels, to_levels
+from ..codegen.levels import dot, to_levels
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
 from ._gemm_tile import SINGLE, TALL, WIDE, emit_tiles
+from ._int8_rows import load_row, store_rows
 
 __all__ = ["LevelBounds", "levels_panel", "requantized"]
 
@@ -53,27 +54,22 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     start = [ir.Constant(INTS, None)] * (rows * vectors)
     sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel)
     builder, held = emit.builder, bounds_at(emit, bounds)
-    found = []
-    for i in range(rows):
-        for j in range(vectors):
-            s, b = (emit.load(emit.at(address, 4 * LANES * j)) for address in (scale, bias))
-            found.append(requantized(emit, builder.sitofp(sums[i * vectors + j], VECTOR), s, b, held))
+    columns = [[emit.load(emit.at(place, 4 * LANES * j)) for place in (scale, bias)] for j in range(vectors)]
+    found = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
 
     def added() -> list[Value]:
-        levels = []
+        values = []
         for i in range(rows):
-            line = emit.at(emit.load(emit.at(others, 8 * i), I64), column)
-            for j in range(vectors):
-                other = load_levels(emit, emit.at(line, LEVEL_SIZE * LANES * j))
-                value = emit.fma(found[i * vectors + j], held[2], emit.fma(other, held[3], held[4]))
-                levels.append(to_levels(emit, value, held[5], held[6]))
-        return levels
+            levels = load_row(emit, emit.at(emit.load(emit.at(others, 8 * i), I64), column), vectors)
+            for value, other in zip(found[i * vectors :], levels, strict=False):
+                first = to_levels(emit, value, held[0], held[1])
+                values.append(emit.fma(first, held[2], emit.fma(other, held[3], held[4])))
+        return [*values, held[5], held[6]]
 
-    found = emit.if_else(builder.icmp_signed("!=", others, emit.i64(0)), added, lambda: found)
-    for i in range(rows):
-        line = emit.at(emit.load(emit.at(ys, 8 * i), I64), column)
-        for j in range(vectors):
-            store_levels(emit, found[i * vectors + j], emit.at(line, LEVEL_SIZE * LANES * j))
+    has_other = builder.icmp_signed("!=", others, emit.i64(0))
+    *values, low, high = emit.if_else(has_other, added, lambda: [*found, held[0], held[1]])
+    places = [emit.at(emit.load(emit.at(ys, 8 * i), I64), column) for i in range(rows)]
+    store_rows(emit, values, places, low, high)
 
 
 def _accumulate(  # noqa: PLR0913 (values in registers)

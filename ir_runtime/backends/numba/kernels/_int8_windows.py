@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
-from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, store_levels
+from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, no_levels, store_levels
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
@@ -28,8 +28,8 @@ WIDE = 4
 FORMS = {(3, 1): 0, (3, 2): 1, (5, 1): 2, (5, 2): 3}
 """The depthwise convolutions that there is code for, by width of the kernel and stride; one more by `_SINGLE`."""
 MAXIMUM = 20
-"""The form of a maximum, of any kernel and stride."""
-_SINGLE = 10
+"""The form of a maximum, of any kernel and stride; one more takes several vectors at a time."""
+_SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 
 class LevelsWindowsJob(MapJob):
@@ -69,14 +69,14 @@ def _depthwise(  # noqa: PLR0913 (values in registers)
 
 
 def _maximum(
-    emit: Emit, x: Value, line: Value, pixel: Value, height: Value, width: Value, out: Value
+    emit: Emit, vectors: int, x: Value, line: Value, pixel: Value, height: Value, width: Value, out: Value
 ) -> None:  # fmt: skip
-    """Compute one window, for one vector of channels."""
-    with emit.loop(height, [x, emit.constant(0)]) as (_, (row, before), following):
+    """Compute one window, for some vectors of channels."""
+    with emit.loop(height, [x, no_levels(vectors)]) as (_, (row, before), following):
         with emit.loop(width, [row, before]) as (_, (place, largest), after):
             after += [emit.at(place, pixel), max_levels(emit, largest, place)]
         following += [emit.at(row, line), after[1]]
-    store_levels(emit, following[1], out)
+    emit.store(following[1], out)
 
 
 @instruction(*[types.int64] * 12)
@@ -91,7 +91,9 @@ def _windows(  # noqa: PLR0913 (values in registers)
         for shape, number in FORMS.items()
         for single in (False, True)
     }
-    emit.switch(form, {**branches, MAXIMUM: partial(_maximum, emit, x, line, pixel, height, width, out)})
+    for number, vectors in ((MAXIMUM, 1), (MAXIMUM + _SEVERAL, _VECTORS)):
+        branches[number] = partial(_maximum, emit, vectors, x, line, pixel, height, width, out)
+    emit.switch(form, branches)
 
 
 @device
@@ -105,15 +107,19 @@ def _row(job: int, x: int, out: int, first: int, count: int) -> None:
     chosen = form + _SINGLE if form < _SINGLE and beside == 1 else form
     for place in range(0, columns, beside):
         column = min(place, columns - beside)
-        for vector in range(first, first + count):
+        vector = first
+        while vector < first + count:
+            several = form == MAXIMUM and first + count - vector >= _VECTORS
             channel = vector * LANES
             at = channel * LEVEL_SIZE
             _windows(
-                chosen, x + column * along * pixel + at, load_i64(job, LevelsWindowsJob.x_line), pixel, tall, across,
+                chosen + _SEVERAL if several else chosen, x + column * along * pixel + at,
+                load_i64(job, LevelsWindowsJob.x_line), pixel, tall, across,
                 weights + 4 * channel * tall * across, load_i64(job, LevelsWindowsJob.scale) + 4 * channel,
                 load_i64(job, LevelsWindowsJob.bias) + 4 * channel, load_i64(job, LevelsWindowsJob.bounds),
                 out + column * step + at, step,
             )  # fmt: skip
+            vector += _VECTORS if several else 1
 
 
 def _levels_windows(call: int) -> None:

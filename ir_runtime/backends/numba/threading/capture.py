@@ -22,6 +22,8 @@ __all__ = ["REPLAYER", "replayed"]
 MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 24, 1 << 26, 128
 # Bytes of an array that follows from shapes, which a recording keeps.
 MAX_FIXED_BYTES = 1 << 16
+# A step of more calls is a network that packs its weights: constants are what its definition reads.
+MANY_CALLS = 8
 
 Made = TypeVar("Made")
 
@@ -106,13 +108,17 @@ class _Recorder:
 
     def _added(self, index: int, given: list[Array], record: Record, made: list[Array | None]) -> bool:
         """Add a step to the current part or a new one; return whether that is possible."""
-        size = sum(array.nbytes for array in [*given, *made] if array is not None)
+        step, run = self.steps[index], self.instructions[index]
+        several = len(record.calls) > MANY_CALLS
+        read = [
+            x for slot, x in zip(step.reads, given, strict=True) if not (several and slot in self.constants)
+        ]
+        size = sum(array.nbytes for array in [*read, *made] if array is not None)
         if size > MAX_CALL_BYTES * max(len(record.calls), 1):
             return False
         if (part := self.part) and (part.size + size > MAX_BYTES or len(part.instructions) >= MAX_STEPS):
             self._close()
         part = self.part or Part(index, self.constants, self.known)
-        step, run = self.steps[index], self.instructions[index]
         try:
             if index in self.of_shapes:
                 part.add_of_shapes(step, run, given, made)
