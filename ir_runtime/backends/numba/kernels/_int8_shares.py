@@ -1,7 +1,7 @@
 """Shares of threads: consecutive units of a layer, of which a thread takes the same in every layer.
 
 What a thread has written is in its own cache, so it is best read by the same thread. A share is a preference: a thread that
-has finished its own takes what is left of the others.
+has finished its own takes what remains of the others.
 """
 
 from __future__ import annotations

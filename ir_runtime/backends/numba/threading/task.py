@@ -8,7 +8,7 @@ returns
     counter        the address of counters for which the task finds a use
 
 Units are in ranges, one for each thread, as long as there are not too many: `next_unit` takes those of the thread's own
-range in order, then what is left in others. So a thread that comes late, or is interrupted, has units taken from it; yet
+range in order, then what remains of others. So a thread that comes late, or is interrupted, has units taken from it; yet
 as a rule it computes the same part of a map in one layer after the other, and finds it in its own cache: a line that
 another core has written takes ten times as long to read. Phases of one call count their units separately; between
 phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
