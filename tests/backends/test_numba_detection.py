@@ -34,8 +34,10 @@ BACKENDS = (numba.backend,) if AGAIN in os.environ else (numba.backend, numpy.ba
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test alone, and with a second thread for the smallest layer."""
+    """Every test alone, and with a second thread for the smallest layer, by the kernel for many boxes."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        if request.param > 1:
+            patch.setattr(suppression, "MAX_SMALL", 0)
         for module in (interpolation, regions, suppression):
             patch.setattr(module, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), numba.backend.around():

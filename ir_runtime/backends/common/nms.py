@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from ...ir.tensor import Array
 from ...ops.boxes import number
 from ...ops.sort.suppression import (
     IndicesOnlyNms,
-    NmsWithScores,
     NonMaxSuppression1,
     NonMaxSuppression3,
     NonMaxSuppression4,
@@ -19,9 +19,9 @@ from ...ops.sort.suppression import (
     NonMaxSuppression9,
     SoftNms,
 )
-from .. import Kernel
+from .. import UNREAD, Kernel
 
-__all__ = ["NMS_VERSIONS", "Candidates", "Suppress", "nms_kernel"]
+__all__ = ["NMS_VERSIONS", "Candidates", "FewBoxes", "Kept", "Settings", "Suppress", "nms_kernel"]
 
 NMS_VERSIONS = (
     NonMaxSuppression1,
@@ -78,13 +78,22 @@ Suppress = Callable[[Candidates, int, int, float], Array]
 """Takes candidates, the number of rows, the most boxes to keep of each row, and the IoU threshold, which is above 0;
 returns the indices of the candidates that are kept, ascending."""
 
+Kept: TypeAlias = tuple[Array, Array]
+"""Batch entry, class and box of each that is kept, row by row, best first; and the scores."""
 
-def nms_kernel(op: IndicesOnlyNms | SoftNms, suppress: Suppress) -> Kernel:
-    """Return a kernel; soft NMS and limits of 0 run the reference."""
 
-    def kernel(boxes: Array, scores: Array, *others: Array) -> Array | tuple[Array, ...]:
+class Settings(NamedTuple):
+    """The most boxes to keep of each row, at least 1; the IoU threshold, above 0; and what scores must exceed."""
+
+    limit: int
+    iou: float
+    threshold: float
+
+    @classmethod
+    def of(cls, boxes: Array, scores: Array, others: Sequence[Array]) -> Settings | None:
+        """Return the settings; ``None`` for soft NMS, limits of 0, and no scores: the reference computes these."""
         limit, iou, threshold, sigma = (number(x) for x in (*others, *[None] * (4 - len(others))))
-        batches, classes, count = scores.shape
+        batches, _, count = scores.shape
         if (
             sigma > 0
             or not iou > 0
@@ -92,17 +101,52 @@ def nms_kernel(op: IndicesOnlyNms | SoftNms, suppress: Suppress) -> Kernel:
             or boxes.shape != (batches, count, 4)
             or not scores.size
         ):
+            return None
+        return cls(int(limit), iou, threshold)
+
+
+FewBoxes = Callable[[Array, Array, bool, Settings], "Kept | None"]
+"""Takes boxes, scores, whether boxes are given by their centres, and settings; ``None`` for too many boxes."""
+
+
+def nms_kernel(
+    op: IndicesOnlyNms | SoftNms,
+    suppress: Suppress,
+    unread: Collection[int] = (),
+    few_boxes: FewBoxes | None = None,
+) -> Kernel:
+    """Return a kernel; soft NMS and limits of 0 run the reference.
+
+    Args:
+        op: the operation.
+        suppress: suppresses candidates.
+        unread: the outputs that nothing reads.
+        few_boxes: does everything at once, where there are few boxes.
+    """
+    index = (op.index_type() if isinstance(op, IndicesOnlyNms) else op.output_type).dtype
+    is_centred = op.box_encoding == "center"
+
+    def kernel(boxes: Array, scores: Array, *others: Array) -> Array | tuple[Array, ...]:
+        if (settings := Settings.of(boxes, scores, others)) is None:
             return op.evaluate(boxes, scores, *others)
-        candidates = Candidates.select(op.corners(boxes), np.ascontiguousarray(scores), threshold)
-        kept = suppress(candidates, batches * classes, int(limit), iou)
-        batch, label = np.divmod(candidates.rows[kept], classes)
-        found = np.stack([batch, label, candidates.places[kept]], axis=1)
-        final = scores[batch, label, found[:, 2]]
-        if op.sort_result_descending:
+        kept = None if few_boxes is None else few_boxes(boxes, scores, is_centred, settings)
+        found, final = kept or _kept(op.corners(boxes), scores, settings, suppress)
+        if op.sort_result_descending and scores.shape[0] * scores.shape[1] > 1:
             order = np.argsort(-final, kind="stable")
             found, final = found[order], final[order]
-        if isinstance(op, NmsWithScores):
-            return op.packed(found, final)
-        return found.astype(op.index_type().dtype)
+        if isinstance(op, IndicesOnlyNms):
+            return found.astype(index)
+        if 1 in unread and 2 in unread:
+            return found.astype(index), UNREAD, UNREAD
+        return op.packed(found, final)
 
     return kernel
+
+
+def _kept(corners: Array, scores: Array, settings: Settings, suppress: Suppress) -> Kept:
+    batches, classes, _ = scores.shape
+    candidates = Candidates.select(corners, np.ascontiguousarray(scores), settings.threshold)
+    kept = suppress(candidates, batches * classes, settings.limit, settings.iou)
+    batch, label = np.divmod(candidates.rows[kept], classes)
+    found = np.stack([batch, label, candidates.places[kept]], axis=1)
+    return found, scores[batch, label, found[:, 2]]

@@ -5,51 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....kernels.boxes import areas
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
-from ...common.nms import NMS_VERSIONS, Candidates, nms_kernel
+from ...common.nms import NMS_VERSIONS, Candidates, Kept, Settings, nms_kernel
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32, store_i64
-from ..codegen.vectors import F32, I64, LANES, Emit
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
+from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
+from ._box_overlap import BOX_FIELDS, add_box, is_suppressed
+from ._small_nms import SMALL_NMS, small_nms
+from .contiguous import contiguous
 
 __all__: list[str] = []
 
 # Candidates from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 11
 
-# Numbers of a box: its corners and its area.
-BOX_FIELDS = 5
-
-
-@instruction(*[types.int64] * 3, types.float32, returns=types.int64)
-def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, limit: ir.Value) -> ir.Value:
-    """Return whether one of a vector of boxes overlaps a box with an IoU of at least ``limit``, which is above 0.
-
-    ``others`` has a row for each number of a box. A box with NaN overlaps nothing. Rounded as in the reference.
-    """
-    builder = emit.builder
-    ours = [emit.splat(emit.load(emit.at(box, 4 * i), F32)) for i in range(BOX_FIELDS)]
-    theirs = [emit.load(emit.at(others, builder.mul(apart, emit.i64(i)))) for i in range(BOX_FIELDS)]
-
-    def side(i: int) -> ir.Value:
-        low, high = emit.maximum(ours[i], theirs[i]), emit.minimum(ours[i + 2], theirs[i + 2])
-        return emit.maximum(emit.subtract(high, low), emit.constant(0))
-
-    shared = emit.multiply(side(0), side(1))
-    union = emit.subtract(emit.add(theirs[4], ours[4]), shared)
-    found = builder.fcmp_ordered(">=", emit.divide(shared, union), emit.splat(limit))
-    for fact in (shared, theirs[4], ours[4]):
-        found = builder.and_(found, builder.fcmp_ordered(">", fact, emit.constant(0)))
-    return builder.zext(builder.bitcast(found, ir.IntType(LANES)), I64)
+# Scores up to which one call selects, sorts and suppresses.
+MAX_SMALL = 1 << 13
 
 
 class NmsJob(Descriptor):
@@ -68,14 +47,6 @@ class NmsJob(Descriptor):
     kept: i64
     iou_threshold: f32
     limit: i64
-
-
-@device
-def _is_suppressed(box: int, others: int, apart: int, count: int, limit: float) -> bool:
-    start = 0
-    while start < count and _any_overlap(box, others + 4 * start, apart, limit) == 0:
-        start += LANES
-    return start < count
 
 
 def _suppress(call: int) -> None:
@@ -102,14 +73,9 @@ def _suppress(call: int) -> None:
             box = batch + 4 * BOX_FIELDS * load_i64(places, at)
             if count == load_i64(job, NmsJob.limit):
                 break
-            if _is_suppressed(box, others, apart, count, limit):
+            if is_suppressed(box, others, apart, count, limit):
                 continue
-            for fact in range(BOX_FIELDS):
-                line = others + fact * apart
-                if count % LANES == 0:
-                    for lane in range(LANES):
-                        store_f32(line, count + lane, np.float32(np.nan))
-                store_f32(line, count, load_f32(box, fact))
+            add_box(box, others, apart, count)
             store_i64(left, at, 1)
             count += 1
         row = fetch_add(counter)
@@ -126,7 +92,14 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
     if not is_f32(*inputs[:2]):
         return None
     SUPPRESS.prepare()
-    return nms_kernel(op, _run_nms)
+    SMALL_NMS.prepare()
+    return nms_kernel(op, _run_nms, unread, _few_boxes)
+
+
+def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings) -> Kept | None:
+    if scores.size > MAX_SMALL:
+        return None
+    return small_nms(contiguous(boxes), contiguous(scores), is_centred, *settings)
 
 
 def _run_nms(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
