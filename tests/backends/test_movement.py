@@ -11,6 +11,7 @@ from harness.calls import calls
 from harness.nets import End, Net
 
 import ir_runtime as ir
+from ir_runtime import opset1
 from ir_runtime.backends import UNREAD, Unary, available
 from ir_runtime.backends.numpy.kernels.movement import MAX_ELEMENTS
 from ir_runtime.executor.instructions import instructions_of
@@ -254,3 +255,19 @@ def test_tuples_of_any_length(indices: object, backend: str) -> None:
     tuples = net.parameter("i", "?,?", "i64")
     net.result(net.op("GatherND", net.parameter("x", "4,8"), tuples, version="opset8"))
     agree(read(net), backend, np.asarray(indices, np.int64), X)
+
+
+@pytest.mark.parametrize("source", ["i64", "i16", "boolean"])
+@pytest.mark.parametrize("target", ["i32", "u8", "u32"])
+def test_integers_become_narrower_by_one_call(source: str, target: str) -> None:
+    x = opset1.parameter([5], source)
+    model = ir.Model([opset1.convert(x, target)], [x])
+    numbers = np.array([0, 1, -1, 300, 40_000]).astype(x.element_type.to_dtype())
+    plan = agree(model, "numpy", numbers)
+    assert all(isinstance(step.kernel, Unary) for step in plan.steps)
+
+
+def test_indices_of_u32_are_taken_by_one_call() -> None:
+    x, index = opset1.parameter([4, 8], np.float32), opset1.parameter([2], "u32")
+    plan = agree(ir.Model([opset1.gather(x, index, 0)], [x, index]), "numpy", X, np.array([3, 0], np.uint32))
+    assert calls(lambda: plan.run([X, np.array([3, 0], np.uint32)])) < 60

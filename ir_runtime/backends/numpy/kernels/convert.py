@@ -1,10 +1,8 @@
-"""Conversions that NumPy does as specified: to f32 and f64, and to wider integers."""
+"""Conversions that NumPy does as specified: to f32 and f64, and between integers."""
 
 from __future__ import annotations
 
 from operator import methodcaller
-
-import numpy as np
 
 from ....ir.element import ElementType
 from ....ir.tensor import Value
@@ -24,7 +22,7 @@ def convert(op: Convert, data: Value) -> Kernel | None:
     source, target = data.element, op.destination_type
     if source not in (*_REAL, *_INTEGERS, ElementType.boolean):
         return None
-    wider = target in _INTEGERS and source not in _REAL and np.can_cast(source.dtype, target.dtype)
-    if not wider and target not in _REAL[1:]:
+    whole = target in _INTEGERS and source not in _REAL  # modulo their size
+    if not whole and target not in _REAL[1:]:
         return None
     return Unary(methodcaller("astype", target.dtype, copy=False))

@@ -27,7 +27,7 @@ from .views import MAX_SHARED, Index, Shape, region_bounds, shape_only, take_reg
 
 __all__: list[str] = []
 
-_INDICES = (ElementType.i32, ElementType.i64)
+_INDICES = (ElementType.i32, ElementType.i64, ElementType.u32)
 _REGION_OPS = (Slice, Split, StridedSlice, VariadicSplit)
 # The most elements of a tensor whose regions are concatenated by one kernel.
 MAX_ELEMENTS = 1 << 14
