@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from ..backends import Unary
-from ..backends.core.replay import Program, Replayer, contents_of, replayer_of, run_steps
+from ..backends.core.replay import Program, Replayer, contents_of, is_replayed_alone, replayer_of, run_steps
 from .context import RUN
 from .instructions import Instruction, Slots
 from .step import Step
@@ -38,14 +38,18 @@ class Programs:
     plain: Program = field(init=False)
     """One instruction for each step."""
     replayer: Replayer | None = field(init=False)
-    """Records runs; ``None`` if no kernel can be replayed."""
+    """Records runs; ``None`` if no kernel is worth it."""
     recorded: dict[Hashable, Program] = field(default_factory=dict)
     seen: dict[Hashable, int] = field(default_factory=dict)
     """How often shapes came that are not recorded."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", Program(self.instructions, range(len(self.steps))))
-        object.__setattr__(self, "replayer", next(filter(None, map(_replayer, self.steps)), None))
+        kernels = [step.kernel for step in self.steps if _replayer(step) is not None]
+        worth = len(kernels) > 1 or any(map(is_replayed_alone, kernels))
+        object.__setattr__(
+            self, "replayer", next(filter(None, map(_replayer, self.steps))) if worth else None
+        )
 
     def next(self, env: Slots) -> Program:
         """Return the program of a run that begins with these inputs and constants."""

@@ -93,6 +93,7 @@ def test_a_dense_layer_of_few_numbers_costs_few_calls(rows: str, most: int) -> N
 @pytest.mark.parametrize("backend", available())
 def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
     """Of what surrounds the only layer: inputs, limits, threads, results; that takes 17 to 22 µs."""
+    of_threads = 6 if backend == "numba" else 0
     compiled = ir.compile_model(chain(["ReLU"]), backend=backend)
     request = compiled.create_infer_request()
     request.set_input_tensor(ir.Tensor(X))
@@ -104,7 +105,7 @@ def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
         (lambda: request.infer({0: X}), 86),
     ):
         run()
-        assert calls(run) < most
+        assert calls(run) < most + of_threads
 
 
 @pytest.mark.skipif("numba" not in available(), reason="numba is not installed")

@@ -21,6 +21,7 @@ __all__ = [
     "Slots",
     "StepError",
     "contents_of",
+    "is_replayed_alone",
     "replayable",
     "replayer_of",
     "run_steps",
@@ -129,7 +130,7 @@ def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
             raise StepError(number) from reason
 
 
-def replayable(kernel: Made, replayer: Replayer, contents: Sequence[int] = ()) -> Made:
+def replayable(kernel: Made, replayer: Replayer, contents: Sequence[int] = (), alone: bool = True) -> Made:
     """Let a replayer record the calls of a kernel, a function; returns the kernel.
 
     The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
@@ -143,9 +144,22 @@ def replayable(kernel: Made, replayer: Replayer, contents: Sequence[int] = ()) -
         kernel: the kernel.
         replayer: records it.
         contents: the indices of those inputs.
+        alone: whether a replay of this kernel alone is faster than a call of it.
     """
     vars(kernel).update(replayer=replayer, contents=contents)
+    if not alone:
+        vars(kernel)["replayed_alone"] = False
     return kernel
+
+
+def is_replayed_alone(kernel: object) -> bool:
+    """Return whether the replay of one kernel by itself is faster.
+
+    >>> is_replayed_alone(replayable(lambda x: x, object())), is_replayed_alone(replayable(lambda x: x, object(), alone=False))
+    (True, False)
+    """
+    found: bool = getattr(kernel, "replayed_alone", True)
+    return found
 
 
 def replayer_of(kernel: object) -> Replayer | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
+from ....ops.activation.clipped import ReLU
 from ....ops.arithmetic.binary import (
     Add,
     Divide,
@@ -20,12 +23,13 @@ from ....ops.arithmetic.binary import (
 )
 from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
 from ....ops.quantization import FakeQuantize
+from ...common.epilogue import BINARY_UFUNCS
 from ...common.fake_quantize import quantize_parameters
 from ...common.post_op import PostOp, match_post_op
 from ._activations import ACTIVATION_TYPES, activation_of
 from ._elementwise_program import Opcode
 
-__all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op"]
+__all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op", "numpy_function"]
 
 # The opcode if the result so far is the first input, and if it is the second.
 _BINARY: dict[type[Operation], tuple[Opcode, Opcode]] = {
@@ -56,6 +60,8 @@ ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
 )
 """Operations that can be part of a chain."""
 
+_ZERO = np.float32(0)
+
 
 @dataclass(frozen=True)
 class ElementwiseOp:
@@ -85,6 +91,13 @@ class ElementwiseOp:
         if self.constant is None:
             return ()
         return tuple(self.constant) if self.code == Opcode.QUANTIZE else (self.constant,)
+
+
+def numpy_function(op: Operation) -> Callable[..., Array]:
+    """Return what computes a layer of f32 in NumPy: a ufunc, where it has the same results as the reference."""
+    if isinstance(op, ReLU):
+        return lambda x: np.maximum(x, _ZERO)
+    return BINARY_UFUNCS.get(type(op)) or op.evaluate
 
 
 def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:

@@ -19,8 +19,10 @@ from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import RECORD
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import transpose_square, transpose_vectors
+from ._strided_copy import strided_copy
 
 __all__ = ["contiguous"]
 
@@ -107,13 +109,15 @@ TRANSPOSE = Task(_transpose)
 
 
 def contiguous(x: Array) -> Array:
-    """Return an array in C order, without a copy if it is."""
+    """Return an array in C order, without a copy if it is; where a run is recorded, a copy of few elements is a task, too."""
     if x.flags.c_contiguous:
         return x
     job = _job(x.shape, x.strides) if x.itemsize == 4 and x.size >= MIN_SIZE else None
-    if job is None:
-        return np.ascontiguousarray(x)
     y = np.empty(x.shape, x.dtype)
+    if job is None:
+        if RECORD.get() is None or not strided_copy(x, y):
+            y[...] = x
+        return y
     count = threads() if x.size >= MIN_PARALLEL_WORK else 1
     parallel_for(TRANSPOSE.address, job, y, x, UNUSED, UNUSED, count)
     return y

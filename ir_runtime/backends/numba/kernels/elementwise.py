@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -11,19 +11,20 @@ import numpy as np
 
 from ....cached import cached_property
 from ....ir.operation import Operation
-from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelObject
-from ...core.lengths import any_lengths
+from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Job, concatenate
-from ..threading.capture import REPLAYER
+from ..threading.capture import REPLAYER, replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task
 from ._activation_code import ActivationKind
 from ._bf16_program import RUN_BF16_PROGRAM
-from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
+from ._elementwise_axes import aligned_shape, collapse_axes, in_memory_order, operand_axes, stored
+from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op, numpy_function
 from ._elementwise_program import BLOCK, RUN_PROGRAM, Instruction, Opcode, ProgramJob
 from ._epilogue import BF16, F32
 from ._products import asked_products
@@ -31,7 +32,8 @@ from .contiguous import contiguous
 
 __all__ = ["ElementwiseChain"]
 
-# Results with fewer elements are left to NumPy, whose calls are cheaper; FakeQuantize takes some twenty of them.
+# Results with fewer elements are computed by NumPy, whose calls are cheaper, unless a run is recorded or NumPy rounds
+# otherwise; FakeQuantize takes some twenty calls.
 MIN_SIZE = 1 << 11
 MIN_QUANTIZED_SIZE = MIN_SIZE // 16
 # Elements times operations from which on several threads are faster.
@@ -47,12 +49,16 @@ MAP_RANK = 4
 OPERAND_SLOTS = (1, 2)
 
 
+# Kernels of one unary layer that are shared by layers with the same parameters.
+MAX_SHARED = 256
+
+_SHARED: dict[tuple[object, ...], Kernel] = {}
 _Layout: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
 class ElementwiseChain(KernelObject):
-    """A kernel of element-wise layers, the first of which takes ``arity`` inputs.
+    """A kernel of element-wise layers, the first of which takes ``arity`` inputs; of a ``small`` tensor, if its shape is static.
 
     Shapes that it does not support are left to the operations themselves. With ``bf16``, the result may be stored in bf16; if
     it ``rounds``, it is, and the data may be.
@@ -62,6 +68,7 @@ class ElementwiseChain(KernelObject):
     arity: int
     bf16: bool = False
     rounds: bool = False
+    small: bool = False
     _plans: dict[_Layout, _Plan | None] = field(default_factory=dict, compare=False)
     accepts = staticmethod(any_lengths)
     replayer = REPLAYER
@@ -91,6 +98,34 @@ class ElementwiseChain(KernelObject):
             start += self.arity if index == 0 else op_.inputs
         return places
 
+    @cached_property
+    def _left_to_numpy(self) -> bool:
+        """Whether NumPy computes the same as fast: a few numbers, unless a run is recorded."""
+        exact = (*range(Opcode.QUANTIZE), Opcode.ACTIVATION + ActivationKind.CLAMP)
+        return self.small and all(op_.code in exact for op_ in self.ops)
+
+    def prepare(self) -> Kernel:
+        """Return a function that is called faster, for few numbers."""
+        if not self._left_to_numpy:
+            return self
+        if len(self.ops) > 1 or self.ops[0].paired or self.ops[0].planes:
+            return self._for_few(self._op_by_op)
+        (only,) = self.ops
+        key = (type(only.op), only.code, only.parameters, self.arity)
+        if key not in _SHARED:
+            if len(_SHARED) >= MAX_SHARED:
+                _SHARED.clear()
+            _SHARED[key] = self._for_few(numpy_function(only.op))
+        return _SHARED[key]
+
+    def _for_few(self, run: Callable[..., Array]) -> Kernel:
+        """Return a function that computes by ``run``, unless a run is recorded."""
+
+        def kernel(*arrays: Array) -> Array:
+            return self(*arrays) if is_recording() else run(*arrays)
+
+        return accepting(replayed(kernel, alone=False), any_lengths)
+
     def __call__(self, *arrays: Array) -> Array:
         x = arrays[self.ops[0].place]
         others = [arrays[place] for place in self._others]
@@ -100,7 +135,7 @@ class ElementwiseChain(KernelObject):
         except KeyError:
             plan = self._remember(key, x, others)
         if plan is None:
-            return self._op_by_op(arrays)
+            return self._op_by_op(*arrays)
         out = np.empty(plan.shape, BF16 if self.rounds else F32)
         source = contiguous(x.transpose(plan.order))
         operands = [
@@ -116,17 +151,17 @@ class ElementwiseChain(KernelObject):
         plan = self._plans[key] = _plan(self.ops, x, [other.shape for other in others], self.rounds)
         return plan
 
-    def _op_by_op(self, arrays: Sequence[Array]) -> Array:
+    def _op_by_op(self, *arrays: Array) -> Array:
         """Evaluate the operations one by one: for operands that broadcast the result or need too many axes."""
         first = self.ops[0]
-        found: Array = first.op.evaluate(
+        found: Array = numpy_function(first.op)(
             *(array.astype(F32) if array.dtype == BF16 else array for array in arrays[: self.arity])
         )
         start = self.arity
         for op_ in self.ops[1:]:
             inputs = list(arrays[start : start + op_.inputs])
             inputs.insert(op_.place, found)
-            found, start = op_.op.evaluate(*inputs), start + op_.inputs
+            found, start = numpy_function(op_.op)(*inputs), start + op_.inputs
         return np.asarray(found, BF16 if self.rounds else None)
 
 
@@ -153,11 +188,11 @@ def _plan(
     operands = [
         next(waiting) if op_.paired else op_.planes[0].shape for op_ in ops if op_.paired or op_.planes
     ]
-    seen = [_aligned_shape(operand, x.shape, order) for operand in operands]
+    seen = [aligned_shape(operand, x.shape, order) for operand in operands]
     if any(lengths is None for lengths in seen):
         return None
     found = [lengths for lengths in seen if lengths is not None]
-    grouped = _collapse_axes(shape, found)
+    grouped = collapse_axes(shape, found)
     if grouped is None:
         return None
     (images, height, width), strides = grouped
@@ -170,7 +205,7 @@ def _plan(
         slot = address = plane = 0
         apart: tuple[int, ...] = (0, 0, 0)
         if op_.planes:
-            kept.append(np.stack([_in_memory_order(each, order) for each in op_.planes]))
+            kept.append(np.stack([in_memory_order(each, order) for each in op_.planes]))
             address, plane, apart = kept[-1].ctypes.data, kept[-1][0].nbytes, next(places)
         elif op_.paired:
             slot, apart = next(slots), next(places)
@@ -187,7 +222,7 @@ def _plan(
         blocks=blocks, height=height, width=width, block_height=tall, block_width=wide, operations=len(ops),
         rounded_data=is_rounded, rounded_result=rounds, is_affine=is_rounded and rounds and _is_affine(ops, strides),
     )  # fmt: skip
-    orders = [_operand_axes(shape, order) for shape in shapes]
+    orders = [operand_axes(shape, order) for shape in shapes]
     cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION or len(op_.planes) > 1 else 1 for op_ in ops)
     back = tuple(np.argsort(order).tolist())
     task = RUN_BF16_PROGRAM if rounds or is_rounded else RUN_PROGRAM
@@ -202,77 +237,17 @@ def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]])
     return rows and codes in (AFFINE, [*AFFINE, Opcode.ACTIVATION + ActivationKind.CLAMP])
 
 
-def stored(x: Array) -> tuple[int, ...]:
-    """Return the axes in memory order; for maps that are not in rows, with channels last."""
-    axes = tuple(range(x.ndim))
-    if x.flags.c_contiguous:
-        return axes
-    by_stride = tuple(sorted(axes, key=lambda axis: (-abs(x.strides[axis]), axis)))
-    if x.transpose(by_stride).flags.c_contiguous or (x.ndim < 4 and x.strides[by_stride[-1]] == x.itemsize):
-        return by_stride
-    return axes if x.ndim < 4 else (0, *axes[2:], 1)
-
-
-def _aligned_shape(
-    operand: tuple[int, ...], ours: tuple[int, ...], order: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """Return the lengths of an operand that broadcasts to ``ours``, with reordered axes; ``None`` if it does not."""
-    if len(operand) > len(ours):
-        return None
-    lengths = (1,) * (len(ours) - len(operand)) + operand
-    if any(n not in (1, m) for n, m in zip(lengths, ours, strict=True)):
-        return None
-    return tuple(lengths[axis] for axis in order)
-
-
-def _operand_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the order of the axes of an operand that may have fewer."""
-    missing = len(order) - len(shape)
-    return tuple(axis - missing for axis in order if axis >= missing)
-
-
-def _in_memory_order(constant: Array, order: tuple[int, ...]) -> Array:
-    return np.ascontiguousarray(constant.transpose(_operand_axes(constant.shape, order)))
-
-
-def _collapse_axes(
-    shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]
-) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Return the lengths of at most three axes, and the strides of each operand in bytes; ``None`` if there are more.
-
-    Neighbouring axes that all operands either have or broadcast are merged.
-    """
-    groups: list[tuple[int, tuple[bool, ...]]] = []
-    for axis, length in enumerate(shape):
-        if length == 1:
-            continue
-        same = tuple(lengths[axis] == length for lengths in operands)
-        if groups and groups[-1][1] == same:
-            length *= groups.pop()[0]
-        groups.append((length, same))
-    if len(groups) > 3:
-        return None
-    groups = [(1, (False,) * len(operands))] * (3 - len(groups)) + groups
-    strides = []
-    for index in range(len(operands)):
-        lengths = [length if same[index] else 1 for length, same in groups]
-        inner = [4 * math.prod(lengths[axis + 1 :]) for axis in range(3)]
-        strides.append(tuple(n if same[index] else 0 for n, (_, same) in zip(inner, groups, strict=True)))
-    return tuple(length for length, _ in groups), strides
-
-
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
     """f32, if the result has the shape of one input."""
-    least = MIN_QUANTIZED_SIZE if isinstance(op, FakeQuantize) else MIN_SIZE
     for place in range(min(len(inputs), 2)):
-        known = inputs[place].known() is not None
-        op_ = None if known or _is_small(inputs[place].shape, least) else elementwise_op(op, inputs, place)
-        if op_ is not None:
-            is_map = inputs[place].shape.rank == MAP_RANK
-            return ElementwiseChain((op_,), len(inputs), is_map and asked_products().is_faster)
+        shape = inputs[place].shape
+        if inputs[place].known() is not None or shape.rank == 0:
+            continue
+        small = shape.is_static and math.prod(shape.static) < MIN_SIZE
+        if small and isinstance(op, FakeQuantize) and math.prod(shape.static) < MIN_QUANTIZED_SIZE:
+            continue
+        if (op_ := elementwise_op(op, inputs, place)) is not None:
+            is_map = shape.rank == MAP_RANK and not small
+            return ElementwiseChain((op_,), len(inputs), is_map and asked_products().is_faster, small=small)
     return None
-
-
-def _is_small(shape: PartialShape, least: int) -> bool:
-    return shape.rank == 0 or (shape.is_static and math.prod(shape.static) < least)

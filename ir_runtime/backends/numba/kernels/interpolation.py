@@ -19,6 +19,7 @@ from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, free, load_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from .contiguous import contiguous
@@ -125,7 +126,9 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
     if not is_f32(data) or data.shape.rank != 4:
         return None
     RESIZE.prepare()
-    return resize_kernel(op, _kernel)
+    kernel = resize_kernel(op, _kernel)
+    fixed = all(value.known() is not None for value in others)
+    return replayed(kernel) if kernel is not None and fixed else kernel
 
 
 def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from functools import lru_cache
 
@@ -20,10 +21,12 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, load_args, next_unit
+from ._columns import SOFTMAX_COLUMNS, softmax_columns
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms, sqrt, sum_row, sum_squares
@@ -34,6 +37,8 @@ __all__ = ["MIN_PARALLEL_WORK", "Mode", "reciprocal_deviation"]
 # Elements of a unit of work, and from how many on several threads are faster.
 UNIT_SIZE = 1 << 12
 MIN_PARALLEL_WORK = 1 << 14
+# Rows of at most `LANES` elements from which on they are faster as columns.
+MIN_SHORT_ROWS = 64
 
 
 class NormalizationJob(Descriptor):
@@ -205,13 +210,16 @@ def _softmax_job(rows: int, length: int, logarithm: bool) -> Array:
 
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
-    """f32 along any axis; other axes than the last are moved there."""
+    """f32 along any axis; short rows, and other axes than the last, as columns."""
     rank = data.shape.rank
     if not is_f32(data) or not rank:
         return None
     axis, logarithm = op.axis % rank, isinstance(op, LogSoftmax)
+    SOFTMAX_COLUMNS.prepare()
 
     def kernel(x: Array) -> Array:
+        if not logarithm and (found := _softmax_of_columns(x, axis)) is not None:
+            return found
         x = x.swapaxes(axis, -1) if axis != rank - 1 else x
         y = np.empty(x.shape, np.float32)
         if y.size:
@@ -222,6 +230,23 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
     return accepting(replayed(kernel), any_lengths)
+
+
+def _softmax_of_columns(x: Array, axis: int) -> Array | None:
+    """Return softmax along an axis of many columns, or of many short rows; ``None`` for other data."""
+    length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if not x.size or not x.flags.c_contiguous:
+        return None
+    if inner >= LANES:
+        y = np.empty(x.shape, np.float32)
+        softmax_columns(x, y, (x.size // (length * inner), length, inner))
+        return y
+    rows = x.size // length
+    if inner > 1 or length > LANES or rows < MIN_SHORT_ROWS:
+        return None
+    columns = np.empty((length, rows), np.float32)
+    softmax_columns(contiguous(x.reshape(rows, length).T), columns, (1, length, rows))
+    return columns.T.reshape(x.shape)
 
 
 @backend.pattern(Multiply, Divide)

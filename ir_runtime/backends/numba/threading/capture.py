@@ -52,9 +52,9 @@ class _Replayer:
 REPLAYER = _Replayer()
 
 
-def replayed(kernel: Made, contents: Sequence[int] = ()) -> Made:
+def replayed(kernel: Made, contents: Sequence[int] = (), alone: bool = True) -> Made:
     """Let the calls of a kernel, a function, be recorded; returns it. See `replayable` for what it may do."""
-    return replayable(kernel, REPLAYER, contents)
+    return replayable(kernel, REPLAYER, contents, alone)
 
 
 @dataclass(eq=False, slots=True)
@@ -135,7 +135,7 @@ class _Recorder:
         if (part := self.part) is None:
             return
         self.part = None
-        if part.writer.calls:
+        if part.is_worthwhile:
             self.found.append((part.instruction(), part.start))
         else:
             self.found += [(run, part.start + number) for number, run in enumerate(part.instructions)]

@@ -45,6 +45,13 @@ class Part:
     """What slots must hold when the part begins."""
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The shapes that slots must have then, beside those of inputs."""
+    cheap: int = 0
+    """How many of its steps NumPy computes as fast."""
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether replaying is faster than running its steps."""
+        return len(self.writer.calls) > min(self.cheap, 1)
 
     def add(
         self,
@@ -77,6 +84,7 @@ class Part:
             raise UnknownArrayError
         written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
         views = self.writer.add(fresh, [pairs[slot] for slot in fixed], record, list(written.values()))
+        self.cheap += record.is_cheap
         self._expect(fixed)
         self._finish(step, instruction, written, dict(zip(written, views, strict=True)))
 

@@ -11,7 +11,16 @@ import numpy as np
 
 from ....ir.tensor import Array
 
-__all__ = ["RECORD", "Call", "Record", "recorded", "uses_constant", "was_refused", "workspace"]
+__all__ = [
+    "RECORD",
+    "Call",
+    "Record",
+    "is_recording",
+    "recorded",
+    "uses_constant",
+    "was_refused",
+    "workspace",
+]
 
 
 class Call(NamedTuple):
@@ -32,12 +41,14 @@ class Record:
         workspaces: arrays whose contents do not matter before a call.
         refusals: addresses of counters that its tasks increment where they refuse their data.
         constants: arrays of the kernel itself.
+        is_cheap: whether NumPy computes it as fast in other runs: by itself it is not worth a replay.
     """
 
     calls: list[Call] = field(default_factory=list)
     workspaces: list[Array] = field(default_factory=list)
     refusals: list[int] = field(default_factory=list)
     constants: list[Array] = field(default_factory=list)
+    is_cheap: bool = False
 
 
 RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
@@ -61,6 +72,14 @@ def workspace(size: int) -> Array:
     if (record := RECORD.get()) is not None:
         record.workspaces.append(found)
     return found
+
+
+def is_recording() -> bool:
+    """Return whether a run is recorded, for a kernel of few numbers: in other runs, it leaves them to NumPy."""
+    if (record := RECORD.get()) is None:
+        return False
+    record.is_cheap = True
+    return True
 
 
 def was_refused(job: Array, index: int) -> bool:

@@ -1,0 +1,134 @@
+"""Copies between arrays of any strides, for small arrays in runs that are recorded: NumPy's copies cannot be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from itertools import accumulate, pairwise
+from typing import Annotated
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import fetch_add, load_i64
+from ..codegen.vectors import Emit
+from ..threading.parallel import parallel_for
+from ..threading.task import UNUSED, Task, load_args
+
+__all__ = ["SIZES", "STRIDED_COPY", "join", "strided_copy"]
+
+# Axes of a job; bytes of the elements that it copies; elements up to which it is as fast as NumPy.
+RANK = 6
+SIZES = (1, 2, 4, 8)
+MAX_SIZE = 1 << 16
+
+
+class StridedCopyJob(Descriptor):
+    """The job of `STRIDED_COPY`: bytes of an element; length, and both strides in bytes of each axis, innermost first."""
+
+    size: i64
+    lengths: Annotated[int, (np.int64, (RANK,))]
+    strides: Annotated[int, (np.int64, (RANK,))]
+    result_strides: Annotated[int, (np.int64, (RANK,))]
+
+
+@instruction(*[types.int64] * 6)
+def _copy_elements(
+    emit: Emit, size: ir.Value, count: ir.Value, x: ir.Value, stride: ir.Value, out: ir.Value, width: ir.Value
+) -> None:  # fmt: skip
+    """Copy ``count`` elements of ``size`` bytes between addresses that advance by ``stride`` and ``width`` bytes."""
+
+    def go(kind: ir.Type) -> None:
+        with emit.loop(count, [x, out]) as (_, (source, target), following):
+            read, write = (emit.builder.inttoptr(at, ir.PointerType(kind)) for at in (source, target))
+            value = emit.builder.load(read, typ=kind)
+            value.align = 1
+            emit.builder.store(value, write).align = 1
+            following += [emit.at(source, stride), emit.at(target, width)]
+
+    emit.switch(size, {n: partial(go, ir.IntType(8 * n)) for n in SIZES})
+
+
+def _copy(call: int) -> None:
+    job, out, x, _, _, counter = load_args(call)
+    size, lengths = load_i64(job, StridedCopyJob.size), job + 8 * StridedCopyJob.lengths
+    strides, widths = job + 8 * StridedCopyJob.strides, job + 8 * StridedCopyJob.result_strides
+    count, middle, outer = load_i64(lengths, 0), load_i64(lengths, 1), load_i64(lengths, 2)
+    units = load_i64(lengths, 3) * load_i64(lengths, 4) * load_i64(lengths, 5)
+    unit = fetch_add(counter)
+    while unit < units:
+        source, target, place = x, out, unit
+        for axis in range(3, RANK):
+            length = load_i64(lengths, axis)
+            at = place % length
+            source += at * load_i64(strides, axis)
+            target += at * load_i64(widths, axis)
+            place = place // length
+        for i in range(outer):
+            for j in range(middle):
+                _copy_elements(
+                    size, count,
+                    source + i * load_i64(strides, 2) + j * load_i64(strides, 1), load_i64(strides, 0),
+                    target + i * load_i64(widths, 2) + j * load_i64(widths, 1), load_i64(widths, 0),
+                )  # fmt: skip
+        unit = fetch_add(counter)
+
+
+STRIDED_COPY = Task(_copy)
+"""Copy A to the result."""
+
+
+def strided_copy(x: Array, out: Array) -> bool:
+    """Copy an array to one of the same shape and element size by a task; return whether that is possible."""
+    job = _job(x.shape, x.strides, out.strides, x.itemsize) if x.size <= MAX_SIZE else None
+    if job is None or x.dtype.hasobject:
+        return False
+    if x.size:
+        parallel_for(STRIDED_COPY.address, job, out, x, UNUSED, UNUSED, 1)
+    return True
+
+
+def join(parts: Sequence[Array], axis: int) -> Array:
+    """Return arrays of one dtype and at least one axis joined along an axis, by tasks where that is possible.
+
+    As of NumPy, the axes of the result are in memory as those of the first array are.
+    """
+    first = parts[0]
+    order = sorted(range(first.ndim), key=lambda at: -abs(first.strides[at]))
+    shape = list(first.shape)
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    if sum(x.size for x in parts) > MAX_SIZE or any(_differ(x.shape, first.shape, axis) for x in parts):
+        return np.concatenate(parts, axis)
+    found = np.empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
+    ends = accumulate((x.shape[axis] for x in parts), initial=0)
+    places = [(slice(None),) * axis + (slice(*both),) for both in pairwise(ends)]
+    if all(strided_copy(x, found[place]) for x, place in zip(parts, places, strict=True)):
+        return found
+    return np.concatenate(parts, axis)
+
+
+def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
+    return shape[:axis] != other[:axis] or shape[axis + 1 :] != other[axis + 1 :]
+
+
+@lru_cache(maxsize=256)
+def _job(
+    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...], size: int
+) -> Array | None:
+    """Return the job of a copy; ``None`` for too many axes, and for elements of other sizes."""
+    axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
+    axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
+    merged = axes[:1]
+    for axis in axes[1:]:
+        length, stride, width = merged[-1]
+        if axis[1:] == (length * stride, length * width):
+            merged[-1] = (length * axis[0], stride, width)
+        else:
+            merged.append(axis)
+    if len(merged) > RANK or size not in SIZES:
+        return None
+    lengths, steps, result_steps = zip(*merged, *[(1, 0, 0)] * (RANK - len(merged)), strict=True)
+    return StridedCopyJob.fill(size=size, lengths=lengths, strides=steps, result_strides=result_steps)
