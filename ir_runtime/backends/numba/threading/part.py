@@ -24,6 +24,8 @@ __all__ = ["Part"]
 class Part:
     """Consecutive steps that are replayed together.
 
+    It has a field for each thing that must be known of slots when the steps are replayed; each step adds to them.
+
     Args:
         start: the index of the first one.
         constants: the slots of constants.
