@@ -28,7 +28,6 @@ THREADS = (4, 8, 16, 32, 64)
 SERIAL = 0.02
 """Part of the work above which a serial step is listed."""
 RUNS = 5
-_COUNTERS = 8
 _LINE = 64
 
 
@@ -116,14 +115,18 @@ class Watch:
 def phases(task: int, arrays: Sequence[Any], threads: int) -> list[Phase]:
     """Run a task on one thread, and return what its counters say of its division.
 
-    A thread takes one unit more than there are, and ends. Between phases, the next counter counts the units that are done.
+    A thread that takes units by a counter of the task takes one more than there are, and ends. Between phases, the next
+    counter counts the units that are done. Units in ranges are counted as they are, here in a single range.
     """
+    from ir_runtime.backends.numba.threading.task import FIRST_RANGE
+
     addresses = [array.ctypes.data for array in arrays]
     seconds, counts = _run(task, addresses, {})
     if (rounds := _rounds(task, arrays[0])) is not None:
         return [Phase(seconds, rounds[0], threads, rounds[1], task)]
-    taken = [max(counts[0] - 1, 1)]
-    for done, following in zip(counts[1::2], counts[2::2], strict=False):
+    of_task = counts[:FIRST_RANGE]
+    taken = [counts[FIRST_RANGE] or max(of_task[0] - 1, 1)]
+    for done, following in zip(of_task[1::2], of_task[2::2], strict=False):
         if not done:
             break
         taken.append(max(following - 1, 1))
@@ -137,17 +140,18 @@ def phases(task: int, arrays: Sequence[Any], threads: int) -> list[Phase]:
 
 def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple[float, list[int]]:
     """Run a task on one thread; seconds, and its counters afterwards."""
-    from ir_runtime.backends.numba.threading.task import CALL_WORDS
+    from ir_runtime.backends.numba.threading.task import CALL_WORDS, COUNTERS, RANGES, WORKER_WORDS
 
     words = np.zeros(CALL_WORDS + _LINE // 8, np.int64)
     words = words[-words.ctypes.data % _LINE // 8 :][:CALL_WORDS]
     words[: len(addresses)] = addresses
+    words[COUNTERS], words[RANGES] = words[WORKER_WORDS:].ctypes.data, 1
     for place, count in counters.items():
-        words[_COUNTERS + place] = count
+        words[WORKER_WORDS + place] = count
     call = _function(task)
     start = time.thread_time()
     call(words.ctypes.data)
-    return time.thread_time() - start, words[_COUNTERS:].tolist()
+    return time.thread_time() - start, words[WORKER_WORDS:].tolist()
 
 
 @cache

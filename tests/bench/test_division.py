@@ -14,7 +14,7 @@ from openvino import opset13 as op
 
 from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
 from ir_runtime.backends.numba.kernels.concat import CONCAT, ROWS_PER_UNIT
-from ir_runtime.backends.numba.threading.task import Task
+from ir_runtime.backends.numba.threading.task import WORKER_WORDS, Task
 
 ROWS = 1001
 
@@ -58,7 +58,7 @@ def test_reads_the_counters_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> No
     begun = []
 
     def task(address: int) -> None:
-        counters = np.ctypeslib.as_array((ctypes.c_int64 * 24).from_address(address + 8 * division._COUNTERS))
+        counters = np.ctypeslib.as_array((ctypes.c_int64 * 24).from_address(address + 8 * WORKER_WORDS))
         for take, done, units in ((0, 1, 5), (2, 3, 3)):
             while True:
                 unit, counters[take] = int(counters[take]), counters[take] + 1

@@ -27,6 +27,9 @@ from ..jit.loader import loader
 
 __all__ = [
     "CALL_WORDS",
+    "COUNTERS",
+    "FIRST_RANGE",
+    "RANGES",
     "UNUSED",
     "WORKER_WORDS",
     "Task",
@@ -42,10 +45,10 @@ __all__ = [
 # Words of a call, after those of its arguments: the address of the counters that threads share, which of its threads this
 # is, and the number of ranges. A worker has these by itself; then come the counters, on separate cache lines: those for
 # tasks, and one for each range.
-_COUNTERS, _THREAD, _RANGES, WORKER_WORDS = 6, 7, 8, 16
+COUNTERS, _THREAD, RANGES, WORKER_WORDS = 6, 7, 8, 16
 _LINE, _MAX_RANGES = 8, 8
-_FIRST_RANGE = 3 * _LINE
-CALL_WORDS = WORKER_WORDS + _FIRST_RANGE + _MAX_RANGES * _LINE
+FIRST_RANGE = 3 * _LINE
+CALL_WORDS = WORKER_WORDS + FIRST_RANGE + _MAX_RANGES * _LINE
 
 UNUSED = np.empty(0, np.float32)
 """Placeholder for an array that a task does not read."""
@@ -84,9 +87,9 @@ def store_args(call: int, job: int, out: int, a: int, b: int, c: int, d: int) ->
 @device
 def store_ranges(call: int, threads: int) -> None:
     """Divide the units of a call for that many threads, the first of which is the one that calls."""
-    store_i64(call, _COUNTERS, call + 8 * WORKER_WORDS)
+    store_i64(call, COUNTERS, call + 8 * WORKER_WORDS)
     store_i64(call, _THREAD, 0)
-    store_i64(call, _RANGES, min(threads, _MAX_RANGES))
+    store_i64(call, RANGES, min(threads, _MAX_RANGES))
 
 
 @device
@@ -95,7 +98,7 @@ def store_worker(own: int, call: int, thread: int) -> None:
     for index in range(_THREAD):
         store_i64(own, index, load_i64(call, index))
     store_i64(own, _THREAD, thread)
-    store_i64(own, _RANGES, load_i64(call, _RANGES))
+    store_i64(own, RANGES, load_i64(call, RANGES))
 
 
 @device
@@ -103,7 +106,7 @@ def load_args(call: int) -> tuple[int, int, int, int, int, int]:
     """Load the addresses of the job, the result, three inputs, and the counters."""
     return (
         load_i64(call, 0), load_i64(call, 1), load_i64(call, 2), load_i64(call, 3), load_i64(call, 4),
-        load_i64(call, _COUNTERS),
+        load_i64(call, COUNTERS),
     )  # fmt: skip
 
 
@@ -124,9 +127,9 @@ def thread_index(call: int) -> int:
 @device
 def next_unit(call: int, units: int) -> int:
     """Take a unit; returns ``units`` if none is left."""
-    ranges = load_i64(call, _RANGES)
+    ranges = load_i64(call, RANGES)
     place = thread_index(call) % ranges
-    counters, found = load_i64(call, _COUNTERS) + 8 * _FIRST_RANGE, units
+    counters, found = load_i64(call, COUNTERS) + 8 * FIRST_RANGE, units
     for _turn in range(ranges):
         begin, end = place * units // ranges, (place + 1) * units // ranges
         counter = counters + 8 * _LINE * place
