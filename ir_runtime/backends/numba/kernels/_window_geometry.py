@@ -50,7 +50,7 @@ class Windows(NamedTuple):
     def share_inside(self) -> float:
         """Return how much of the kernel is inside the data on average, along all axes but that of rows."""
         if 0 in self.out:
-            return 0.0  # there are no windows
+            return 0.0  # of an empty result
         share = 1.0
         for axis in range(len(self.kernel) - 1):
             first = np.arange(self.out[axis]) * self.strides[axis] - self.pads[axis]
