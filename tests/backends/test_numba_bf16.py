@@ -171,7 +171,9 @@ def test_convolution(data: st.DataObject, names: Sequence[str]) -> None:
     spatial = data.draw(st.integers(1, 3))
     kernel = data.draw(st.lists(st.integers(1, 3), min_size=spatial, max_size=spatial))
     lengths = data.draw(st.lists(st.integers(6, 9), min_size=spatial, max_size=spatial))
-    batch, channels = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([1, 2, 5, 6, 7, 16, 33]))
+    # Pictures of few channels are multiplied in f32 where bf16 is not faster.
+    few = [1, 2] if BF16_PRODUCTS.is_faster else []
+    batch, channels = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([*few, 5, 6, 7, 16, 33]))
     outputs = data.draw(st.sampled_from(EDGES[3:]))
     x, w = numbers(batch, channels, *lengths), numbers(outputs, channels, *kernel)
     agree(layer("Convolution-1", **windows(spatial, data)), x, w, names, 1)
