@@ -60,6 +60,16 @@ def volumes() -> ir.Model:
     return ir.Model([y], [x])
 
 
+def upsampled() -> ir.Model:
+    """Transposed convolutions whose windows overlap: phases that read equally much, and not; borders are cut off."""
+    x = opset1.parameter([1, 16, 8, 8], np.float32, name="x")
+    y: Any = x
+    for kernel in (4, 3):
+        w = opset1.constant(numbers(16, 16, kernel, kernel))
+        y = opset1.relu(opset1.convolution_backprop_data(y, w, [2] * 2, None, [1] * 2, [1] * 2, [1] * 2))
+    return ir.Model([y], [x])
+
+
 def joined() -> ir.Model:
     """Channels of two maps side by side, and of few elements."""
     x = opset1.parameter([1, 16, 12, 12], np.float32, name="x")
@@ -112,7 +122,9 @@ def equal(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [perceptron, convolutions, volumes, two_inputs, bags, joined, large_maps])
+@pytest.mark.parametrize(
+    "make", [perceptron, convolutions, volumes, upsampled, two_inputs, bags, joined, large_maps]
+)
 def test_all_steps_become_one_call_that_gives_the_same(make: Callable[[], ir.Model], threads: int) -> None:
     model = make()
     fast, plain = compiled(model, threads), compiled(model, threads)

@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with a packed matrix, and its epilogue. Ten fields: the last two are made of the others.
+    """A product with a packed matrix, and its epilogue. Nine fields: the last two are made of the others.
 
     Args:
         panels: the packed matrix.
@@ -65,7 +65,6 @@ class Gemm:
         depth: 32-bit words of a tap: of f32, or of two bf16.
         zeros: a row of zeros, read in place of padding.
         task: what multiplies, in the type in which the matrix is packed.
-        spread: the rows of the result that it computes are this many rows apart.
     """
 
     panels: PackedPanels
@@ -75,7 +74,6 @@ class Gemm:
     depth: int
     zeros: Array
     task: Task = GEMM
-    spread: int = 1
     packed_epilogue: PackedEpilogue = field(init=False)
     _jobs: dict[tuple[Hashable, int], tuple[Array, int]] = field(default_factory=dict)
 
@@ -92,7 +90,7 @@ class Gemm:
         key: Hashable,
         describe: Callable[[], Rows],
     ) -> None:
-        """Multiply rows of ``x`` and write the results to ``out``, both contiguous but for its ``spread``.
+        """Multiply rows of ``x`` and write the results to ``out``, contiguous but for `Rows.lines`.
 
         Args:
             x: the data.
@@ -134,7 +132,7 @@ class Gemm:
             assert rows.windows is not None
             copied, offsets = CopyPlan.of(rows.windows, chunk)
         result, lines = self.epilogue.dtype.itemsize, rows.lines
-        apart = self.columns * self.spread if lines is None else int(lines["columns"][0])
+        apart = self.columns if lines is None else int(lines["pitch"][0])
         stored = StoredTypes.RESULT * (result < F32_SIZE) | StoredTypes.RESIDUAL * (residual < F32_SIZE)
         job = GemmJob.fill(
             rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,

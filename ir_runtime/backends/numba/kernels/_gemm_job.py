@@ -51,15 +51,19 @@ class OutputLines(Descriptor):
         width: rows of a line.
         height: lines of a plane.
         columns: of a group.
+        pitch: columns from one row of the result to the next.
         planes: planes of the result for one of the data.
-        lines: lines of a plane of the result for one of the data; the groups are ``[planes, lines]``.
+        lines: lines of a plane of the result for one of the data.
+        group_lines: how many of these have a group; the groups are ``[planes, lines]``.
     """
 
     width: i64
     height: i64
     columns: i64
+    pitch: i64
     planes: i64
     lines: i64
+    group_lines: i64
 
 
 class StoredTypes(IntFlag):

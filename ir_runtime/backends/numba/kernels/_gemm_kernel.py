@@ -131,17 +131,19 @@ def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
         g, stride = load_i64(job, GemmJob.lines), load_i64(job, GemmJob.out_stride)
         width, height = load_i64(g, OutputLines.width), load_i64(g, OutputLines.height)
         planes, lines = load_i64(g, OutputLines.planes), load_i64(g, OutputLines.lines)
-        group = load_i64(entry, Panel.column) // load_i64(g, OutputLines.columns)
-        down = group // lines
-        across, done = group - down * lines, 0
+        columns, group_lines = load_i64(g, OutputLines.columns), load_i64(g, OutputLines.group_lines)
+        group = load_i64(entry, Panel.column) // columns
+        down = group // group_lines
+        across, done = group - down * group_lines, 0
+        # The block adds the place of its column among those of all groups.
+        base = out - group * columns * (stride // load_i64(g, OutputLines.pitch))
         while done < count:
             line = (start + done) // width
             column, plane = start + done - line * width, line // height
             some = min(width - column, count - done)
             target = ((plane * planes + down) * height + line - plane * height) * lines + across
-            # The block adds the place of its column among those of all groups.
             compute_block(
-                job, entry, places + 8 * done, step, some, column, out + (target * width - group) * stride, first, second
+                job, entry, places + 8 * done, step, some, column, base + target * width * stride, first, second
             )  # fmt: skip
             done += some
 

@@ -21,6 +21,7 @@ from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD
 from ..threading.task import UNUSED, Task, load_args, next_unit
+from ._row_copy import ROW_COPY, row_copy_job
 from ._rows import transpose_square, transpose_vectors
 from ._strided_copy import strided_copy
 
@@ -112,21 +113,25 @@ def contiguous(x: Array) -> Array:
     """Return an array in C order, without a copy if it is; where a run is recorded, a copy of few elements is a task, too."""
     if x.flags.c_contiguous:
         return x
-    job = _job(x.shape, x.strides) if x.itemsize == 4 and x.size >= MIN_SIZE else None
+    found = _job(x.shape, x.strides) if x.itemsize == 4 and x.size >= MIN_SIZE else None
     y = np.empty(x.shape, x.dtype)
-    if job is None:
+    if found is None:
         if RECORD.get() is None or not strided_copy(x, y):
             y[...] = x
         return y
     count = threads() if x.size >= MIN_PARALLEL_WORK else 1
-    parallel_for(TRANSPOSE.address, job, y, x, UNUSED, UNUSED, count)
+    task, job = found
+    parallel_for(task.address, job, y, x, UNUSED, UNUSED, count)
     return y
 
 
 @lru_cache(maxsize=256)
-def _job(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array | None:
-    """Return the job of a copy; ``None`` where NumPy copies whole rows, where there are none, and for too many axes."""
+def _job(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Task, Array] | None:
+    """Return the task and job of a copy; ``None`` where rows are not contiguous, where they are short, and for too many axes."""
     axes = _merged(shape, strides)
+    if len(axes) > 1 and axes[-1][1] == 4 and axes[-1][0] >= LANES:
+        job = row_copy_job(axes[-1][0], [axis[:2] for axis in reversed(axes[:-1])])
+        return None if job is None else (ROW_COPY, job)
     columns, apart, _ = axes.pop()
     place = next((index for index, (_, stride, _) in enumerate(axes) if stride == 4), None)
     if apart == 4 or place is None or len(axes) > OUTER + 1:
@@ -136,11 +141,12 @@ def _job(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array | None:
     lengths, steps, result_steps = zip(*outer, strict=True)
     tall = min(max(SIDE, BLOCK // _whole(columns)), _whole(rows)) // LANES * LANES
     wide = min(max(SIDE, BLOCK // tall), _whole(columns)) // LANES * LANES
-    return TransposeJob.fill(
+    job = TransposeJob.fill(
         rows=rows, columns=columns, column_stride=apart, row_stride=width, block_rows=tall, block_columns=wide,
         units=math.prod(lengths) * -(-rows // tall) * -(-columns // wide), lengths=lengths, strides=steps,
         result_strides=result_steps,
     )  # fmt: skip
+    return TRANSPOSE, job
 
 
 def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int, int]]:

@@ -1,19 +1,22 @@
-"""Transposed convolutions with constant filters: a convolution for each phase of the strides, as an implicit GEMM.
+"""Transposed convolutions with constant filters: products that give all phases of the strides at once.
 
 Element ``o`` of the result reads the data at ``(o + cut - k) / stride``, for those elements ``k`` of the kernel for which
-that is an integer. So elements of one phase, ``(o + cut) % stride``, read the same part of the kernel: they are a
-convolution with stride 1 (Shi et al. 2016, "Is the deconvolution layer the same as a convolutional layer?",
-arXiv:1609.07009). No window is summed into another, and no zeros are multiplied.
+that is an integer. So the elements of a block, which have the same ``(o + cut) // stride``, read the same window of the
+data, each with another part of the kernel: with its phase, ``(o + cut) % stride`` (Shi et al. 2016, "Is the deconvolution
+layer the same as a convolutional layer?", arXiv:1609.07009). They are the columns of one product, which stores each line of
+a block where it belongs. No window is summed into another. Where the kernel is no multiple of the stride, some phases have
+one element less; these are a product of their own, so that no zeros are multiplied. Blocks at the border are computed
+whole, and cut off afterwards.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,28 +28,143 @@ from ... import Kernel, named
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..packed_memory import aligned_empty
-from ._disjoint_windows import are_disjoint, disjoint_kernel
+from ..threading.capture import replayed
 from ._epilogue import Epilogue, FusedKernel
-from ._gemm import Gemm, Rows
+from ._few_channels import repeated
+from ._gemm import NO_OFFSET, Gemm, Rows
+from ._gemm_job import OutputLines
 from ._products import Products, asked_products
 from ._window_geometry import Layout, Windows, tap_offsets
 from .contiguous import contiguous
 
 __all__: list[str] = []
 
-_Phase = tuple[int, ...]
+_Axes = tuple[int, ...]
+"""A number for each of three axes."""
 
 
-class Cut(NamedTuple):
-    """How many elements are cut off before each spatial axis of the result, and its lengths."""
+def _volume(numbers: Sequence[int], missing: int = 1) -> _Axes:
+    """Return a number for each of three axes, given those of the last ones."""
+    return (*[missing] * (3 - len(numbers)), *numbers)
 
-    begins: tuple[int, ...]
-    lengths: tuple[int, ...]
+
+def _is_whole(op: ConvolutionBackpropData, kernel: Sequence[int], sized: bool) -> bool:
+    """Return whether nothing is cut off the blocks, each of which is a window."""
+    cuts = (*op.pads_begin, *op.pads_end) if op.auto_pad == "explicit" else ()
+    return tuple(kernel) == tuple(op.strides) and not (sized or any(cuts) or any(op.output_padding))
+
+
+class _Blocks(NamedTuple):
+    """The blocks of a result: their number along each axis, and the window that the first one reads last.
+
+    ``begins`` and ``lengths`` say which part of the blocks is the result.
+    """
+
+    counts: _Axes
+    firsts: _Axes
+    begins: _Axes
+    lengths: _Axes
+
+    @classmethod
+    def of(cls, begins: Sequence[int], lengths: Sequence[int], strides: _Axes) -> _Blocks:
+        """Return the blocks for results of some lengths, before which ``begins`` elements are cut off."""
+        begins, lengths = _volume(begins, 0), _volume(lengths)
+        firsts = tuple(begin // stride for begin, stride in zip(begins, strides, strict=True))
+        counts = (
+            -(-(begin + length) // stride) - first
+            for begin, length, stride, first in zip(begins, lengths, strides, firsts, strict=True)
+        )
+        rest = (begin % stride for begin, stride in zip(begins, strides, strict=True))
+        return cls(tuple(counts), firsts, tuple(rest), lengths)
+
+    @property
+    def inside(self) -> tuple[slice, ...]:
+        """The part of the blocks that is the result."""
+        ends = (begin + length for begin, length in zip(self.begins, self.lengths, strict=True))
+        return (slice(None), *map(slice, self.begins, ends))
+
+
+class _Phases(NamedTuple):
+    """Neighbouring phases along an axis whose parts of the kernel are equally long: the first, their number, that length."""
+
+    first: int
+    size: int
+    taps: int
+
+    @classmethod
+    def along(cls, kernel: int, stride: int) -> list[_Phases]:
+        """Return all phases of an axis."""
+        taps, more = divmod(kernel, stride)
+        found = [cls(0, more, taps + 1), cls(more, stride - more, taps)]
+        return [each for each in found if each.size]
+
+    def elements(self, stride: int) -> Array:
+        """Return the elements of the kernel ``[phase, tap]``, in the order of the data that they multiply."""
+        return self.first + np.arange(self.size)[:, None] + stride * np.arange(self.taps)[::-1]
+
+
+class _Product(NamedTuple):
+    """The product that gives some phases of each axis, for the strides of the transposed convolution."""
+
+    phases: tuple[_Phases, ...]
+    strides: _Axes
+    gemm: Gemm
+
+    @classmethod
+    def of(
+        cls, w: Array, phases: tuple[_Phases, ...], strides: _Axes, epilogue: Epilogue, products: Products
+    ) -> _Product:
+        """Pack the part of filters ``[C_in, C_out, kernel...]``, over three axes, that these phases read."""
+        channels, outputs = w.shape[:2]
+        for axis, (each, stride) in enumerate(zip(phases, strides, strict=True)):
+            w = w.take(each.elements(stride), 2 + 2 * axis)
+        deep, tall, wide = (each.size for each in phases)
+        filters = w.transpose(2, 4, 6, 1, 3, 5, 7, 0).reshape(deep * tall, wide * outputs, -1, channels)
+        every = repeated(epilogue, deep * tall * wide)
+        panels = products.pack(filters, every.scale, every.shift)
+        words, zeros = products.words(channels), aligned_empty(channels)
+        zeros[...] = 0
+        columns, taps = deep * tall * wide * outputs, filters.shape[2]
+        return cls(phases, strides, Gemm(panels, every, columns, taps, words, zeros, products.task))
+
+    def run(self, rows: Array, shape: tuple[int, ...], y: Array, blocks: _Blocks) -> None:
+        """Multiply data of a shape, and store what belongs to these phases in blocks ``y``."""
+        firsts = (slice(each.first, None) for each in self.phases)
+        self.gemm.run(rows, y[(slice(None), *firsts)], (), 1, shape, lambda: self._rows(shape, blocks))
+
+    def _rows(self, shape: tuple[int, ...], blocks: _Blocks) -> Rows:
+        """Describe the windows of the data."""
+        words, outputs = self.gemm.depth, self.gemm.columns // math.prod(each.size for each in self.phases)
+        lengths, taps, ones = _volume(shape[2:]), [each.taps for each in self.phases], (1, 1, 1)
+        pads = [length - 1 - first for length, first in zip(taps, blocks.firsts, strict=True)]
+        geometry = Windows(
+            lengths, blocks.counts, ones, pads, taps, ones, 4 * words, 4 * words * math.prod(lengths)
+        )
+        last = [n - pad + k - 1 for n, pad, k in zip(blocks.counts, pads, taps, strict=True)]
+        valid = not any(pads) and all(n <= length for n, length in zip(last, lengths, strict=True))
+        layout = Layout.VALID if valid else Layout.PADDED
+        (_, tall, wide), (_, height, width) = self.phases, blocks.counts
+        lines = OutputLines.fill(
+            width=width, height=height, columns=wide.size * outputs, pitch=self.strides[2] * outputs,
+            planes=self.strides[0], lines=self.strides[1], group_lines=tall.size,
+        )  # fmt: skip
+        if valid and blocks.counts == lengths and self.gemm.taps == 1:
+            return Rows(shape[0] * math.prod(lengths), Layout.MATRIX, 4 * words, NO_OFFSET, None, lines)
+        offsets = tap_offsets(geometry, layout, False, 1, words)
+        return Rows(shape[0] * math.prod(blocks.counts), layout, 0, offsets, geometry, lines)
+
+
+def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) -> list[_Product]:
+    """Return the products that give all phases of filters ``[C_in, C_out, kernel...]``."""
+    kernel = _volume(w.shape[2:])
+    w = w.reshape(*w.shape[:2], *kernel)
+    axes = (_Phases.along(length, stride) for length, stride in zip(kernel, strides, strict=True))
+    return [_Product.of(w, phases, strides, epilogue, products) for phases in product(*axes)]
 
 
 @dataclass(frozen=True)
 class _TransposedKernel(FusedKernel):
-    """A `FusedKernel` without layers that read another tensor: the rows of a phase are not contiguous in it."""
+    """A `FusedKernel` without layers that read another tensor: the rows of a product are not contiguous in it."""
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
@@ -68,129 +186,31 @@ def transposed(
     if any(n != 1 for n in op.dilations) or any(k < s for k, s in zip(kernel, op.strides, strict=True)):
         return None
 
-    products = asked_products()
-    if are_disjoint(op, kernel, bool(given)):
-        tensors = products.bf16_tensors(w.shape[0])._replace(residual=False)
-        return _TransposedKernel(lambda epilogue: disjoint_kernel(w, epilogue, products), 1, bf16=tensors)
-
     @lru_cache(maxsize=64)
-    def cut(shape: tuple[int, ...]) -> Cut:
+    def blocks(shape: tuple[int, ...]) -> _Blocks:
         value = Value(TensorType(data.element, PartialShape(shape)))
         lengths = op.infer(value, filters, *given).static[2:]
-        return Cut(tuple(op.begins(shape[2:], kernel, lengths, bool(given))), lengths)
+        begins = op.begins(shape[2:], kernel, lengths, bool(given))
+        return _Blocks.of(begins, lengths, _volume(op.strides))
+
+    products = asked_products()
 
     def make(epilogue: Epilogue) -> Kernel:
-        return named(_kernel(_Phases.of(w, op.strides, epilogue, products), cut), products.name)
+        parts = _products(w, _volume(op.strides), epilogue, products)
 
-    return _TransposedKernel(make, 1)
+        def compute(x: Array, *_: Array) -> Array:
+            found = blocks(x.shape)
+            steps = zip(found.counts, _volume(op.strides), strict=True)
+            y = np.empty((len(x), *map(math.prod, steps), w.shape[1]), epilogue.dtype)
+            if y.size:
+                rows = products.rows_of(w.shape[0])(contiguous(channels_last(x)))
+                for part in parts:
+                    part.run(rows, x.shape, y, found)
+            inside = contiguous(y[found.inside])
+            return channels_first(inside.reshape(len(x), *found.lengths[-len(kernel) :], w.shape[1]))
 
+        return replayed(named(compute, products.name))
 
-class _Run(NamedTuple):
-    """Elements of a phase along an axis: the first one in the result, their number, and the data that the first reads last."""
-
-    first: int
-    length: int
-    data: int
-
-
-def _run(phase: int, begin: int, length: int, stride: int) -> _Run:
-    first = (phase - begin) % stride
-    return _Run(first, -(-(length - first) // stride), (first + begin) // stride)
-
-
-@dataclass(frozen=True)
-class _Phases:
-    """The convolutions of all phases.
-
-    Args:
-        strides: of the transposed convolution.
-        outputs: channels of the result.
-        as_words: turns contiguous data into words.
-        words: 32-bit words of the channels of an element.
-        kernels: the lengths of the part of the kernel of each phase.
-        gemms: multiplies with that part; the phases along the last axis are interleaved in the result.
-    """
-
-    strides: tuple[int, ...]
-    outputs: int
-    as_words: Callable[[Array], Array]
-    words: int
-    kernels: Mapping[_Phase, tuple[int, ...]]
-    gemms: Mapping[_Phase, Gemm]
-
-    @classmethod
-    def of(cls, w: Array, strides: tuple[int, ...], epilogue: Epilogue, products: Products) -> _Phases:
-        """Pack filters ``[C_in, C_out, kernel...]``."""
-        channels, outputs = w.shape[:2]
-        words, zeros = products.words(channels), aligned_empty(channels)
-        zeros[...] = 0
-        kernels, gemms = dict[_Phase, tuple[int, ...]](), dict[_Phase, Gemm]()
-        for phase in product(*map(range, strides)):
-            taken: Any = (
-                ...,
-                *(slice(first, None, step) for first, step in zip(phase, strides, strict=True)),
-            )
-            part = w[taken]
-            kernels[phase] = part.shape[2:]
-            taps = np.flip(part, tuple(range(2, w.ndim))).reshape(channels, outputs, -1).transpose(1, 2, 0)
-            panels = products.pack(taps[None], epilogue.scale, epilogue.shift)
-            gemms[phase] = Gemm(
-                panels, epilogue, outputs, taps.shape[1], words, zeros, products.task, strides[-1]
-            )
-        return cls(strides, outputs, products.rows_of(channels), words, kernels, gemms)
-
-    def rows(self, x: Array) -> Array:
-        """Return the data as words, channels last."""
-        return self.as_words(contiguous(channels_last(x)))
-
-    def lines(self, source: Array, shape: tuple[int, ...], ahead: _Phase, runs: Sequence[_Run]) -> Array:
-        """Return whole lines of the result, where the phases along the other axes are ``ahead``."""
-        counts, last = [run.length for run in runs], self.strides[-1]
-        y = np.empty((shape[0], *counts, last, self.outputs), np.float32)
-        for place in range(last):
-            kernel = self.kernels[*ahead, place]
-            pads = [length - 1 - run.data for length, run in zip(kernel, runs, strict=True)]
-            describe = _rows(shape, counts, pads, kernel, self.words)
-            self.gemms[*ahead, place].run(source, y[..., place, :], (), 1, shape, describe)
-        return y.reshape(shape[0], *counts[:-1], counts[-1] * last, self.outputs)
-
-
-def _kernel(phases: _Phases, cut: Callable[[tuple[int, ...]], Cut]) -> Callable[..., Array]:
-    *strides, last = phases.strides
-
-    def compute(x: Array, *_: Array) -> Array:
-        begins, lengths = cut(x.shape)
-        y = np.empty((len(x), *lengths, phases.outputs), np.float32)
-        if not y.size:
-            return channels_first(y)
-        source, skipped = phases.rows(x), begins[-1] // last
-        along = _Run(0, -(-(begins[-1] + lengths[-1]) // last) - skipped, skipped)
-        first = begins[-1] - skipped * last
-        for ahead in product(*map(range, strides)):
-            runs = list(map(_run, ahead, begins, lengths, strides))
-            if all(run.length > 0 for run in runs):
-                lines = phases.lines(source, x.shape, ahead, [*runs, along])
-                places = (slice(run.first, None, step) for run, step in zip(runs, strides, strict=True))
-                y[(slice(None), *places)] = lines[..., first : first + lengths[-1], :]
-        return channels_first(y)
-
-    return compute
-
-
-def _rows(
-    shape: tuple[int, ...], out: Sequence[int], pads: Sequence[int], kernel: Sequence[int], words: int
-) -> Callable[[], Rows]:
-    """Return a function that describes the windows of a phase, ``out`` in number."""
-
-    def describe() -> Rows:
-        lengths, ones = shape[2:], [1] * len(out)
-        geometry = Windows(lengths, out, ones, pads, kernel, ones, 4 * words, 4 * words * math.prod(lengths))
-        inside = not any(pads) and all(
-            n + k - 1 <= length for n, k, length in zip(out, kernel, lengths, strict=True)
-        )
-        layout = Layout.VALID if inside else Layout.PADDED
-        return Rows(
-            shape[0] * math.prod(out), layout, 0, tap_offsets(geometry, layout, False, 1, words), geometry
-        )
-
-    return describe
+    tensors = products.bf16_tensors(w.shape[0])
+    stored = tensors.result and _is_whole(op, kernel, bool(given))
+    return _TransposedKernel(make, 1, bf16=tensors._replace(residual=False, result=stored))

@@ -1,0 +1,74 @@
+"""Copies of the rows of a part of an array, as of a map whose border is cut off, by several threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.memory import load_i64
+from ..threading.task import Task, load_args, next_unit
+from ._rows import copy_row
+
+__all__ = ["ROW_COPY", "row_copy_job"]
+
+# Axes of rows, and about how many numbers a unit copies.
+AXES, UNIT_SIZE = 3, 1 << 12
+
+
+class RowCopyJob(Descriptor):
+    """The job of `ROW_COPY`: how many rows there are, in all and in a unit, and numbers of one.
+
+    ``lengths`` and ``strides``, in bytes, are those of the axes of rows, innermost first.
+    """
+
+    rows: i64
+    unit_rows: i64
+    length: i64
+    lengths: Annotated[int, (np.int64, (AXES,))]
+    strides: Annotated[int, (np.int64, (AXES,))]
+
+
+def _copy_rows(call: int) -> None:
+    job, out, x, _, _, _ = load_args(call)
+    rows, some = load_i64(job, RowCopyJob.rows), load_i64(job, RowCopyJob.unit_rows)
+    length = load_i64(job, RowCopyJob.length)
+    units = (rows + some - 1) // some
+    first = next_unit(call, units) * some
+    while first < rows:
+        for row in range(first, min(first + some, rows)):
+            source, place = x, row
+            for axis in range(AXES):
+                count = load_i64(job, RowCopyJob.lengths + axis)
+                rest = place // count
+                source += (place - rest * count) * load_i64(job, RowCopyJob.strides + axis)
+                place = rest
+            copy_row(source, length, out + 4 * length * row)
+        first = next_unit(call, units) * some
+
+
+ROW_COPY = Task(_copy_rows)
+"""Copy the rows of A to the result, one after the other."""
+
+
+def row_copy_job(length: int, axes: Sequence[tuple[int, int]]) -> Array | None:
+    """Return the job that copies rows of 4-byte numbers; ``None`` for too many axes.
+
+    Args:
+        length: of a row.
+        axes: length, and stride in bytes, of each axis of rows, innermost first.
+    """
+    if len(axes) > AXES:
+        return None
+    lengths, strides = zip(*axes, *[(1, 0)] * (AXES - len(axes)), strict=True)
+    return RowCopyJob.fill(
+        rows=math.prod(lengths),
+        unit_rows=max(UNIT_SIZE // length, 1),
+        length=length,
+        lengths=lengths,
+        strides=strides,
+    )
