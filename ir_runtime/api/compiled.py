@@ -10,6 +10,7 @@ from ..backends import awaited
 from ..codes import Code
 from ..errors import InputError
 from ..executor.step import Observer
+from ..garbage import no_collection
 from ..ir.quantized_cache import Held
 from ..limits import Limits
 from ..wrong_arguments import ArgumentTypeError
@@ -81,9 +82,10 @@ class CompiledModel(Executable):
         checked = check_config(config)
         if device == "MULTI" and "PERFORMANCE_HINT" not in checked:
             checked |= check_config({"PERFORMANCE_HINT": "THROUGHPUT"})
-        runnable = model._runnable(wants_f16(checked))
-        runnable._compute_also(outputs or ())
-        super().__init__(runnable, backend, checked, limits or model.limits, strict)
+        with no_collection():
+            runnable = model._runnable(wants_f16(checked))
+            runnable._compute_also(outputs or ())
+            super().__init__(runnable, backend, checked, limits or model.limits, strict)
         self._device = device
         self._variables: dict[str, Held] = {}
 

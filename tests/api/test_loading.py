@@ -1,0 +1,58 @@
+"""Reading and compiling models without collecting garbage: what they allocate lives on."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import ir_runtime as ir
+
+DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
+
+
+@contextmanager
+def collections() -> Iterator[list[object]]:
+    """Collect after every tenth object, and list the collections."""
+    found: list[object] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            found.append(info)
+
+    before, was_enabled = gc.get_threshold(), gc.isenabled()
+    gc.enable()
+    gc.set_threshold(10)
+    gc.callbacks.append(note)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+        if not was_enabled:
+            gc.disable()
+
+
+@pytest.mark.parametrize(
+    "load",
+    [lambda: ir.read_model(DIGITS), lambda: ir.compile_model(ir.read_model(DIGITS))],
+    ids=["read", "compile"],
+)
+def test_no_garbage_is_collected(load: Callable[[], object]) -> None:
+    load()  # imports are not what is tested
+    with collections() as found:
+        load()
+    assert len(found) < 20
+    assert gc.isenabled()
+
+
+def test_the_collector_of_a_program_stays_as_it_is() -> None:
+    gc.disable()
+    try:
+        ir.compile_model(ir.read_model(DIGITS))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
