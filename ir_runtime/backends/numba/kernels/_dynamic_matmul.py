@@ -13,14 +13,15 @@ from ...common.dynamic_quantization import asked_integers
 from ..codegen.levels import LEVEL_SIZE
 from ..codegen.memory import barrier, fetch_add, load_i64
 from ..threading.parallel import parallel_for
-from ..threading.task import Task, load_args
+from ..threading.recording import workspace
+from ..threading.task import Task, load_args, load_fourth, next_unit
 from ._activation_groups import UNIT, quantize_group
 from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
 from ._dynamic_tile import dynamic_panel
 from ._epilogue import Epilogue
 from ._packed_epilogue import apply_epilogue
 from ._quantized import PANEL_COLUMNS
-from ._quantized_product import Operands, QuantizedProduct
+from ._quantized_product import QuantizedProduct, copy_columns
 from .contiguous import contiguous
 
 __all__ = ["dynamic_product"]
@@ -31,7 +32,8 @@ GROUPS_PER_UNIT = 32
 
 def _dynamic_matmul(call: int) -> None:
     """Quantize all rows, then multiply them; a unit is some groups of activations, then a panel."""
-    job, out, x, others, numbers, counter = load_args(call)
+    job, out, x, first_extra, second_extra, counter = load_args(call)
+    numbers = load_fourth(call)
     rows, panels = load_i64(job, DynamicJob.rows), load_i64(job, DynamicJob.panels)
     parts, units = load_i64(job, DynamicJob.parts), load_i64(job, DynamicJob.units)
     length, size = load_i64(job, DynamicJob.length), load_i64(job, DynamicJob.part_length)
@@ -59,16 +61,20 @@ def _dynamic_matmul(call: int) -> None:
         block = fetch_add(counter)
     barrier(counter + 8, blocks)
     words, parameters = load_i64(job, DynamicJob.epilogue_words), load_i64(job, DynamicJob.epilogue_numbers)
-    panel = fetch_add(counter + 16)
+    block, columns = side + 2 * apart, load_i64(job, DynamicJob.columns)
+    panel = next_unit(call, panels)
     while panel < panels:
-        at = 4 * PANEL_COLUMNS * panel
-        dynamic_panel(job, rows, numbers, side, apart, panel, out + at)
+        at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
+        if count == PANEL_COLUMNS:
+            dynamic_panel(job, rows, numbers, side, apart, panel, out + at, 4 * columns)
+        else:
+            dynamic_panel(job, rows, numbers, side, apart, panel, block, 4 * PANEL_COLUMNS)
+            copy_columns(block, rows, count, out + at, 4 * columns)
         if words != 0:
             apply_epilogue(
-                words, parameters, load_i64(others, Operands.first), load_i64(others, Operands.second), out, at, at,
-                rows, PANEL_COLUMNS, 4 * PANEL_COLUMNS * panels,
-            )  # fmt: skip
-        panel = fetch_add(counter + 16)
+                words, parameters, first_extra, second_extra, out, at, at, rows, count, 4 * columns
+            )
+        panel = next_unit(call, panels)
 
 
 DYNAMIC_MATMUL = Task(_dynamic_matmul)
@@ -95,12 +101,13 @@ class _DynamicMatmul(QuantizedProduct):
         self._matrix = matrix
         self._job = DynamicJob.fill(**matrix.record, **self.fields, rows=1).view(np.int64)
 
-    def multiply(self, x: Array, y: Array, operands: Array) -> None:
+    def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
         """Multiply rows."""
         matrix, rows, job = self._matrix, len(x), self._job
         if rows > 1:
             job = job.copy()
             job[DynamicJob.rows] = rows
-        numbers = np.empty(rows * (matrix.stored * LEVEL_SIZE + 8 * matrix.groups), np.uint8)
+        size = matrix.stored * LEVEL_SIZE + 8 * matrix.groups + 4 * self.block
         count = self.threads(y.size * matrix.depth, matrix.panels)
-        parallel_for(DYNAMIC_MATMUL.address, job, y, contiguous(x), operands, numbers, count)
+        numbers = workspace(-(-rows * size // 4))
+        parallel_for(DYNAMIC_MATMUL.address, job, y, contiguous(x), first, second, count, numbers)

@@ -32,6 +32,7 @@ class DynamicJob(Descriptor):
     bits: i64
     rows: i64
     panels: i64
+    columns: i64
     groups: i64
     length: i64
     parts: i64

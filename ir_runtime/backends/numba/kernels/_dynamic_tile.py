@@ -166,15 +166,17 @@ def _pieces(bits: int) -> tuple[list[int], int]:
 def _panel_instruction(bits: int, several: bool) -> Instruction:
     """Return the instruction for all rows by one panel; parameters as those of `dynamic_panel`."""
 
-    def write(
-        emit: Emit, job: Value, rows: Value, x: Value, side: Value, apart: Value, panel: Value, out: Value
-    ) -> None:
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, job: Value, rows: Value, x: Value, side: Value, apart: Value, panel: Value, out: Value, stride: Value
+    ) -> None:  # fmt: skip
         builder = emit.builder
         groups = builder.mul(*(load_word(emit, job, i) for i in (DynamicJob.groups, DynamicJob.parts)))
         numbers = builder.mul(groups, load_word(emit, job, DynamicJob.units))
-        width = load_word(emit, job, DynamicJob.panels)
-        sizes = [(numbers, UNIT * LEVEL_SIZE), (groups, 4), (width, 4 * PANEL_COLUMNS)]
-        strides = [builder.mul(count, emit.i64(size)) for count, size in sizes]
+        strides = [
+            builder.mul(numbers, emit.i64(UNIT * LEVEL_SIZE)),
+            builder.mul(groups, emit.i64(4)),
+            stride,
+        ]
         column = builder.mul(panel, emit.i64(4 * PANEL_COLUMNS))
         rows_of_columns = [
             emit.at(load_word(emit, job, i), column) for i in (DynamicJob.column_scale, DynamicJob.bias)
@@ -195,15 +197,17 @@ def _panel_instruction(bits: int, several: bool) -> Instruction:
         emit_tiles(emit, _ROWS, rows, [x, side, out], tile)
 
     write.__name__ = f"dynamic_panel_{bits}{'_several' if several else ''}"
-    return instruction(*[types.int64] * 7)(write)
+    return instruction(*[types.int64] * 8)(write)
 
 
 _panel_4, _panel_8 = _panel_instruction(4, False), _panel_instruction(8, False)
 _panel_4_several, _panel_8_several = _panel_instruction(4, True), _panel_instruction(8, True)
 
 
-@routine(*[types.int64] * 7)
-def dynamic_panel(job: int, rows: int, x: int, side: int, apart: int, panel: int, out: int) -> None:
+@routine(*[types.int64] * 8)
+def dynamic_panel(
+    job: int, rows: int, x: int, side: int, apart: int, panel: int, out: int, stride: int
+) -> None:  # fmt: skip
     """Multiply rows of activations by a panel.
 
     Args:
@@ -214,14 +218,15 @@ def dynamic_panel(job: int, rows: int, x: int, side: int, apart: int, panel: int
         apart: bytes from a scale to the sum of the same group.
         panel: its index.
         out: address of the result in the first row.
+        stride: bytes between rows of the result.
     """
     several = load_i64(job, DynamicJob.parts) > 1
     if load_i64(job, DynamicJob.bits) == 4:
         if several:
-            _panel_4_several(job, rows, x, side, apart, panel, out)
+            _panel_4_several(job, rows, x, side, apart, panel, out, stride)
         else:
-            _panel_4(job, rows, x, side, apart, panel, out)
+            _panel_4(job, rows, x, side, apart, panel, out, stride)
     elif several:
-        _panel_8_several(job, rows, x, side, apart, panel, out)
+        _panel_8_several(job, rows, x, side, apart, panel, out, stride)
     else:
-        _panel_8(job, rows, x, side, apart, panel, out)
+        _panel_8(job, rows, x, side, apart, panel, out, stride)

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 
 from ....ir.tensor import Array
-from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device
 from ..threading.parallel import threads
-from ..threading.task import UNUSED
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
 from ._quantized import PANEL_COLUMNS, panel_count
+from ._rows import copy_row
 
-__all__ = ["Operands", "QuantizedProduct"]
+__all__ = ["QuantizedProduct", "copy_columns"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
 
 
-class Operands(Descriptor):
-    """Addresses of two extra tensors of post-ops, and of a row of zeros."""
-
-    first: i64
-    second: i64
-    zeros: i64
+@device
+def copy_columns(block: int, rows: int, columns: int, out: int, stride: int) -> None:
+    """Copy some columns of a block of whole panels to rows that are ``stride`` bytes apart."""
+    for row in range(rows):
+        copy_row(block + 4 * PANEL_COLUMNS * row, columns, out + stride * row)
 
 
 class QuantizedProduct(ABC):
-    """A product with a packed matrix, and its epilogue.
+    """A product with a packed matrix, and its epilogue; its calls can be recorded.
 
     Args:
         columns: of the matrix.
@@ -45,8 +43,6 @@ class QuantizedProduct(ABC):
             for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
         )
         self._epilogue = PackedEpilogue.of(epilogue)
-        self._none = np.zeros(PANEL_COLUMNS, np.float32)
-        self._no_extras = self._operands(())
         self._has_epilogue = epilogue.shift is not None or bool(epilogue.post_ops)
 
     @property
@@ -55,7 +51,7 @@ class QuantizedProduct(ABC):
         return {
             "column_scale": _address(self._scale), "bias": _address(self._bias),
             "epilogue_words": _address(self._epilogue.words) if self._has_epilogue else 0,
-            "epilogue_numbers": _address(self._epilogue.numbers),
+            "epilogue_numbers": _address(self._epilogue.numbers), "columns": self._columns,
         }  # fmt: skip
 
     def _per_column(self, row: Array) -> Array:
@@ -64,23 +60,21 @@ class QuantizedProduct(ABC):
         full[: self._columns] = row
         return full
 
+    @property
+    def block(self) -> int:
+        """How many numbers of a row a panel is multiplied to before they are copied: if the last panel is no whole one."""
+        return PANEL_COLUMNS if self._columns % PANEL_COLUMNS else 0
+
     @abstractmethod
-    def multiply(self, x: Array, y: Array, operands: Array) -> None:
-        """Multiply rows, at least one, and store the products: whole panels of columns."""
+    def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
+        """Multiply rows, at least one, and store the products; other inputs of the epilogue have the shape of the result."""
 
     def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
-        rows = math.prod(x.shape[:-1])
-        others = self._epilogue.extra_arrays(extras, -1) if self._epilogue.extras else ()
-        y = np.empty((rows, self._panels * PANEL_COLUMNS), np.float32)
-        if rows:
-            self.multiply(x.reshape(rows, -1), y, self._operands(others) if others else self._no_extras)
-        if y.shape[1] != self._columns:
-            y = np.ascontiguousarray(y[:, : self._columns])
-        return y.reshape(*x.shape[:-1], self._columns)
-
-    def _operands(self, extras: Sequence[Array]) -> Array:
-        first, second = map(_address, extras or (UNUSED, UNUSED))
-        return Operands.fill(first=first, second=second, zeros=_address(self._none))
+        y = np.empty((*x.shape[:-1], self._columns), np.float32)
+        if rows := math.prod(x.shape[:-1]):
+            first, second = self._epilogue.extra_arrays(extras, -1)
+            self.multiply(x.reshape(rows, -1), y, first, second)
+        return y
 
     @staticmethod
     def threads(size: int, units: int) -> int:
