@@ -12,7 +12,7 @@ from ...core.replay import Instruction, Program, RecordedStep, Slots, replayable
 from .parallel import running, threads
 from .part import Part
 from .recording import Record, recorded
-from .tape import UnknownArrayError
+from .regions import UnknownArrayError
 
 __all__ = ["REPLAYER", "replayed"]
 

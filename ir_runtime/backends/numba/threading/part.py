@@ -14,8 +14,9 @@ from ...core.replay import Instruction, RecordedStep, Slots, run_steps
 from ..codegen.descriptor import keeping
 from .parallel import pool_address
 from .recording import Record
+from .regions import Region, UnknownArrayError, View
 from .replay import replay, tuple_word
-from .tape import Region, Tape, TapeWriter, UnknownArrayError, View
+from .tape import Tape, TapeWriter
 
 __all__ = ["Part"]
 
@@ -39,7 +40,7 @@ class Part:
     instructions: list[Instruction] = field(default_factory=list)
     writer: TapeWriter = field(default_factory=TapeWriter)
     alive: dict[int, View] = field(default_factory=dict)
-    """Where the contents of slots are that its steps wrote."""
+    """Where the contents of slots are that its steps read or wrote."""
     fixed: dict[int, Array] = field(default_factory=dict)
     """Likewise, of slots that get the same array in every replay."""
     cleared: set[int] = field(default_factory=set)
@@ -85,9 +86,11 @@ class Part:
         if any(slot in self.cleared or array.dtype.hasobject for slot, array in fresh):
             raise UnknownArrayError
         written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
-        views = self.writer.add(fresh, [pairs[slot] for slot in fixed], record, list(written.values()))
+        inputs, views = self.writer.add(fresh, [pairs[slot] for slot in fixed], record, written.values())
         self.cheap += record.is_cheap
         self._expect(fixed)
+        for (slot, _), view in zip(fresh, inputs, strict=True):
+            self._hold(slot, view)
         self._finish(step, instruction, written, dict(zip(written, views, strict=True)))
 
     def add_of_shapes(
@@ -134,43 +137,47 @@ class Part:
         """Keep where the outputs of a step are; no view stands for an array that never changes."""
         self.instructions.append(instruction)
         for slot, view in views.items():
-            self._forget(slot)
+            self._hold(slot, view)
             if view is None:
                 self.fixed[slot] = written[slot]
-            else:
-                self.alive[slot] = view
         self.cleared -= set(written)
         for slot in step.frees:
-            self._forget(slot)
+            self._hold(slot, None)
             self.cleared.add(slot)
+        self.writer.regions.release()
 
-    def _forget(self, slot: int) -> None:
-        self.alive.pop(slot, None)
+    def _hold(self, slot: int, view: View | None) -> None:
+        """Let a slot hold an array in a region, or in none."""
         self.fixed.pop(slot, None)
+        if (before := self.alive.pop(slot, None)) is not None:
+            self.writer.regions.drop(before.region)
+        if view is not None:
+            view.region.users += 1
+            self.alive[slot] = view
 
     @property
     def results(self) -> list[Region]:
         """What its steps allocate for later ones."""
-        return list(dict.fromkeys(view.region for view in self.alive.values() if view.region.is_allocated))
+        return list(dict.fromkeys(view.region for view in self.alive.values() if view.region.slot is None))
 
     def instruction(self) -> Instruction:
         """Return the instruction that replays the steps."""
         writer, results, first = self.writer, self.results, tuple_word()
-        inputs = [region for region in writer.regions if region.slot is not None]
+        inputs = [region for region in writer.regions.all if region.slot is not None]
         places = {region: first + 1 + index for index, region in enumerate([*results, *inputs])}
         allocation = writer.allocation(results)
-        given = [
-            (region.slot or 0, region.owner.shape, region.owner.strides, region.owner.dtype)
-            for region in inputs
+        given = {region.slot or 0: region.layout for region in inputs}
+        changed = [
+            (slot, view) for slot, view in self.alive.items() if view.region.slot != slot or not view.is_whole
         ]
         return _Replay(
             writer.tape(places, allocation),
             allocation.size,
-            given,
-            [(slot, shape) for slot, shape in self.shapes.items() if all(slot != each[0] for each in given)],
+            [(slot, *layout) for slot, layout in given.items()],
+            [(slot, shape) for slot, shape in self.shapes.items() if slot not in given],
             list(self.expected.items()),
-            [(region.owner.shape, region.owner.dtype) for region in results],
-            [(slot, *_made(view, places[view.region] - first)) for slot, view in self.alive.items()],
+            [(shape, dtype) for shape, _, dtype in (region.layout for region in results)],
+            [(slot, *_made(view, places[view.region] - first)) for slot, view in changed],
             [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
             any(call.threads > 1 for call in writer.calls),
             tuple(self.instructions),
@@ -184,7 +191,8 @@ _Made: TypeAlias = "tuple[tuple[int, ...], DType, int, tuple[int, ...]] | None"
 
 def _made(view: View, place: int) -> tuple[int, _Made]:
     """Return the index of the array of a view, and what makes the view of it, ``None`` if that is the array itself."""
-    return place, None if view.is_whole else (view.shape, view.dtype, view.offset, view.strides)
+    shape, strides, dtype = view.layout
+    return place, None if view.is_whole else (shape, dtype, view.offset, strides)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

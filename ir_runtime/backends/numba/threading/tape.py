@@ -6,80 +6,22 @@ them; a step with an array of which that cannot be said, such as a copy that Num
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from ....arrays import DType
 from ....ir.tensor import Array
 from ..codegen.descriptor import concatenate
 from .recording import Call, Record
+from .regions import Located, Region, Regions, UnknownArrayError, View
 from .replay import FIXED, SCRATCH, SCRATCH_MARGIN, TapeCall, TapeHeader
 
-__all__ = ["Allocation", "Region", "Tape", "TapeWriter", "UnknownArrayError", "View"]
+__all__ = ["Allocation", "Tape", "TapeWriter"]
 
 _ALIGNMENT = 64
-
-
-class UnknownArrayError(Exception):
-    """An array is in no memory that is known."""
-
-
-@dataclass(eq=False, slots=True)
-class Region:
-    """Memory: an input, constants, or an allocation.
-
-    Args:
-        owner: the array that it is the memory of.
-        slot: of the input; ``None`` for other memory.
-        is_fixed: whether its address is the same in all runs.
-        first: the first call that uses it.
-        last: the last one.
-    """
-
-    owner: Array
-    slot: int | None = None
-    is_fixed: bool = False
-    first: int = 0
-    last: int = 0
-    start: int = field(init=False)
-    stop: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.start, self.stop = np.lib.array_utils.byte_bounds(self.owner)
-
-    @property
-    def is_allocated(self) -> bool:
-        """Whether it is an allocation."""
-        return self.slot is None and not self.is_fixed
-
-    def is_mixed_with(self, other: Region) -> bool:
-        """Return whether they share memory, so that an address may mean either; fixed ones always mean the same."""
-        return self.start < other.stop and other.start < self.stop and not (self.is_fixed and other.is_fixed)
-
-    @property
-    def address(self) -> int:
-        """Where the owner begins; with negative strides, that is not where its memory does."""
-        return int(self.owner.ctypes.data)
-
-
-class View(NamedTuple):
-    """An array in a region, by its offset from the owner in bytes."""
-
-    region: Region
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: DType
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is the owner itself."""
-        owner = self.region.owner
-        whole = (owner.shape, owner.strides, owner.dtype) == (self.shape, self.strides, self.dtype)
-        return whole and not self.offset
+_NAMES = [(name, f"{name}_offset") for name in ("out", "a", "b", "c", "d")]
 
 
 class Allocation(NamedTuple):
@@ -108,61 +50,90 @@ class Tape(NamedTuple):
         return int(self.words.ctypes.data)
 
 
+class _LocatedCall(NamedTuple):
+    """A call, with the places of its arrays instead of themselves."""
+
+    task: int
+    threads: int
+    job: Array
+    arrays: Sequence[Located]
+
+
 @dataclass(eq=False, slots=True)
 class TapeWriter:
     """Collects the calls of steps.
 
     Args:
-        regions: all that is known.
+        regions: the memory of the steps.
         calls: the calls, in order.
         refusals: addresses of counters.
     """
 
-    regions: list[Region] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    regions: Regions = field(default_factory=Regions)
+    calls: list[_LocatedCall] = field(default_factory=list)
     refusals: list[int] = field(default_factory=list)
 
     def add(
         self,
         inputs: Iterable[tuple[int, Array]],
-        fixed: Sequence[Array],
+        fixed: Iterable[Array],
         record: Record,
         outputs: Iterable[Array],
-    ) -> list[View | None]:
-        """Add a step, and return where its outputs are; ``None`` for those in constants.
+    ) -> tuple[list[View], list[View | None]]:
+        """Add a step, and return views of these inputs, and of its outputs; ``None`` for outputs in constants.
 
         Args:
-            inputs: the slots and arrays of inputs that earlier steps did not make.
+            inputs: the slots and arrays of inputs that earlier steps neither read nor made.
             fixed: constants.
             record: what it did.
             outputs: what it made.
 
         Raises:
-            UnknownArrayError: if an array is in no known memory; then nothing was added.
+            UnknownArrayError: if an array is in no known memory; then no call was added, and no region.
         """
-        regions, number = list(self.regions), len(self.calls)
-        for slot, array in inputs:
-            if all(region.slot != slot for region in regions):
-                _extend(regions, Region(array, slot, first=number, last=number))
-        for array in (*fixed, *record.constants):
-            if array.size and all(region.owner is not array for region in regions):
-                _extend(regions, Region(array, is_fixed=True))
-        regions += [Region(_owner(array), first=number, last=number) for array in record.workspaces]
-        end = (
-            number + len(record.calls) - 1
-        )  # a call may read what an earlier one of the step wrote the address of
-        for index, call in enumerate(record.calls):
-            out = call.arrays[0]
-            if out.size and _found(regions, out) is None:
-                _extend(regions, Region(_owner(out), first=number + index, last=end))
-            for array in call.arrays:
-                if array.size:
-                    _known(regions, array).last = end
-        views = [_view(regions, array) for array in outputs]
-        self.regions = regions
-        self.calls += record.calls
+        count, number = len(self.regions.all), len(self.calls)
+        try:
+            given = [self.regions.add(array, number, slot) for slot, array in inputs]
+            for array in (*fixed, *record.constants):
+                self.regions.fix(array)
+            for array in record.workspaces:
+                self.regions.add_owner(array, number)
+            calls = self._located(record.calls, number)
+            views = [self._view(array) for array in outputs]
+        except UnknownArrayError:
+            self.regions.undo(count)
+            raise
+        self.calls += calls
         self.refusals += record.refusals
-        return views
+        return [View(region, 0, region.layout) for region in given], views
+
+    def _located(self, calls: Sequence[Call], number: int) -> list[_LocatedCall]:
+        """Return the calls of a step, the first of which has a number, and note which regions they use."""
+        found, last = [], number + len(calls) - 1
+        for index, call in enumerate(calls):
+            out = call.arrays[0]
+            if self.regions.located(out) is None:
+                self.regions.add_owner(out, number + index)
+            places = [self._known(array) for array in call.arrays]
+            for region, _ in places:
+                if region is not None:  # a call may read what an earlier one of the step wrote the address of
+                    region.last = last
+            found.append(_LocatedCall(call.task, call.threads, call.job, places))
+        return found
+
+    def _known(self, array: Array) -> Located:
+        if (found := self.regions.located(array)) is None:
+            raise UnknownArrayError
+        return found
+
+    def _view(self, array: Array) -> View | None:
+        """Return where a result is, in memory of which views can be made; ``None`` if in constants."""
+        region, offset = self._known(array)
+        if not array.size or (region is not None and not region.is_contiguous):
+            raise UnknownArrayError
+        if region is None:
+            return None
+        return View(region, offset, (array.shape, array.strides, array.dtype))
 
     def allocation(self, kept: Collection[Region]) -> Allocation:
         """Place regions in scratch memory, where those that are in use at once do not overlap.
@@ -172,8 +143,8 @@ class TapeWriter:
         """
         offsets: dict[Region, int] = {}
         size = 0
-        for region in self.regions:
-            if not region.is_allocated or region in kept:
+        for region in self.regions.all:
+            if region.slot is not None or region in kept:
                 continue
             busy = sorted(
                 (offset, offset + _rounded(other))
@@ -189,7 +160,7 @@ class TapeWriter:
             size = max(size, place + _rounded(region))
         return Allocation(SCRATCH_MARGIN + size, offsets)
 
-    def tape(self, places: dict[Region, int], allocation: Allocation) -> Tape:
+    def tape(self, places: Mapping[Region, int], allocation: Allocation) -> Tape:
         """Return the tape.
 
         Args:
@@ -200,67 +171,22 @@ class TapeWriter:
         head = TapeHeader.fill(
             calls=len(self.calls), refusals=len(counters), counters=int(counters.ctypes.data)
         )
-        kept = [region.owner for region in self.regions if region.is_fixed]
         words = concatenate(head, *self._records(places, allocation))
-        return Tape(words, (counters, *kept, *(call.job for call in self.calls)), bool(self.refusals))
+        kept = counters, *self.regions.kept.values(), *(call.job for call in self.calls)
+        return Tape(words, kept, bool(self.refusals))
 
-    def _records(self, places: dict[Region, int], allocation: Allocation) -> Iterator[Array]:
+    def _records(self, places: Mapping[Region, int], allocation: Allocation) -> Iterator[Array]:
         for call in self.calls:
-            located = [self._located(array, places, allocation) for array in call.arrays]
-            fields = dict(zip(("out", "a", "b", "c", "d"), located, strict=True))
-            yield TapeCall.fill(
-                task=call.task, threads=call.threads, job=call.job.ctypes.data,
-                **{name: place for name, (place, _) in fields.items()},
-                **{f"{name}_offset": offset for name, (_, offset) in fields.items()},
-            )  # fmt: skip
-
-    def _located(self, array: Array, places: dict[Region, int], allocation: Allocation) -> tuple[int, int]:
-        """Return the place of an array, and the offset from it."""
-        address = int(array.ctypes.data)
-        region = _found(self.regions, array) if array.size else None
-        if region is None or region.is_fixed:
-            return FIXED, address
-        if region in places:
-            return places[region], address - region.address
-        return SCRATCH, allocation.offsets[region] + address - region.address
-
-
-def _view(regions: Sequence[Region], array: Array) -> View | None:
-    """Return where a result is, in memory of which views can be made; ``None`` if in constants."""
-    region = _known(regions, array)
-    if region.is_fixed:
-        return None
-    if not region.owner.flags.c_contiguous:
-        raise UnknownArrayError
-    return View(region, int(array.ctypes.data) - region.address, array.shape, array.strides, array.dtype)
+            fields: dict[str, int] = {}
+            for (name, name_of_offset), (region, offset) in zip(_NAMES, call.arrays, strict=True):
+                if region is None:
+                    fields[name], fields[name_of_offset] = FIXED, offset
+                elif region in places:
+                    fields[name], fields[name_of_offset] = places[region], offset
+                else:
+                    fields[name], fields[name_of_offset] = SCRATCH, allocation.offsets[region] + offset
+            yield TapeCall.fill(task=call.task, threads=call.threads, job=call.job.ctypes.data, **fields)
 
 
 def _rounded(region: Region) -> int:
     return -(-(region.stop - region.start) // _ALIGNMENT) * _ALIGNMENT
-
-
-def _owner(array: Array) -> Array:
-    """Return the array that has the memory of another one."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    if array.base is not None:
-        raise UnknownArrayError
-    return array
-
-
-def _extend(regions: list[Region], region: Region) -> None:
-    """Add a region, which must not share memory with others: by its address, an array could be in either."""
-    if any(map(region.is_mixed_with, regions)) or region.start == region.stop:
-        raise UnknownArrayError
-    regions.append(region)
-
-
-def _found(regions: Sequence[Region], array: Array) -> Region | None:
-    low, high = np.lib.array_utils.byte_bounds(array)
-    return next((region for region in regions if region.start <= low and high <= region.stop), None)
-
-
-def _known(regions: Sequence[Region], array: Array) -> Region:
-    if (found := _found(regions, array)) is None:
-        raise UnknownArrayError
-    return found

@@ -1,0 +1,184 @@
+"""Regions of memory that recorded calls read and write, and which of them an array is in.
+
+Only those that something still needs are searched, and their arrays are not held: a run that is recorded needs no more memory
+than others, a later array may be where an earlier one was, and finding one takes as long after many steps as after few.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ....arrays import DType
+from ....ir.tensor import Array
+
+__all__ = ["Located", "Region", "Regions", "UnknownArrayError", "View"]
+
+_Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], DType]
+Located: TypeAlias = "tuple[Region | None, int]"
+"""Where an array begins: bytes from the array of a region, or an address that is the same in all runs."""
+
+
+class UnknownArrayError(Exception):
+    """An array is in no memory that is known."""
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """Memory of an array: an input, or an allocation.
+
+    Args:
+        address: where the array begins.
+        start: the lowest address of its memory, another one if strides are negative.
+        stop: where its memory ends.
+        layout: its shape, strides and dtype.
+        is_contiguous: whether it is in the order of C.
+        first: the first call that uses it.
+        last: the last one.
+        slot: of the input; ``None`` for an allocation.
+        users: how many slots hold arrays in it.
+    """
+
+    address: int
+    start: int
+    stop: int
+    layout: _Layout
+    is_contiguous: bool
+    first: int
+    last: int
+    slot: int | None
+    users: int = 0
+
+
+class View(NamedTuple):
+    """An array in a region, by its offset from the array of that in bytes."""
+
+    region: Region
+    offset: int
+    layout: _Layout
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the array of the region itself."""
+        return not self.offset and self.layout == self.region.layout
+
+
+@dataclass(eq=False, slots=True)
+class _Intervals:
+    """Disjoint intervals of addresses, in order."""
+
+    starts: list[int] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
+
+    def holding(self, start: int, stop: int) -> int:
+        """Return the start of the interval that contains another one; 0 if there is none."""
+        index = bisect_right(self.starts, start) - 1
+        return self.starts[index] if index >= 0 and stop <= self.stops[index] else 0
+
+    def overlaps(self, start: int, stop: int) -> bool:
+        """Return whether an interval shares addresses with another one."""
+        return bisect_right(self.stops, start) < bisect_left(self.starts, stop)
+
+    def add(self, start: int, stop: int) -> None:
+        """Add an interval; those that share addresses with it become one with it."""
+        where = slice(bisect_right(self.stops, start), bisect_left(self.starts, stop))
+        start, stop = min([start, *self.starts[where]]), max([stop, *self.stops[where]])
+        self.starts[where], self.stops[where] = [start], [stop]
+
+    def remove(self, start: int) -> None:
+        """Remove the interval that starts at an address."""
+        index = bisect_right(self.starts, start) - 1
+        del self.starts[index], self.stops[index]
+
+
+@dataclass(eq=False, slots=True)
+class Regions:
+    """The regions of consecutive steps."""
+
+    all: list[Region] = field(default_factory=list)
+    kept: dict[int, Array] = field(default_factory=dict)
+    """Arrays whose addresses are the same in all runs, by their identities."""
+    _fixed: _Intervals = field(default_factory=_Intervals)
+    _used: _Intervals = field(default_factory=_Intervals)
+    _by_start: dict[int, Region] = field(default_factory=dict)
+    _unused: list[Region] = field(default_factory=list)
+    """Those that may be forgotten at the end of the step."""
+
+    def fix(self, array: Array) -> None:
+        """Add the memory of an array whose address is the same in all runs; such arrays may share memory.
+
+        Raises:
+            UnknownArrayError: if it shares memory with a region.
+        """
+        if array.size and id(array) not in self.kept:
+            _, start, stop = _bounds(array)
+            if self._used.overlaps(start, stop):
+                raise UnknownArrayError
+            self._fixed.add(start, stop)
+            self.kept[id(array)] = array
+
+    def add(self, array: Array, call: int, slot: int | None = None) -> Region:
+        """Add the memory of an array as a region that a call uses.
+
+        Raises:
+            UnknownArrayError: if it has none, or shares it with others: by its address, an array could be in either.
+        """
+        address, start, stop = _bounds(array)
+        if start == stop or self._used.overlaps(start, stop) or self._fixed.overlaps(start, stop):
+            raise UnknownArrayError
+        layout = array.shape, array.strides, array.dtype
+        region = Region(address, start, stop, layout, array.flags.c_contiguous, call, call, slot)
+        self._used.add(start, stop)
+        self._by_start[start] = region
+        self.all.append(region)
+        self._unused.append(region)
+        return region
+
+    def add_owner(self, array: Array, call: int) -> Region:
+        """Add the memory that an array has a part of, or all.
+
+        Raises:
+            UnknownArrayError: as `add`, and if no array owns it.
+        """
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        if array.base is not None:
+            raise UnknownArrayError
+        return self.add(array, call)
+
+    def located(self, array: Array) -> Located | None:
+        """Return where an array is; ``None`` if in no memory that is known."""
+        address, start, stop = _bounds(array)
+        if start == stop or self._fixed.holding(start, stop):
+            return None, address
+        region = self._by_start.get(self._used.holding(start, stop))
+        return None if region is None else (region, address - region.address)
+
+    def drop(self, region: Region) -> None:
+        """Say that a slot holds an array in this region no more."""
+        region.users -= 1
+        self._unused.append(region)
+
+    def release(self) -> None:
+        """Forget the regions in which no slot holds an array, at the end of a step."""
+        for region in self._unused:
+            if not region.users and self._by_start.get(region.start) is region:
+                del self._by_start[region.start]
+                self._used.remove(region.start)
+        self._unused.clear()
+
+    def undo(self, count: int) -> None:
+        """Remove all regions but as many as there were before a step."""
+        self.release()
+        del self.all[count:]
+
+
+def _bounds(array: Array) -> tuple[int, int, int]:
+    """Return where an array begins, and the lowest and the highest address of its memory."""
+    address: int = array.__array_interface__["data"][0]
+    if array.flags.c_contiguous:
+        return address, address, address + array.nbytes
+    return address, *np.lib.array_utils.byte_bounds(array)
