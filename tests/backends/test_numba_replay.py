@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -369,3 +370,20 @@ def test_networks_of_large_constants_are_replayed(monkeypatch: pytest.MonkeyPatc
     wanted = [run(data)[0] for _ in range(5)][-1]
     monkeypatch.setattr(quantized_network._Network, "__call__", None)  # nothing calls it any more
     np.testing.assert_array_equal(run(data)[0], wanted)
+
+
+def test_a_recorded_run_needs_no_more_memory_than_the_run_before() -> None:
+    x = opset1.parameter([1, 16, 128, 128], np.float32, name="x")
+    y: Any = x
+    for _ in range(8):
+        y = opset1.convolution(y, opset1.constant(numbers(16, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    model = compiled(ir.Model([opset1.reduce_max(y, opset1.constant([2, 3]), True)], [x]))
+    data = numbers(1, 16, 128, 128)
+    peaks = []
+    for _ in range(4):
+        tracemalloc.start()
+        model(data)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert instructions(model) < 9
+    assert max(peaks[1:]) < peaks[0] + data.nbytes // 2
