@@ -26,3 +26,17 @@ def test_activations_of_extreme_values(type: str, backend: str) -> None:
     wanted = ir.compile_model(model, backend="reference")(fed)[0]
     found = ir.compile_model(model, backend=backend)(fed)[0]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("count", [4, COUNT])
+def test_exponentials_that_are_subnormal(count: int, backend: str) -> None:
+    net = Net()
+    x = net.parameter("x", str(count), out=f"FP32 {count}")
+    net.result(net.op("Exp", x, out=f"FP32 {count}"))
+    fed = np.linspace(-105, -86, count, dtype=np.float32)
+    wanted = np.exp(fed, dtype=np.float64)
+    found = ir.compile_model(ir.read_model(net.xml()), backend=backend)(fed)[0]
+    smallest = float(np.finfo(np.float32).smallest_subnormal)
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-6, atol=smallest)
+    assert np.count_nonzero(found) >= np.count_nonzero(wanted > smallest)

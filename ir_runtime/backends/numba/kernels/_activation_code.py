@@ -20,6 +20,8 @@ __all__ = ["ActivationKind", "apply_activation", "exp"]
 
 # exp(x) underflows to subnormal numbers below.
 _LEAST = -86.6
+# exp(x) is 0 below, also in subnormal numbers.
+_LEAST_SUBNORMAL = -104.0
 Formula = Callable[[Emit, Value, Value, Value], Value]
 
 
@@ -44,8 +46,17 @@ class ActivationKind(IntEnum):
 
 def exp(emit: Emit, x: Value) -> Value:
     """Compute ``exp(x)``; 0 below -86.6, infinity above 88.7."""
-    builder = emit.builder
-    held = emit.minimum(emit.maximum(x, emit.constant(_LEAST)), emit.constant(89))
+    value, exponent = _exp_parts(emit, x, _LEAST)
+    # The power may be one more than an exponent can hold; so half of it, times two.
+    half = emit.builder.sub(exponent, ir.Constant(INTS, [1] * LANES))
+    found = emit.multiply(emit.multiply(value, emit.constant(2)), _power_of_two(emit, half))
+    too_small = emit.builder.fcmp_ordered("<", x, emit.constant(_LEAST))
+    return emit.builder.select(too_small, emit.constant(0), found)
+
+
+def _exp_parts(emit: Emit, x: Value, least: float) -> tuple[Value, Value]:
+    """Return a number of about 1 and the exponent of two by which it is ``exp(x)``, for x of at least ``least``."""
+    held = emit.minimum(emit.maximum(x, emit.constant(least)), emit.constant(89))
     n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
     rest = emit.fma(n, emit.constant(-0.693359375), held)
     rest = emit.fma(n, emit.constant(2.12194440e-4), rest)
@@ -54,12 +65,12 @@ def exp(emit: Emit, x: Value) -> Value:
     for term in terms:
         value = emit.fma(value, rest, emit.constant(term))
     value = emit.fma(emit.multiply(value, rest), rest, emit.add(rest, emit.constant(1)))
-    # The power may be one more than an exponent can hold; so half of it, times two.
-    half = builder.add(builder.fptosi(n, INTS), ir.Constant(INTS, [126] * LANES))
-    power = builder.bitcast(builder.shl(half, ir.Constant(INTS, [23] * LANES)), VECTOR)
-    found = emit.multiply(emit.multiply(value, emit.constant(2)), power)
-    too_small = builder.fcmp_ordered("<", x, emit.constant(_LEAST))
-    return builder.select(too_small, emit.constant(0), found)
+    return value, emit.builder.fptosi(n, INTS)
+
+
+def _power_of_two(emit: Emit, exponent: Value) -> Value:
+    biased = emit.builder.add(exponent, ir.Constant(INTS, [127] * LANES))
+    return emit.builder.bitcast(emit.builder.shl(biased, ir.Constant(INTS, [23] * LANES)), VECTOR)
 
 
 def _erf(emit: Emit, x: Value) -> Value:
@@ -138,7 +149,11 @@ def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    return exp(emit, x)
+    """Compute ``exp(x)``, also where it is subnormal: so the last of two products rounds."""
+    value, exponent = _exp_parts(emit, x, _LEAST_SUBNORMAL)
+    half = emit.builder.ashr(exponent, ir.Constant(INTS, [1] * LANES))
+    other = emit.builder.sub(exponent, half)
+    return emit.multiply(emit.multiply(value, _power_of_two(emit, half)), _power_of_two(emit, other))
 
 
 def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
