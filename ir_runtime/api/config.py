@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from ..codes import Code
 from ..errors import InputError
 from ..nearest import did_you_mean
 from ..wrong_arguments import ArgumentTypeError
 
-__all__ = ["as_mapping", "check_config", "describe", "unknown_property", "wants_f16"]
+__all__ = ["as_mapping", "check_config", "describe", "import_properties", "unknown_property", "wants_f16"]
+
+
+def import_properties() -> None:
+    """Import what properties are read with, so that the first one that is set need not."""
+    import_module(".supported", __package__)
 
 
 def as_mapping(config: object) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
 from ..wrong_arguments import ArgumentTypeError
 from .compiled import CompiledModel
-from .config import as_mapping, check_config, describe
+from .config import as_mapping, check_config, describe, import_properties
 from .custom_op import extend
 from .devices import CPU, Device
 from .model import Model
@@ -106,6 +106,7 @@ class Core(WithoutPlugins):
 
     def __init__(self, xml_config_file: str = "") -> None:
         self._config: dict[str, dict[str, object]] = {}
+        import_properties()
         with suppress(InputError):  # of a backend that is not there; compiling says so
             prepare()
 

@@ -130,5 +130,6 @@ def prepare() -> None:
     _, backends = load(os.environ.get("IR_RUNTIME_BACKEND") or default_backend(True, begin=False))
     for type in TYPES:
         for op in registry.versions(type):
-            for backend in backends[:1]:
+            for backend in backends:
                 backend._import(op, backend.kernel_modules)
+                backend._import(op, backend.pattern_modules)

@@ -1,8 +1,11 @@
-"""Reading and compiling models without collecting garbage: what they allocate lives on."""
+"""Reading and compiling models: no garbage is collected, as what they allocate lives on; and little is imported."""
 
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,3 +59,22 @@ def test_the_collector_of_a_program_stays_as_it_is() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+IMPORTED = f"""
+import sys
+import ir_runtime as ov
+core = ov.Core()
+before = set(sys.modules)
+core.compile_model(core.read_model({str(DIGITS)!r}), "CPU", {{"INFERENCE_NUM_THREADS": 1}})
+print(*(name for name in sys.modules if name not in before and name.startswith("ir_runtime")))
+"""
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_core_has_imported_what_most_models_need(backend: str) -> None:
+    environment = {**os.environ, "IR_RUNTIME_BACKEND": backend}
+    command = [sys.executable, "-c", IMPORTED]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    jit = "ir_runtime.backends.numba.jit"  # compiles kernels that no process has compiled before
+    assert set(done.stdout.split()) <= {f"{jit}.compiler", f"{jit}.translate"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -142,8 +143,7 @@ class Backend:
         return register
 
     def _import(self, op: type, where: Mapping[str, str]) -> None:
-        for module in where.get(getattr(op, "name", ""), "").split():
-            import_module(f"{_BACKENDS}.{self.name}.kernels.{module}")
+        _import_once(self.name, where.get(getattr(op, "name", ""), ""))
 
     def match(self, context: MatchContext, layer: Layer) -> tuple[Fusion | None, list[Refusal]]:
         """Return the first fusion that ends with a layer, and what the patterns before it refused."""
@@ -172,6 +172,13 @@ class Backend:
         with np.errstate(all="ignore"):  # constants may hold what they like
             offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
             return next((kernel for kernel in offered if kernel is not None), None)
+
+
+@cache
+def _import_once(backend: str, modules: str) -> None:
+    """Import modules of kernels; layers of the same operation do not ask again."""
+    for module in modules.split():
+        import_module(f"{_BACKENDS}.{backend}.kernels.{module}")
 
 
 def choose(
