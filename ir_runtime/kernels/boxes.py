@@ -16,7 +16,7 @@ __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nm
 
 
 # Kept boxes and candidates that are compared at a time, so that the pairs stay in the cache.
-TOGETHER, ABREAST = 64, 512
+TOGETHER, ABREAST = 128, 512
 
 
 def as_float(numbers: Array) -> Array:
@@ -94,7 +94,7 @@ def greedy_nms(
     left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
 
     def suppresses(a: Array, b: Array) -> Array:
-        overlap = _overlaps_of(a, b, more, apart and bool(extra))
+        overlap = _overlaps_of(a, b, more, apart and bool(extra), limit)
         return np.asarray(overlap >= limit if inclusive else overlap > limit)
 
     # Some of the best at a time: which of them are left, and then what those suppress.
@@ -158,27 +158,35 @@ def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out:
 
 def _first_come(suppresses: Array) -> list[int]:
     """Return the boxes that are kept, when each kept one suppresses some of those after it."""
-    left = np.ones(len(suppresses), np.bool_)
-    for index, row in enumerate(suppresses):
-        if left[index]:
-            left[index + 1 :] &= ~row[index + 1 :]
-    return np.flatnonzero(left).tolist()
+    packed = np.packbits(suppresses, axis=1, bitorder="little")
+    rows, width = packed.tobytes(), packed.shape[1]
+    left, kept = (1 << len(suppresses)) - 1, list[int]()
+    while left:
+        index = (left & -left).bit_length() - 1
+        kept.append(index)
+        gone = int.from_bytes(rows[width * index : width * (index + 1)], "little")
+        left &= ~(gone | 1 << index)
+    return kept
 
 
-def _overlaps_of(a: Array, b: Array, more: Float, touching: bool) -> Array:
-    """As `iou`, of boxes that are given in columns, with their areas."""
+def _overlaps_of(a: Array, b: Array, more: Float, touching: bool, limit: Float) -> Array:
+    """As `iou`, of boxes that are given in columns, with their areas; above a limit of 0, none may also be NaN."""
     width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
     width -= np.maximum(a[0], b[0])
     height -= np.maximum(a[1], b[1])
     meets = (width >= 0) & (height >= 0) if touching else np.True_
-    width += more
-    height += more
+    if more:
+        width += more
+        height += more
     shared = np.maximum(width, 0, out=width)
     shared *= np.maximum(height, 0, out=height)
-    # Negated, so that NaN propagates to the result, and suppresses nothing.
-    meets = meets & ~((shared <= 0) | (a[4] <= 0) | (b[4] <= 0))
     union = b[4] + a[4]
     union -= shared
+    if limit > 0 and not touching:  # neither 0 nor NaN is above it
+        with np.errstate(all="ignore"):
+            return np.asarray(np.divide(shared, union, out=union))
+    # Negated, so that NaN propagates to the result, and suppresses nothing.
+    meets = meets & ~((shared <= 0) | (a[4] <= 0) | (b[4] <= 0))
     return np.asarray(np.divide(shared, union, out=np.zeros_like(union), where=meets))
 
 

@@ -46,6 +46,18 @@ def test_greedy(threshold: float, extra: float) -> None:
     assert greedy_nms(b, threshold, 3, extra=extra).tolist() == kept[:3]
 
 
+@pytest.mark.parametrize("extra", [0, 1])
+def test_empty_and_infinite_boxes_and_nan_suppress_nothing(extra: float) -> None:
+    b = boxes(300, 4).astype(np.float32)
+    b[::7, 2:], b[1::7, 2], b[2::7, 3], b[3::7, 2] = b[::7, :2], b[1::7, 0] - 3, np.nan, np.inf
+    kept: list[int] = []
+    with np.errstate(all="ignore"):
+        for i in range(len(b)):
+            if not (iou(b[i], b[kept], extra) > np.float32(0.3)).any():
+                kept.append(i)
+        assert greedy_nms(b, 0.3, extra=extra).tolist() == kept
+
+
 def test_a_threshold_met() -> None:
     b = np.array([[0, 0, 2, 2], [0, 1, 2, 2], [5, 5, 6, 6]], np.float32)
     assert iou(b[0], b[1]) == 0.5

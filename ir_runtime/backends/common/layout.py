@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -34,6 +35,8 @@ MAX_KEPT = 31 << 20
 # Elements of an inner loop. With a broadcast operand, a pass takes twice as long if loops are shorter than NumPy's
 # buffer, and four times with a scalar.
 INNER_LOOP = 1 << 13
+
+_Place: TypeAlias = "tuple[slice, ...]"
 
 # Images of few channels that are stored channels first are copied channel by channel, in loops over rows.
 FEW_CHANNELS = 4
@@ -126,22 +129,41 @@ def _repeated_row(row: Array) -> Array:
     return tile
 
 
+# Results of at most this many elements are cleared as a whole: that takes less time than several calls for their edges.
+MAX_CLEARED = 1 << 15
+
+
 def pad_spatial(x: Array, pads: Pads, fill: float = 0) -> Array:
     """Pad the spatial axes of ``x[N, spatial..., C]`` with ``fill``; the result is contiguous."""
     if not any(map(any, pads)):
         return np.ascontiguousarray(x)
-    n, *lengths, channels = x.shape
-    shape = (n, *(m + b + e for m, (b, e) in zip(lengths, pads, strict=True)), channels)
-    check_array_size(math.prod(shape), x.itemsize)
-    out = np.empty(shape, x.dtype)
-    for axis, (length, (begin, _)) in enumerate(zip(lengths, pads, strict=True)):
-        before = (slice(None),) * (axis + 1)
-        out[(*before, slice(None, begin))] = fill
-        out[(*before, slice(begin + length, None))] = fill
-    inside = out[(slice(None), *(slice(b, b + m) for m, (b, _) in zip(lengths, pads, strict=True)))]
+    shape, place, edges = _padded(x.shape, tuple(pads))
+    size = math.prod(shape)
+    check_array_size(size, x.itemsize)
+    if not fill and size <= MAX_CLEARED:
+        out = np.zeros(shape, x.dtype)
+    else:
+        out = np.empty(shape, x.dtype)
+        for edge in edges:
+            out[edge] = fill
+    inside, channels = out[place], x.shape[-1]
     if channels <= FEW_CHANNELS and not x.flags.c_contiguous:
         for channel in range(channels):
             inside[..., channel] = x[..., channel]
     else:
         inside[...] = x
     return out
+
+
+@lru_cache(maxsize=256)
+def _padded(shape: tuple[int, ...], pads: Pads) -> tuple[tuple[int, ...], _Place, list[_Place]]:
+    """Return the shape of a padded array, and where the data and the edges are in it."""
+    lengths = shape[1:-1]
+    longer = (length + begin + end for length, (begin, end) in zip(lengths, pads, strict=True))
+    inside = (slice(None), *(slice(b, b + n) for n, (b, _) in zip(lengths, pads, strict=True)))
+    edges = []
+    for axis, (length, (begin, end)) in enumerate(zip(lengths, pads, strict=True)):
+        before = inside[: axis + 1]
+        edges += [(*before, slice(None, begin))] if begin else []
+        edges += [(*before, slice(begin + length, None))] if end else []
+    return (shape[0], *longer, shape[-1]), inside, edges

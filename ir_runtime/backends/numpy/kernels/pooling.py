@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ....ops.pooling.windowed import (
     MaxPoolWithIndices,
     Pooling,
 )
+from ....ops.window import Pads
 from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
@@ -52,11 +54,11 @@ def max_pool_without_indices(
 
 def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
     lowest_finite = np.full(1, lowest(np.dtype(np.float32)), np.float32)
-    windows_of, fill = _cached_windows(op), float(lowest_finite[0])
+    plan_of, fill = _cached_plans(op), float(lowest_finite[0])
 
     def kernel(x: Array) -> Array:
-        windows = windows_of(x.shape[2:])
-        return _reduce_windows(x, np.fmax, fill, windows, lambda y, _: np.fmax(y, lowest_finite, out=y))
+        plan = plan_of(x.shape[2:])
+        return _reduce_windows(x, np.fmax, fill, plan, lambda y, _: np.fmax(y, lowest_finite, out=y))
 
     return kernel
 
@@ -66,14 +68,14 @@ def avg_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
     """Return a kernel for f32."""
     if not is_f32(data):
         return None
-    windows_of = _cached_windows(op)
+    plan_of = _cached_plans(op)
     factor = np.float32(1 / math.prod(op.kernel))
 
     @lru_cache(maxsize=16)
     def divisors_of(lengths: tuple[int, ...]) -> Array | None:
         """Return the divisor of each result; ``None`` if it is the same for all."""
         padding = any(map(any, op.pads(lengths, op.kernel)))
-        return None if padding and not op.exclude_pad else _window_sizes(windows_of(lengths), lengths)
+        return None if padding and not op.exclude_pad else _window_sizes(op.placed(lengths), lengths)
 
     def kernel(x: Array) -> Array:
         divisors = divisors_of(x.shape[2:])
@@ -84,13 +86,32 @@ def avg_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
             else:
                 np.divide(y, divisors[rows], out=y)
 
-        return _reduce_windows(x, np.add, 0, windows_of(x.shape[2:]), complete)
+        return _reduce_windows(x, np.add, 0, plan_of(x.shape[2:]), complete)
 
     return kernel
 
 
-def _cached_windows(op: Pooling) -> Callable[[tuple[int, ...]], Windows]:
-    return lru_cache(maxsize=64)(op.placed)
+class _Plan(NamedTuple):
+    """How windows are reduced: the lengths of the result, the padding, and along each axis the places of each element of the kernel."""
+
+    lengths: tuple[int, ...]
+    pads: Pads
+    places: list[list[tuple[slice, ...]]]
+    size: int
+    """Elements of a window."""
+
+    @classmethod
+    def of(cls, windows: Windows, lengths: tuple[int, ...]) -> _Plan:
+        """Return the plan for data of these lengths."""
+        places = [
+            [((slice(None),) * axis + (windows.positions(axis, element),)) for element in range(length)]
+            for axis, length in enumerate(windows.kernel)
+        ]
+        return cls(tuple(windows.count), tuple(windows.pads(lengths)), places, math.prod(windows.kernel))
+
+
+def _cached_plans(op: Pooling) -> Callable[[tuple[int, ...]], _Plan]:
+    return lru_cache(maxsize=64)(lambda lengths: _Plan.of(op.placed(lengths), lengths))
 
 
 def _window_sizes(windows: Windows, lengths: tuple[int, ...]) -> Array:
@@ -102,27 +123,27 @@ def _window_sizes(windows: Windows, lengths: tuple[int, ...]) -> Array:
 
 
 def _reduce_windows(
-    x: Array, ufunc: np.ufunc, fill: float, windows: Windows, complete: Callable[[Array, slice], object]
+    x: Array, ufunc: np.ufunc, fill: float, plan: _Plan, complete: Callable[[Array, slice], object]
 ) -> Array:
     """Reduce each window of ``x[N, C, spatial...]``, some rows of the result at a time, then call ``complete``."""
-    data = pad_spatial(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
-    y = np.empty((len(x), *windows.count, x.shape[1]), np.float32)
+    data = pad_spatial(channels_last(x), plan.pads, fill)
+    y = np.empty((len(x), *plan.lengths, x.shape[1]), np.float32)
+    last = len(plan.places) - 1
 
     def work(chunk: tuple[int, slice]) -> None:
         image, rows = chunk
         partial, out = data[image], y[image, rows]
-        for axis, kernel in enumerate(windows.kernel):
-            before = (slice(None),) * axis
-            shifted = [partial[(*before, windows.positions(axis, element))] for element in range(kernel)]
+        for axis, places in enumerate(plan.places):
+            shifted = [partial[place] for place in places]
             if not axis:
                 shifted = [array[rows] for array in shifted]
-            partial = _reduce(shifted, ufunc, out if axis == len(windows.kernel) - 1 else None)
+            partial = _reduce(shifted, ufunc, out if axis == last else None)
         complete(out, rows)
 
-    size = y.size * math.prod(windows.kernel) * ELEMENT_COST
+    size = y.size * plan.size * ELEMENT_COST
     blocks = block_count(y[:1].size, thread_count(size))
     parallel_for(
-        work, [(n, rows) for n in range(len(x)) for rows in split_range(windows.count[0], blocks)], size
+        work, [(n, rows) for n in range(len(x)) for rows in split_range(plan.lengths[0], blocks)], size
     )
     return channels_first(y)
 
