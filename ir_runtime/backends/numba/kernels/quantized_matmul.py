@@ -35,7 +35,7 @@ __all__: list[str] = []
 
 # Rows of a panel that are dequantized at a time: they stay in the L2 cache.
 DEPTH_BLOCK = 256
-# Numbers for the offset of a tap, in a cache line of its own.
+# Numbers for the offset of a tap, in a separate cache line.
 OFFSET = 16
 
 
