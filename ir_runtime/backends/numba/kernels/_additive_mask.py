@@ -15,7 +15,8 @@ from ..codegen.vectors import F32, Emit, Value
 from ..threading.parallel import parallel_for
 from ..threading.recording import RECORD, workspace
 from ..threading.task import UNUSED, Task, load_args
-from ._moves import can_move, contiguous_rows, moved
+from ._strided_copy import MAX_SIZE
+from .contiguous import contiguous, contiguous_rows
 
 __all__ = ["MASK", "additive_mask"]
 
@@ -60,8 +61,8 @@ def additive_mask(mask: Array, keys: int) -> Array:
     global _last
     if mask.dtype != np.bool_:
         return _of_all_keys(mask, keys)
-    if RECORD.get() is not None and can_move(mask) and mask.shape[-1] == keys:
-        return _converted(moved(mask), keys)
+    if RECORD.get() is not None and 0 < mask.size <= MAX_SIZE and mask.shape[-1] == keys:
+        return _converted(contiguous(mask), keys)
     last = _last
     if last is not None and last[0]() is mask and last[1].shape[-1] == keys:
         return last[1]

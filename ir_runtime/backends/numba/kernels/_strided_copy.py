@@ -18,7 +18,7 @@ from ..codegen.vectors import Emit
 from ..threading.parallel import parallel_for
 from ..threading.task import UNUSED, Task, load_args
 
-__all__ = ["SIZES", "STRIDED_COPY", "join", "strided_copy"]
+__all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "join", "strided_copy"]
 
 # Axes of a job; bytes of the elements that it copies; elements up to which it is as fast as NumPy.
 RANK = 6

@@ -25,7 +25,7 @@ from ._row_copy import ROW_COPY, row_copy_job
 from ._rows import transpose_square, transpose_vectors
 from ._strided_copy import strided_copy
 
-__all__ = ["contiguous"]
+__all__ = ["contiguous", "contiguous_rows"]
 
 # Arrays with fewer elements are left to NumPy; from how many on several threads are faster.
 MIN_SIZE = 1 << 11
@@ -123,6 +123,11 @@ def contiguous(x: Array) -> Array:
     task, job = found
     parallel_for(task.address, job, y, x, UNUSED, UNUSED, count)
     return y
+
+
+def contiguous_rows(x: Array) -> Array:
+    """Return an array whose last axis is contiguous, without a copy if it is."""
+    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else contiguous(x)
 
 
 @lru_cache(maxsize=256)

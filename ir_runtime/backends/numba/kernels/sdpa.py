@@ -23,7 +23,8 @@ from ._attention import BLOCKED, DECODE
 from ._attention_job import AttentionJob
 from ._bf16_attention import BLOCKED_BF16
 from ._gemm_tile import WIDE
-from ._moves import MOVE, contiguous_rows
+from ._strided_copy import STRIDED_COPY
+from .contiguous import contiguous_rows
 
 __all__ = ["MAX_DECODE_ROWS", "attention", "bf16_attention", "decode", "followed", "grouped_attention"]
 
@@ -78,7 +79,7 @@ def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: flo
 
 def followed() -> tuple[Attend, str]:
     """Return the attention of the precision of the compilation that is going on, and what profiles call its kernels."""
-    for task in (MASK, MOVE):  # which the first recording calls
+    for task in (MASK, STRIDED_COPY):  # which the first recording calls
         task.prepare()
     is_bf16 = precision.current().products == "bf16"
     return (bf16_attention, "sdpa_bf16") if is_bf16 else (grouped_attention, "")
