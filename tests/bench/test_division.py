@@ -26,7 +26,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_longest_thread_takes_whole_units() -> None:
-    from division import Phase
+    from simulation import Phase
 
     assert Phase(7.0, 7, 4).longest == 2.0
     assert Phase(7.0, 7, 64).longest == 1.0
@@ -36,7 +36,8 @@ def test_the_longest_thread_takes_whole_units() -> None:
 
 
 def test_balance_serial_part_and_speedup() -> None:
-    from division import Phase, Ran, figures
+    from division import figures
+    from simulation import Phase, Ran
 
     steps = [
         Ran("even", [Phase(4.0, 8, 4)], rest=0.5),
@@ -46,14 +47,19 @@ def test_balance_serial_part_and_speedup() -> None:
     found = figures(steps, 4)
     assert found["work"] == 10_000.0
     assert found["serial"] == pytest.approx(0.3)
+    assert found["waiting"] == pytest.approx((1.0 - 3.0 / 4) / 10.0)
     assert found["balance"] == pytest.approx((7.0 / 4) / (1.0 + 1.0))
     assert found["speedup"] == pytest.approx(10.0 / (3.0 + 2.0))
-    assert found["steps"] == {"even": pytest.approx(0.05), "alone": pytest.approx(0.25)}
+    assert found["steps"] == [
+        ("even", pytest.approx(0.05), 0.0),
+        ("odd", 0.0, pytest.approx(0.025)),
+        ("alone", pytest.approx(0.25), 0.0),
+    ]
 
 
 def test_reads_the_counters_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task of two phases: five units, a barrier, then three."""
-    import division
+    import simulation
 
     begun = []
 
@@ -67,11 +73,25 @@ def test_reads_the_counters_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> No
                 begun.append((take, unit))
                 counters[done] += take == 0
 
-    monkeypatch.setattr(division, "_function", lambda _: task)
-    found = division.phases(0, [np.zeros(1)] * 5, 4)
+    monkeypatch.setattr(simulation, "_function", lambda _: task)
+    found = simulation.phases(0, [0] * 5, 4)
     assert [(phase.units, phase.threads) for phase in found] == [(5, 4), (3, 4)]
     whole = [(0, unit) for unit in range(5)] + [(2, unit) for unit in range(3)]
     assert begun == whole + whole[5:]  # the second run leaves out the first phase
+
+
+def test_adds_the_units_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread goes through all shares: it finds each of them empty once."""
+    import simulation
+
+    def task(address: int) -> None:
+        counters = np.ctypeslib.as_array((ctypes.c_int64 * 24).from_address(address + 8 * WORKER_WORDS))
+        counters[[0, 1, 8, 16]] = 4, 3, 4, 4
+
+    monkeypatch.setattr(simulation, "_function", lambda _: task)
+    monkeypatch.setattr(simulation, "_by_shares", lambda: {0})
+    (found,) = simulation.phases(0, [0] * 5, 64)
+    assert (found.units, found.threads) == (11, 64)
 
 
 @pytest.fixture
@@ -100,17 +120,21 @@ def no_pools(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_pools")
 @pytest.mark.parametrize("threads", [4, 64])
 def test_units_are_those_of_the_kernel(joined: tuple[Path, Path], threads: int) -> None:
-    import division
+    import simulation
 
-    found = _phase(division.watched(*joined, threads, "accuracy"), CONCAT)
+    steps = simulation.simulated(*joined, threads, "accuracy")
+    found = _phase(steps, CONCAT)
     assert (found.units, found.threads) == (-(-ROWS // ROWS_PER_UNIT), threads)
+    (step,) = (step for step in steps if found in step.phases)
+    assert step.rest == 0, "its call is not replayed"
+    assert "Concat" in step.name
 
 
 @pytest.mark.usefixtures("no_pools")
 @pytest.mark.parametrize(("threads", "units"), [(2, 14), (16, 38), (64, 112)])
 def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, threads: int, units: int) -> None:
     """With 8 rows a unit, as two threads have them, 50 of 64 threads would have nothing to do."""
-    import division
+    import simulation
 
     x = op.parameter([1, 32, 112, 112], np.float32, name="x")
     x.output(0).set_names({"x"})
@@ -118,7 +142,7 @@ def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, thread
     y = op.group_convolution(x, filters, [1, 1], [1, 1], [1, 1], [1, 1])
     ov.save_model(ov.Model([y], [x], "depthwise"), tmp_path / "model.xml", compress_to_fp16=False)
     np.savez(tmp_path / "inputs.npz", x=np.ones((1, 32, 112, 112), np.float32))
-    steps = division.watched(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
+    steps = simulation.simulated(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
     found = _phase(steps, DEPTHWISE)
     assert (found.units, found.threads) == (units, threads)
 

@@ -1,0 +1,296 @@
+"""Runs of the numba backend as with many threads, of which a single one does all of the work.
+
+Kernels are called, and calls are recorded and replayed, as for that many threads. So kernels divide their work by their own
+functions; their counters then say into how many units.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from ctypes import CFUNCTYPE, c_int64
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+__all__ = ["Phase", "Ran", "phases", "simulated"]
+
+BEFORE, RUNS = 3, 5  # runs until recordings are replayed, and runs that are measured
+_LINE = 64
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a call whose units threads take one by one.
+
+    Args:
+        seconds: of one thread.
+        units: how many there are.
+        threads: how many may take them.
+        rounds: how often all of them are taken, with a barrier after each.
+        task: the address of the kernel.
+    """
+
+    seconds: float
+    units: int
+    threads: int
+    rounds: int = 1
+    task: int = 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether several threads work on it."""
+        return min(self.units, self.threads) > 1
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the thread that has the most to do."""
+        workers = max(1, min(self.units, self.threads))
+        return self.seconds * -(-self.units // workers) / max(1, self.units)
+
+
+@dataclass
+class Ran:
+    """A step that ran: the phases of its calls, and the seconds of all but them."""
+
+    name: str
+    phases: list[Phase] = field(default_factory=list)
+    rest: float = 0.0
+
+    @property
+    def serial(self) -> float:
+        """Seconds of what one thread does alone."""
+        return self.rest + sum(phase.seconds for phase in self.phases if not phase.shared)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds on one thread."""
+        return self.rest + sum(phase.seconds for phase in self.phases)
+
+    def waiting(self, threads: int) -> float:
+        """Seconds that threads wait, on average, for the one that has the most to do of what is shared."""
+        return sum(phase.longest - phase.seconds / threads for phase in self.phases if phase.shared)
+
+
+@dataclass
+class Watch:
+    """Runs the calls of kernels on one thread, and keeps what each step did.
+
+    Args:
+        steps: what ran, each with its key: a step, or a tape with the place of a call in it.
+        names: of the steps of the calls of each tape, by its address.
+    """
+
+    steps: dict[Any, Ran] = field(default_factory=dict)
+    names: dict[int, list[str]] = field(default_factory=dict)
+    _open: list[Ran] = field(default_factory=list)
+    spent: float = 0.0
+    """Seconds in kernels, and of the simulation itself."""
+
+    def timed(self, name: str, run: Callable[[Any], None], key: Any, slots: Any) -> None:
+        """Run an instruction, and keep what it took beside kernels."""
+        if self._open:  # of a body
+            run(slots)
+            return
+        account, start, spent = self.steps.setdefault(key, Ran(name)), time.thread_time(), self.spent
+        self._open.append(account)
+        try:
+            run(slots)
+        finally:
+            self._open.pop()
+        account.rest += max(0.0, time.thread_time() - start - _clock() - (self.spent - spent))
+        self.spent += _clock()
+
+    def call(self, _: int, task: int, *given: Any) -> None:
+        """Run a call in the place of the dispatcher."""
+        start = time.thread_time()
+        *arrays, threads = given
+        account = self._open[0] if self._open else self.steps.setdefault(None, Ran("outside steps"))
+        account.phases += phases(task, [array.ctypes.data for array in arrays], threads)
+        self.spent += time.thread_time() - start + _clock()
+
+    def replay(self, tape: int, _: int, arrays: Sequence[Any], first: int) -> None:
+        """Run the calls of a tape in the place of `replay_tape`."""
+        start = time.thread_time()
+        found = [phases(task, addresses, threads) for task, threads, addresses in _calls(tape, arrays, first)]
+        arrays[0][:8] = 0  # nothing was refused
+        for index, (name, parts) in enumerate(zip(self.names[tape], found, strict=True)):
+            self.steps.setdefault((tape, index), Ran(name)).phases += parts
+        self.spent += time.thread_time() - start + _clock()
+
+
+def _calls(tape: int, arrays: Sequence[Any], first: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield the task, the number of threads and the addresses of each call of a tape."""
+    from ir_runtime.backends.numba.threading.replay import FIXED, SCRATCH, TapeCall, TapeHeader
+
+    begin = arrays[0].ctypes.data
+    scratch = (begin + 127) // 64 * 64
+
+    def located(place: int, offset: int) -> int:
+        if place == FIXED:
+            return offset
+        return offset + (scratch if place == SCRATCH else int(arrays[place - first].ctypes.data))
+
+    for index in range(_words(tape, TapeHeader.words)[TapeHeader.calls]):
+        record = _words(tape + 8 * (TapeHeader.words + TapeCall.words * index), TapeCall.words)
+        places = [getattr(TapeCall, name) for name in ("out", "a", "b", "c", "d")]
+        addresses = [record[TapeCall.job], *(located(record[place], record[place + 1]) for place in places)]
+        yield record[TapeCall.task], record[TapeCall.threads], addresses
+
+
+def _words(address: int, count: int) -> list[int]:
+    return list((c_int64 * count).from_address(address))
+
+
+def phases(task: int, addresses: Sequence[int], threads: int) -> list[Phase]:
+    """Run a task on one thread, and return what its counters say of its division.
+
+    A thread that takes units by a counter of the task takes one more than there are, and ends. Between phases, the next
+    counter counts the units that are done. Units in ranges are counted as they are, here in a single range; those of
+    shares by a counter for each.
+    """
+    from ir_runtime.backends.numba.threading.task import FIRST_RANGE
+
+    seconds, counts = _run(task, addresses, {})
+    if (rounds := _rounds(task, addresses[0])) is not None:
+        return [Phase(seconds, rounds[0], threads, rounds[1], task)]
+    of_task = counts[:FIRST_RANGE]
+    if task in _by_shares():
+        return [Phase(seconds, sum(max(count - 1, 0) for count in of_task), threads, 1, task)]
+    taken = [counts[FIRST_RANGE] or max(of_task[0] - 1, 1)]
+    for done, following in zip(of_task[1::2], of_task[2::2], strict=False):
+        if not done:
+            break
+        taken.append(max(following - 1, 1))
+    left = [seconds]
+    for phase in range(1, len(taken)):  # without those before, whose results are there
+        known = {place: units for i, units in enumerate(taken[:phase]) for place in (2 * i, 2 * i + 1)}
+        left.append(min(left[-1], _run(task, addresses, known)[0]))
+    parts = [a - b for a, b in zip(left, [*left[1:], 0.0], strict=True)]
+    return [Phase(part, units, threads, 1, task) for part, units in zip(parts, taken, strict=True)]
+
+
+def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple[float, list[int]]:
+    """Run a task on one thread; seconds, and its counters afterwards."""
+    from ir_runtime.backends.numba.threading.task import CALL_WORDS, COUNTERS, RANGES, WORKER_WORDS
+
+    words = np.zeros(CALL_WORDS + _LINE // 8, np.int64)
+    words = words[-words.ctypes.data % _LINE // 8 :][:CALL_WORDS]
+    words[: len(addresses)] = addresses
+    words[COUNTERS], words[RANGES] = words[WORKER_WORDS:].ctypes.data, 1
+    for place, count in counters.items():
+        words[WORKER_WORDS + place] = count
+    call = _function(task)
+    start = time.thread_time()
+    call(words.ctypes.data)
+    return max(0.0, time.thread_time() - start - _clock()), words[WORKER_WORDS:].tolist()
+
+
+@cache
+def _clock() -> float:
+    """Return the seconds that it takes to look at the clock."""
+    start = time.thread_time()
+    for _ in range(1000):
+        time.thread_time()
+    return (time.thread_time() - start) / 1000
+
+
+@cache
+def _function(task: int) -> Callable[[int], None]:
+    return CFUNCTYPE(None, c_int64)(task)
+
+
+@cache
+def _by_shares() -> set[int]:
+    """Return the addresses of tasks whose threads take shares."""
+    from ir_runtime.backends.numba.codegen.levels import IS_FAST
+    from ir_runtime.backends.numba.kernels._int8_gemm import LEVELS_GEMM
+    from ir_runtime.backends.numba.kernels._int8_windows import LEVELS_WINDOWS
+
+    return {task.address for task in (LEVELS_GEMM, LEVELS_WINDOWS)} if IS_FAST else set()
+
+
+def _rounds(task: int, job: int) -> tuple[int, int] | None:
+    """Return the units of a step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
+    from ir_runtime.backends.numba.kernels._recurrent_cells import StepsJob
+    from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_STEPS
+
+    if task != RUN_STEPS.address:
+        return None
+    words = _words(job, StepsJob.words)
+    return words[StepsJob.units], words[StepsJob.steps] * words[StepsJob.phases]
+
+
+def simulated(model: Path, feeds: Path, threads: int, mode: str) -> list[Ran]:
+    """Run a model as for this many threads; the steps of the fastest of some runs, each step by itself."""
+    import ir_runtime
+
+    config = {"EXECUTION_MODE_HINT": mode.upper(), "INFERENCE_NUM_THREADS": threads}
+    with _patched(watch := Watch(), threads):
+        compiled = ir_runtime.compile_model(model, config=config, backend="numba")
+        with np.load(feeds) as stored:
+            arrays = [next(stored[name] for name in port.names if name in stored) for port in compiled.inputs]
+        runs = [_simulated(watch, partial(compiled._run_arrays, arrays)) for _ in range(BEFORE + RUNS)]
+    return [min(each, key=lambda ran: ran.seconds) for each in zip(*runs[BEFORE:], strict=True)]
+
+
+def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
+    watch.steps, watch.spent, start = {}, 0.0, time.thread_time()
+    run()
+    taken = time.thread_time() - start - watch.spent
+    outside = watch.steps.setdefault(None, Ran("outside steps"))
+    outside.rest = max(0.0, taken - sum(ran.rest for ran in watch.steps.values()))
+    return list(watch.steps.values())
+
+
+@contextmanager
+def _patched(watch: Watch, threads: int) -> Iterator[None]:
+    """Let all calls of tasks go to the watch."""
+    from ir_runtime.backends.numba.threading import parallel, part, tape
+    from ir_runtime.executor.replays import Programs
+
+    owners: dict[Any, list[str]] = {}
+    plain_next, plain_add, plain_tape = Programs.next, part.Part.add, tape.TapeWriter.tape
+
+    def following(programs: Any, env: Any) -> Any:
+        program = plain_next(programs, env)
+        steps = [programs.steps[start] for start in program.starts]
+        timed = (
+            partial(watch.timed, name_of(step), run, (id(programs), start))
+            for step, start, run in zip(steps, program.starts, program.instructions, strict=True)
+        )
+        return replace(program, instructions=tuple(timed))
+
+    def add(self: Any, step: Any, *given: Any) -> None:
+        plain_add(self, step, *given)
+        owners.setdefault(self.writer, []).extend([name_of(step)] * len(given[3].calls))  # of the record
+
+    def tape_of(self: Any, *given: Any) -> Any:
+        found = plain_tape(self, *given)
+        watch.names[found.address] = owners.get(self, [])
+        return found
+
+    with ExitStack() as stack:
+        for where, name, value in (
+            (parallel, "_cores", lambda: threads),
+            (parallel, "dispatcher", lambda: watch.call),
+            (parallel, "pool_address", lambda: 1),
+            (part, "pool_address", lambda: 1),
+            (part, "replay", lambda: watch.replay),
+            (part.Part, "add", add),
+            (tape.TapeWriter, "tape", tape_of),
+            (Programs, "next", following),
+        ):
+            stack.enter_context(patch.object(where, name, value))
+        yield
+
+
+def name_of(step: Any) -> str:
+    """Return the name of a step, with the types of its layers."""
+    types = " + ".join(dict.fromkeys(layer.type for layer in step.layers))
+    return f"{step.layers[-1].name} ({types})"
