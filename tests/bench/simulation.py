@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-__all__ = ["Phase", "Ran", "phases", "simulated"]
+__all__ = ["Phase", "Ran", "Watch", "many_threads", "phases", "simulated"]
 
 BEFORE, RUNS = 3, 5  # runs until recordings are replayed, and runs that are measured
 _LINE = 64
@@ -88,21 +88,22 @@ class Watch:
 
     steps: dict[Any, Ran] = field(default_factory=dict)
     names: dict[int, list[str]] = field(default_factory=dict)
-    _open: list[Ran] = field(default_factory=list)
+    inside: Ran | None = None
+    """The step that runs now."""
     spent: float = 0.0
     """Seconds in kernels, and of the simulation itself."""
 
     def timed(self, name: str, run: Callable[[Any], None], key: Any, slots: Any) -> None:
         """Run an instruction, and keep what it took beside kernels."""
-        if self._open:  # of a body
+        if self.inside:  # of a body
             run(slots)
             return
         account, start, spent = self.steps.setdefault(key, Ran(name)), time.thread_time(), self.spent
-        self._open.append(account)
+        self.inside = account
         try:
             run(slots)
         finally:
-            self._open.pop()
+            self.inside = None
         account.rest += max(0.0, time.thread_time() - start - _clock() - (self.spent - spent))
         self.spent += _clock()
 
@@ -110,7 +111,7 @@ class Watch:
         """Run a call in the place of the dispatcher."""
         start = time.thread_time()
         *arrays, threads = given
-        account = self._open[0] if self._open else self.steps.setdefault(None, Ran("outside steps"))
+        account = self.inside or self.steps.setdefault(None, Ran("outside steps"))
         account.phases += phases(task, [array.ctypes.data for array in arrays], threads)
         self.spent += time.thread_time() - start + _clock()
 
@@ -231,7 +232,7 @@ def simulated(model: Path, feeds: Path, threads: int, mode: str) -> list[Ran]:
     import ir_runtime
 
     config = {"EXECUTION_MODE_HINT": mode.upper(), "INFERENCE_NUM_THREADS": threads}
-    with _patched(watch := Watch(), threads):
+    with many_threads(watch := Watch(), threads):
         compiled = ir_runtime.compile_model(model, config=config, backend="numba")
         with np.load(feeds) as stored:
             arrays = [next(stored[name] for name in port.names if name in stored) for port in compiled.inputs]
@@ -249,8 +250,8 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 
 
 @contextmanager
-def _patched(watch: Watch, threads: int) -> Iterator[None]:
-    """Let all calls of tasks go to the watch."""
+def many_threads(watch: Watch, threads: int) -> Iterator[None]:
+    """Let calls of tasks, for that many threads, go to the watch."""
     from ir_runtime.backends.numba.threading import parallel, part, tape
     from ir_runtime.executor.replays import Programs
 
@@ -258,13 +259,15 @@ def _patched(watch: Watch, threads: int) -> Iterator[None]:
     plain_next, plain_add, plain_tape = Programs.next, part.Part.add, tape.TapeWriter.tape
 
     def following(programs: Any, env: Any) -> Any:
-        program = plain_next(programs, env)
-        steps = [programs.steps[start] for start in program.starts]
+        program, start = plain_next(programs, env), time.thread_time()
+        steps = [programs.steps[first] for first in program.starts]
         timed = (
-            partial(watch.timed, name_of(step), run, (id(programs), start))
-            for step, start, run in zip(steps, program.starts, program.instructions, strict=True)
+            partial(watch.timed, name_of(step), run, (id(programs), first))
+            for step, first, run in zip(steps, program.starts, program.instructions, strict=True)
         )
-        return replace(program, instructions=tuple(timed))
+        found = replace(program, instructions=tuple(timed))
+        watch.spent += 0 if watch.inside else time.thread_time() - start + _clock()
+        return found
 
     def add(self: Any, step: Any, *given: Any) -> None:
         plain_add(self, step, *given)

@@ -12,7 +12,12 @@ import openvino as ov
 import pytest
 from openvino import opset13 as op
 
+import ir_runtime
 from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
+from ir_runtime.backends.numba.kernels._gemm import CACHED
+from ir_runtime.backends.numba.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
+from ir_runtime.backends.numba.kernels._panels import chunk_rows
+from ir_runtime.backends.numba.kernels._strided_copy import strided_copy
 from ir_runtime.backends.numba.kernels.concat import CONCAT, ROWS_PER_UNIT
 from ir_runtime.backends.numba.threading.task import WORKER_WORDS, Task
 
@@ -145,6 +150,62 @@ def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, thread
     steps = simulation.simulated(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
     found = _phase(steps, DEPTHWISE)
     assert (found.units, found.threads) == (units, threads)
+
+
+@pytest.mark.parametrize(("rows", "panels"), [(49, 3), (196, 4), (784, 2), (12544, 1)])
+def test_no_unit_of_a_product_is_more_than_the_share_of_a_thread(rows: int, panels: int) -> None:
+    """Units were multiples of the rows of all tiles: two of 49 rows, so that 58 of 64 threads had nothing to do."""
+    for threads in (2, 4, 8, 16, 32, 64):
+        chunk, _ = chunk_rows(rows, 1024, 1 << 18, panels, threads, CACHED)
+        assert chunk < rows * panels / threads + WIDE_ROWS
+    whole, _ = chunk_rows(rows, 1024, 1 << 18, panels, 1, CACHED)
+    assert whole % ROW_MULTIPLE == 0
+
+
+COPIED = np.arange(2 * 58 * 17 * 13, dtype=np.int32).reshape(2, 58, 17, 13)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 64])
+@pytest.mark.parametrize(
+    "x",
+    [
+        COPIED.reshape(116, 221).T,
+        COPIED[:, ::2],
+        COPIED.transpose(1, 0, 3, 2),
+        COPIED[::-1, :, ::-3, 4:],
+        COPIED.reshape(-1)[::2],
+        COPIED[:1, :2, :3, ::-1],
+    ],
+)
+def test_several_threads_share_a_strided_copy(x: Any, threads: int) -> None:
+    from simulation import Watch, many_threads
+
+    found = np.empty(x.shape, x.dtype)
+    with many_threads(watch := Watch(), threads):
+        assert strided_copy(x, found)
+    assert (found == x).all()
+    (phase,) = watch.steps[None].phases
+    assert phase.shared == (threads > 1 and x.ndim > 1 and x.size > 10_000)
+
+
+@pytest.mark.usefixtures("no_pools")
+def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+    from simulation import Watch, many_threads
+
+    rng = np.random.default_rng(0)
+    x = op.parameter([1, 96, 7, 7], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    y = x
+    for shape in ((160, 96, 1, 1), (96, 160, 3, 3)):
+        w = op.constant(rng.standard_normal(shape, np.float32))
+        y = op.relu(op.convolution(y, w, [1, 1], [shape[3] // 2] * 2, [shape[3] // 2] * 2, [1, 1]))
+    ov.save_model(ov.Model([y], [x], "products"), tmp_path / "model.xml", compress_to_fp16=False)
+    feed, found = rng.standard_normal((1, 96, 7, 7), np.float32), set()
+    for threads in (1, 2, 16, 64):
+        with many_threads(Watch(), threads):
+            compiled = ir_runtime.compile_model(tmp_path / "model.xml", backend="numba")
+            found |= {compiled(feed)[0].tobytes() for _ in range(3)}
+    assert len(found) == 1
 
 
 def _phase(steps: Sequence[Any], task: Task) -> Any:

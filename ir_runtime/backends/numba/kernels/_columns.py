@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
@@ -148,14 +148,20 @@ def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: 
     emit.vector_loop(count, body)
 
 
-def _reduce(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
-    outer, length, inner, block = (
+@device
+def _load_sizes(job: int) -> tuple[int, int, int, int]:
+    """Load the lengths of A ``[outer, length, inner]``, and the number of columns of a unit."""
+    return (
         load_i64(job, ColumnsJob.outer),
         load_i64(job, ColumnsJob.length),
         load_i64(job, ColumnsJob.inner),
         load_i64(job, ColumnsJob.block),
     )
+
+
+def _reduce(call: int) -> None:
+    job, out, x, _, _, counter = load_args(call)
+    outer, length, inner, block = _load_sizes(job)
     code, divisor = load_i64(job, ColumnsJob.code), load_i64(job, ColumnsJob.divisor)
     unit = fetch_add(counter)
     if inner == 1:
@@ -181,12 +187,7 @@ REDUCE = Task(_reduce)
 
 def _softmax(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
-    outer, length, inner, block = (
-        load_i64(job, ColumnsJob.outer),
-        load_i64(job, ColumnsJob.length),
-        load_i64(job, ColumnsJob.inner),
-        load_i64(job, ColumnsJob.block),
-    )
+    outer, length, inner, block = _load_sizes(job)
     across = (inner + block - 1) // block
     unit = fetch_add(counter)
     while unit < outer * across:

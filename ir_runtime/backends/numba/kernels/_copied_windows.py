@@ -87,9 +87,9 @@ def _copy_lines(
     start = x + image * load_i64(g, WindowRecord.image)
     for a in range(load_i64(g, WindowRecord.kernel)):
         for b in range((count - 1) * down + load_i64(g, WindowRecord.kernel + 1)):
-            lies = 0 <= first + a < deep and 0 <= top + b < tall
+            inside = 0 <= first + a < deep and 0 <= top + b < tall
             source = start + ((first + a) * tall + top + b) * size
-            _copy_line(source, size if lies else -1, room + (a * lines + b) * pitch, before, pitch)
+            _copy_line(source, size if inside else -1, room + (a * lines + b) * pitch, before, pitch)
 
 
 @device

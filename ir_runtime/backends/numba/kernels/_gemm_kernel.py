@@ -75,12 +75,12 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
             d = top + a * load_i64(g, WindowRecord.dilations)
             for b in range(load_i64(g, WindowRecord.kernel + 1)):
                 h = left + b * load_i64(g, WindowRecord.dilations + 1)
-                lies = 0 <= d < deep and 0 <= h < tall
+                has_line = 0 <= d < deep and 0 <= h < tall
                 start = x + n * image + (d * tall + h) * wide * element
                 for c in range(load_i64(g, WindowRecord.kernel + 2)):
                     w = column * stride - before + c * load_i64(g, WindowRecord.dilations + 2)
                     for i in range(count):
-                        inside = lies and 0 <= w < wide
+                        inside = has_line and 0 <= w < wide
                         store_i64(table, i, start + w * element if inside else zeros)
                         w += stride
                     table += step

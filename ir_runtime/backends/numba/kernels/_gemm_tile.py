@@ -18,13 +18,13 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import I32, I64, LANES, VECTOR, Emit, Load, Store, Value
 
 __all__ = [
-    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
+    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WIDE_ROWS", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
 ]  # fmt: skip
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 """Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
 
-_WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
+WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
 UNROLL = 4
 """Words that a narrow tile takes a turn."""
@@ -33,7 +33,7 @@ ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
 # Rows of the longest tiles, by the vectors of a panel.
-_LONGEST = {SINGLE: _TALL_ROWS, TALL: _TALL_ROWS, WIDE: _WIDE_ROWS}
+_LONGEST = {SINGLE: _TALL_ROWS, TALL: _TALL_ROWS, WIDE: WIDE_ROWS}
 
 PANEL_KINDS = (*[types.int64] * 14, types.float32, types.float32)
 """The types of the parameters of `gemm_panel`."""

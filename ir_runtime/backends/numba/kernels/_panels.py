@@ -18,7 +18,7 @@ from ..codegen.vectors import INTS, LANES, Emit, Value
 from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
-from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE
+from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS
 
 __all__ = [
     "CachedBytes",
@@ -118,7 +118,10 @@ class CachedBytes(NamedTuple):
 def chunk_rows(
     rows: int, row_bytes: int, weight_bytes: int, panels: int, threads: int, cached: CachedBytes
 ) -> tuple[int, bool]:
-    """Return the rows of a unit, and whether a panel is used for all of them before the next one."""
+    """Return the rows of a unit, and whether a panel is used for all of them before the next one.
+
+    Units are a multiple of the rows of all tiles; with so many threads that this is more than the share of each, of wide ones.
+    """
     row_bytes = max(row_bytes, 1)
     heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
     chunk = max((2 * cached.rows if heavy else cached.rows) // row_bytes, 1)
@@ -126,7 +129,11 @@ def chunk_rows(
         chunk = min(chunk, 4 * ROW_MULTIPLE)
     wanted = -(-UNITS_PER_THREAD * threads // max(panels, 1)) if threads > 1 else 1
     chunk = min(chunk, -(-rows // wanted))
-    return max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE, heavy
+    chunk = max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE
+    share = -(-rows * panels // threads)
+    if threads > 1 and share < chunk:
+        chunk = max(-(-share // WIDE_ROWS), 1) * WIDE_ROWS
+    return chunk, heavy
 
 
 @device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -15,15 +15,22 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import Emit
-from ..threading.parallel import parallel_for
+from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 
 __all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "join", "strided_copy"]
 
-# Axes of a job; bytes of the elements that it copies; elements up to which it is as fast as NumPy.
-RANK = 6
+# Axes of a job, the last three of which are those of units; bytes of the elements that it copies; elements up to which it is
+# as fast as NumPy, and from which several threads are faster.
+RANK, INNER = 6, 3
 SIZES = (1, 2, 4, 8)
 MAX_SIZE = 1 << 16
+MIN_PARALLEL_SIZE = 1 << 13
+# The most units of a thread.
+MAX_UNITS = 16
+
+
+_Axis: TypeAlias = tuple[int, int, int]
 
 
 class StridedCopyJob(Descriptor):
@@ -83,11 +90,12 @@ STRIDED_COPY = Task(_copy)
 
 def strided_copy(x: Array, out: Array) -> bool:
     """Copy an array to one of the same shape and element size by a task; return whether that is possible."""
-    job = _job(x.shape, x.strides, out.strides, x.itemsize) if x.size <= MAX_SIZE else None
+    count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
+    job = _job(x.shape, x.strides, out.strides, x.itemsize, count) if x.size <= MAX_SIZE else None
     if job is None or x.dtype.hasobject:
         return False
     if x.size:
-        parallel_for(STRIDED_COPY.address, job, out, x, UNUSED, UNUSED, 1)
+        parallel_for(STRIDED_COPY.address, job, out, x, UNUSED, UNUSED, count)
     return True
 
 
@@ -116,9 +124,9 @@ def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
 
 @lru_cache(maxsize=256)
 def _job(
-    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...], size: int
+    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...], size: int, threads: int
 ) -> Array | None:
-    """Return the job of a copy; ``None`` for too many axes, and for elements of other sizes."""
+    """Return the job of a copy for some threads; ``None`` for too many axes, and for elements of other sizes."""
     axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
     axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
     merged = axes[:1]
@@ -130,5 +138,21 @@ def _job(
             merged.append(axis)
     if len(merged) > RANK or size not in SIZES:
         return None
-    lengths, steps, result_steps = zip(*merged, *[(1, 0, 0)] * (RANK - len(merged)), strict=True)
+    lengths, steps, result_steps = zip(*_divided(merged, threads), strict=True)
     return StridedCopyJob.fill(size=size, lengths=lengths, strides=steps, result_strides=result_steps)
+
+
+def _divided(axes: Sequence[_Axis], threads: int) -> list[_Axis]:
+    """Return all axes of a job; for several threads, the outermost one is divided into equal parts, which are units."""
+    found, one = list(axes), (1, 0, 0)
+    if threads > 1 and 1 < len(found) <= INNER:
+        length, stride, width = found.pop()
+        numbers = range(min(length, threads), min(length, MAX_UNITS * threads) + 1)
+        parts = next((n for n in numbers if length % n == 0), 1)
+        some = length // parts
+        found += [
+            (some, stride, width),
+            *[one] * (INNER - 1 - len(found)),
+            (parts, some * stride, some * width),
+        ]
+    return found + [one] * (RANK - len(found))

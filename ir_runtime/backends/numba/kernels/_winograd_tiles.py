@@ -63,11 +63,11 @@ def _transform_input(job: int, x: int, out: int, apart: int, begin: int, end: in
         top = (line - image * down) * 4 - load_i64(job, WinogradJob.pad_top)
         left = (tile - line * across) * 4 - load_i64(job, WinogradJob.pad_left)
         for a in range(6):
-            inside = 0 <= top + a < height
+            has_line = 0 <= top + a < height
             start = x + ((image * height + top + a) * width + left) * size
             for b in range(6):
-                lies = inside and 0 <= left + b < width
-                store_i64(places, 6 * a + b, start + b * size if lies else zeros)
+                inside = has_line and 0 <= left + b < width
+                store_i64(places, 6 * a + b, start + b * size if inside else zeros)
         transform_input(places, channels // LANES, out + (tile - begin) * size, apart)
 
 
@@ -153,9 +153,9 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
         for a in range(4):
             for b in range(4):
                 at = corner + (a * wide + b) * size
-                lies = a < rows and b < count
-                store_i64(places, 4 * a + b, y + at if lies else spare)
-                store_i64(others, 4 * a + b, first + at if lies else spare)
+                inside = a < rows and b < count
+                store_i64(places, 4 * a + b, y + at if inside else spare)
+                store_i64(others, 4 * a + b, first + at if inside else spare)
         transform_output(
             tiles + (tile - begin) * size, apart, places, others if summed else 0, load_i64(job, WinogradJob.bias),
             columns // LANES, check, load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
