@@ -15,7 +15,7 @@ from ..codegen.descriptor import keeping
 from .parallel import pool_address
 from .recording import Record
 from .regions import Region, UnknownArrayError, View
-from .replay import replay, tuple_word
+from .replay import SCRATCH_MARGIN, replay, tuple_word
 from .tape import Tape, TapeWriter
 
 __all__ = ["Part"]
@@ -172,7 +172,7 @@ class Part:
         ]
         return _Replay(
             writer.tape(places, allocation),
-            allocation.size,
+            SCRATCH_MARGIN + allocation.size,
             [(slot, *layout) for slot, layout in given.items()],
             [(slot, shape) for slot, shape in self.shapes.items() if slot not in given],
             list(self.expected.items()),

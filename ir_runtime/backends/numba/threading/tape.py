@@ -14,21 +14,14 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import concatenate
+from .allocation import Allocation, allocate
 from .recording import Call, Record
 from .regions import Located, Region, Regions, UnknownArrayError, View
-from .replay import FIXED, SCRATCH, SCRATCH_MARGIN, TapeCall, TapeHeader
+from .replay import FIXED, SCRATCH, TapeCall, TapeHeader
 
-__all__ = ["Allocation", "Tape", "TapeWriter"]
+__all__ = ["Tape", "TapeWriter"]
 
-_ALIGNMENT = 64
 _NAMES = [(name, f"{name}_offset") for name in ("out", "a", "b", "c", "d")]
-
-
-class Allocation(NamedTuple):
-    """Where the memory of a run is: scratch memory of this many bytes, and the offset of each region in it."""
-
-    size: int
-    offsets: dict[Region, int]
 
 
 class Tape(NamedTuple):
@@ -135,30 +128,10 @@ class TapeWriter:
             return None
         return View(region, offset, (array.shape, array.strides, array.dtype))
 
-    def allocation(self, kept: Collection[Region]) -> Allocation:
-        """Place regions in scratch memory, where those that are in use at once do not overlap.
-
-        Args:
-            kept: regions that are allocated by themselves.
-        """
-        offsets: dict[Region, int] = {}
-        size = 0
-        for region in self.regions.all:
-            if region.slot is not None or region in kept:
-                continue
-            busy = sorted(
-                (offset, offset + _rounded(other))
-                for other, offset in offsets.items()
-                if other.first <= region.last and region.first <= other.last
-            )
-            place = 0
-            for begin, end in busy:
-                if begin - place >= _rounded(region):
-                    break
-                place = max(place, end)
-            offsets[region] = place
-            size = max(size, place + _rounded(region))
-        return Allocation(SCRATCH_MARGIN + size, offsets)
+    def allocation(self, results: Collection[Region]) -> Allocation:
+        """Place regions in scratch memory, but for results, which are allocated by themselves."""
+        regions = [region for region in self.regions.all if region.slot is None and region not in results]
+        return allocate(regions, results, len(self.calls))
 
     def tape(self, places: Mapping[Region, int], allocation: Allocation) -> Tape:
         """Return the tape.
@@ -179,14 +152,11 @@ class TapeWriter:
         for call in self.calls:
             fields: dict[str, int] = {}
             for (name, name_of_offset), (region, offset) in zip(_NAMES, call.arrays, strict=True):
-                if region is None:
-                    fields[name], fields[name_of_offset] = FIXED, offset
-                elif region in places:
-                    fields[name], fields[name_of_offset] = places[region], offset
+                at = 0
+                if region in allocation.places:
+                    region, at = allocation.places[region]
+                    fields[name] = SCRATCH if region is None else places[region]
                 else:
-                    fields[name], fields[name_of_offset] = SCRATCH, allocation.offsets[region] + offset
+                    fields[name] = FIXED if region is None else places[region]
+                fields[name_of_offset] = at + offset
             yield TapeCall.fill(task=call.task, threads=call.threads, job=call.job.ctypes.data, **fields)
-
-
-def _rounded(region: Region) -> int:
-    return -(-(region.stop - region.start) // _ALIGNMENT) * _ALIGNMENT

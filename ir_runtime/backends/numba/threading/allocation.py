@@ -1,0 +1,88 @@
+"""Memory plans: where the regions of recorded calls are, when it is known which calls use each of them.
+
+Regions that are in use at once do not overlap; the largest are placed first (greedy by size, Pisarchyk and Lee 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .regions import Region
+
+__all__ = ["Allocation", "allocate"]
+
+_ALIGNMENT = 64
+
+
+class Allocation(NamedTuple):
+    """Where the regions of a run are.
+
+    Args:
+        size: bytes of scratch memory.
+        places: for each region, a result whose memory it has before the result is written, ``None`` for scratch memory; and the
+            offset there in bytes.
+    """
+
+    size: int
+    places: dict[Region, tuple[Region | None, int]]
+
+
+def allocate(regions: Collection[Region], results: Collection[Region], calls: int) -> Allocation:
+    """Place regions in scratch memory, or where results are that no call has written yet.
+
+    Args:
+        regions: neither inputs nor results.
+        results: are allocated by themselves.
+        calls: how many there are.
+    """
+    plan = _Plan(results, [[] for _ in range(calls + 1)])
+    for region in sorted(regions, key=_rounded, reverse=True):
+        plan.add(region)
+    return Allocation(plan.size, plan.places)
+
+
+@dataclass(eq=False, slots=True)
+class _Plan:
+    results: Collection[Region]
+    used: list[list[Region]]
+    """The regions that each call needs."""
+    size: int = 0
+    places: dict[Region, tuple[Region | None, int]] = field(default_factory=dict)
+
+    def add(self, region: Region) -> None:
+        """Place a region: in scratch memory, unless that must grow and a result has room."""
+        calls = self.used[region.first : region.last + 1]
+        others = {other for used in calls for other in used}
+        place, offset = None, self._gap(region, None, others)
+        if offset + _rounded(region) > self.size:
+            place, offset = self._in_result(region, others) or (None, offset)
+        if place is None:
+            self.size = max(self.size, offset + _rounded(region))
+        self.places[region] = place, offset
+        for used in calls:
+            used.append(region)
+
+    def _in_result(self, region: Region, others: Collection[Region]) -> tuple[Region, int] | None:
+        size = region.stop - region.start
+        for result in self.results:
+            if region.last < result.first and size <= result.stop - result.start:
+                offset = self._gap(region, result, others)
+                if offset + size <= result.stop - result.start:
+                    return result, offset
+        return None
+
+    def _gap(self, region: Region, place: Region | None, others: Iterable[Region]) -> int:
+        """Return the lowest offset at a place where there is room beside others."""
+        found = [(self.places[other], _rounded(other)) for other in others]
+        end = 0
+        for offset, size in sorted((offset, size) for (where, offset), size in found if where is place):
+            if offset - end >= _rounded(region):
+                break
+            end = max(end, offset + size)
+        return end
+
+
+def _rounded(region: Region) -> int:
+    return -(-(region.stop - region.start) // _ALIGNMENT) * _ALIGNMENT
