@@ -106,6 +106,8 @@ class Regions:
     _by_start: dict[int, Region] = field(default_factory=dict)
     _unused: list[Region] = field(default_factory=list)
     """Those that may be forgotten at the end of the step."""
+    _bounds_of: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Bounds of arrays of the step, by their identities; asking NumPy takes microseconds."""
 
     def fix(self, array: Array) -> None:
         """Add the memory of an array whose address is the same in all runs; such arrays may share memory.
@@ -114,7 +116,7 @@ class Regions:
             UnknownArrayError: if it shares memory with a region.
         """
         if array.size and id(array) not in self.kept:
-            _, start, stop = _bounds(array)
+            _, start, stop = self._bounds(array)
             if self._used.overlaps(start, stop):
                 raise UnknownArrayError
             self._fixed.add(start, stop)
@@ -126,7 +128,7 @@ class Regions:
         Raises:
             UnknownArrayError: if it has none, or shares it with others: by its address, an array could be in either.
         """
-        address, start, stop = _bounds(array)
+        address, start, stop = self._bounds(array)
         if start == stop or self._used.overlaps(start, stop) or self._fixed.overlaps(start, stop):
             raise UnknownArrayError
         layout = array.shape, array.strides, array.dtype
@@ -151,7 +153,7 @@ class Regions:
 
     def located(self, array: Array) -> Located | None:
         """Return where an array is; ``None`` if in no memory that is known."""
-        address, start, stop = _bounds(array)
+        address, start, stop = self._bounds(array)
         if start == stop or self._fixed.holding(start, stop):
             return None, address
         region = self._by_start.get(self._used.holding(start, stop))
@@ -169,16 +171,20 @@ class Regions:
                 del self._by_start[region.start]
                 self._used.remove(region.start)
         self._unused.clear()
+        self._bounds_of.clear()
 
     def undo(self, count: int) -> None:
         """Remove all regions but as many as there were before a step."""
         self.release()
         del self.all[count:]
 
-
-def _bounds(array: Array) -> tuple[int, int, int]:
-    """Return where an array begins, and the lowest and the highest address of its memory."""
-    address: int = array.__array_interface__["data"][0]
-    if array.flags.c_contiguous:
-        return address, address, address + array.nbytes
-    return address, *np.lib.array_utils.byte_bounds(array)
+    def _bounds(self, array: Array) -> tuple[int, int, int]:
+        """Return where an array begins, and the lowest and the highest address of its memory."""
+        if (found := self._bounds_of.get(id(array))) is None:
+            address: int = array.__array_interface__["data"][0]
+            if array.flags.c_contiguous:
+                found = address, address, address + array.nbytes
+            else:
+                found = address, *np.lib.array_utils.byte_bounds(array)
+            self._bounds_of[id(array)] = found
+        return found
