@@ -34,7 +34,9 @@ def transposed_convolution(
     if output_shape is not None and output_shape.known() is None:
         return None
     outputs, kernel = w.shape[1], w.shape[2:]
-    packed = Panels.of(np.moveaxis(w, 1, -1).reshape(len(w), -1), w)
+    blocks = set(op.dilations) == {1} and not any(k % s for k, s in zip(kernel, op.strides, strict=True))
+    columns = _by_blocks(w, op.strides) if blocks else np.moveaxis(w, 1, -1)
+    packed = Panels.of(columns.reshape(len(w), -1), w)
     shape_input = () if output_shape is None else (output_shape,)
 
     @lru_cache(maxsize=64)
@@ -51,12 +53,56 @@ def transposed_convolution(
         check_array_size(len(rows) * packed.columns, x.itemsize)
         products = np.empty((len(rows), packed.columns), np.float32)
         gemm(rows, packed, products, lambda block, first: None)
-        windows = products.reshape(len(x), *x.shape[2:], *kernel, outputs)
-        y = _col2im(windows, op.strides, op.dilations, begins, lengths)
+        windows = products.reshape(len(x), *x.shape[2:], *columns.shape[1:])
+        if blocks:
+            y = _add_blocks(windows, begins, lengths)
+        else:
+            y = _col2im(windows, op.strides, op.dilations, begins, lengths)
         apply_epilogue(y.reshape(-1, outputs), epilogue)
         return channels_first(y)
 
     return RowKernel(compute, 2 + len(shape_input), 1)
+
+
+def _by_blocks(w: Array, strides: tuple[int, ...]) -> Array:
+    """Return filters ``[inputs, outputs, kernel...]`` as ``[inputs, block..., phase..., outputs]``: the kernel in blocks."""
+    axes = len(strides)
+    lengths = (n for k, s in zip(w.shape[2:], strides, strict=True) for n in (k // s, s))
+    order = (*range(2, 2 * axes + 2, 2), *range(3, 2 * axes + 2, 2))
+    return w.reshape(*w.shape[:2], *lengths).transpose(0, *order, 1)
+
+
+def _add_blocks(windows: Array, begins: tuple[int, ...], lengths: tuple[int, ...]) -> Array:
+    """Add ``windows[N, spatial..., block..., phase..., outputs]`` at their positions, as `_col2im`.
+
+    Blocks are as long as the strides, so they lie on those of other windows, and are added as a whole.
+    """
+    axes = len(lengths)
+    counts, blocks, strides = (windows.shape[1 + n * axes : 1 + (n + 1) * axes] for n in range(3))
+    reach = [
+        max(n + k - 1, -(-(b + m) // s))
+        for n, k, s, b, m in zip(counts, blocks, strides, begins, lengths, strict=True)
+    ]
+    lined_up = (axis + more for axis in range(1, axes + 1) for more in (0, 2 * axes))
+    windows = windows.transpose(*range(axes + 1, 2 * axes + 1), 0, *lined_up, 3 * axes + 1)
+    whole = [n * s for n, s in zip(reach, strides, strict=True)]
+    check_array_size(windows.shape[axes] * math.prod(whole) * windows.shape[-1], windows.itemsize)
+    if math.prod(blocks) == 1 and tuple(reach) == counts:
+        y = np.ascontiguousarray(windows[(0,) * axes])  # no windows overlap
+    else:
+        shape = (n for both in zip(reach, strides, strict=True) for n in both)
+        y = np.zeros((windows.shape[axes], *shape, windows.shape[-1]), windows.dtype)
+        for block in product(*map(range, blocks)) if windows.size else ():
+            target = (
+                places
+                for b, n in zip(block, counts, strict=True)
+                for places in (slice(b, b + n), slice(None))
+            )
+            inside = y[(slice(None), *target)]
+            np.add(inside, windows[block], out=inside)
+    y = y.reshape(len(y), *whole, y.shape[-1])
+    cropped = y[(slice(None), *(slice(b, b + m) for b, m in zip(begins, lengths, strict=True)))]
+    return np.ascontiguousarray(cropped)
 
 
 def _col2im(

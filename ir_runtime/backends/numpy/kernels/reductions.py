@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.statistics import count
-from ....ops.reduction import ReduceMean, ReduceSum
+from ....kernels.statistics import count, lowest
+from ....ops.reduction import ReduceMax, ReduceMean, ReduceMin, ReduceSum
 from ... import Kernel, Unary
 from ...common.layout import axes_by_stride, is_f32
 from .._backend import backend
@@ -43,12 +43,8 @@ def reduce_sum(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
 @backend.accelerates(ReduceSum, ReduceMean)
 def reduce_known_axes(op: ReduceSum | ReduceMean, data: Value, axes: Value) -> Kernel | None:
     """Return a kernel for f32 along known axes, which are counted from the front once; as the reference, in f64."""
-    rank, known = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
+    if (along := _known_axes(data, axes)) is None:
         return None
-    along = tuple(axis % rank for axis in known)
-    if len({*along}) < len(along):
-        return None  # the operation itself refuses it
     add: Callable[..., Array] = np.add.reduce
 
     def sums(x: Array) -> Array:
@@ -57,3 +53,24 @@ def reduce_known_axes(op: ReduceSum | ReduceMean, data: Value, axes: Value) -> K
     if isinstance(op, ReduceSum):
         return Unary(lambda x: np.asarray(sums(x), np.float32))
     return Unary(lambda x: np.asarray(sums(x) / max(count(x.shape, along), 1), np.float32))
+
+
+@backend.accelerates(ReduceMax, ReduceMin)
+def reduce_extremes(op: ReduceMax | ReduceMin, data: Value, axes: Value) -> Kernel | None:
+    """Return a kernel for f32 over known axes, which are counted from the front once."""
+    if (along := _known_axes(data, axes)) is None:
+        return None
+    is_max, keep_dims = isinstance(op, ReduceMax), op.keep_dims
+    choose: Callable[..., Array] = np.fmax.reduce if is_max else np.fmin.reduce
+    # No maximum is below the lowest finite number, as in the reference.
+    initial = lowest(np.dtype(np.float32)) if is_max else np.float32(np.inf)
+    return Unary(lambda x: np.asarray(choose(x, along, keepdims=keep_dims, initial=initial)))
+
+
+def _known_axes(data: Value, axes: Value) -> tuple[int, ...] | None:
+    """Return the axes, counted from the front, if data is f32, and they are known and valid."""
+    rank, known = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
+        return None
+    along = tuple(axis % rank for axis in known)
+    return along if len({*along}) == len(along) else None  # the operation itself refuses others
