@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ..backends.core.cores import cores
+from ..properties.hint import SchedulingCoreType
 
 __all__ = ["Streams"]
 
@@ -24,7 +26,10 @@ class Streams:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Streams:
         """Return the streams that properties ask for, as `check_config` returns them."""
-        threads = config.get("INFERENCE_NUM_THREADS") or os.cpu_count() or 1
+        threads = config.get("INFERENCE_NUM_THREADS") or cores(
+            hyper_threads=bool(config.get("ENABLE_HYPER_THREADING")),
+            slow=config.get("SCHEDULING_CORE_TYPE") is SchedulingCoreType.ANY_CORE,
+        )
         most = min(threads, config.get("PERFORMANCE_HINT_NUM_REQUESTS") or threads)
         asked = config.get("NUM_STREAMS") or 0
         if asked == _AUTO:

@@ -5,7 +5,6 @@ The thread pool of a run does all of its work, while the numpy backend keeps BLA
 
 from __future__ import annotations
 
-import os
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from threading import get_ident
 from ....forks import in_child
 from ....ir.tensor import Array
 from ....scoped import Scope, inside
+from ...core.cores import processors
 from ...core.threads import most
 from .pool import ThreadPool, acquire, dispatcher, release
 from .recording import RECORD, Call
@@ -59,8 +59,8 @@ def _pool(run: _Run) -> ThreadPool:
 
 @cache
 def _cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many processors this process may use: the most threads of a run."""
+    return len(processors())
 
 
 in_child(_cores.cache_clear)
