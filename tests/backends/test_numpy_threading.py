@@ -101,6 +101,15 @@ def test_a_failure_on_any_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> N
                 parallel.parallel_for(work, range(8), 1 << 40)
 
 
+def test_threads_share_what_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = parallel.MIN_PARALLEL_WORK
+    for threads in (1, 2, 8):
+        monkeypatch.setattr(parallel, "most", lambda _, threads=threads: threads)
+        least = saved * threads // max(threads - 1, 1)
+        assert parallel.thread_count(least - 8) == 1
+        assert parallel.thread_count(least + 8) == threads
+
+
 def test_scratch_is_used_by_one_at_a_time_and_kept() -> None:
     with borrow_scratch(10) as mine, borrow_scratch(20) as other:
         assert mine.id != other.id

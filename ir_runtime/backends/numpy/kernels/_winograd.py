@@ -43,7 +43,7 @@ BLOCK_SIZE = 400_000
 # Transformed filters take four times the memory; if there are more than this, little time is saved.
 MAX_FILTERS = 1 << 16
 # With fewer channels, or on smaller feature maps, the transforms cost more than they save.
-MIN_CHANNELS = 16
+MIN_CHANNELS = 32
 MIN_MAP = 10
 
 

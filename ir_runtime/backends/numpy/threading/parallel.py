@@ -22,9 +22,10 @@ from .pool import Task, ThreadPool
 
 __all__ = ["compiling", "defer", "multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 
-# Multiplications (or work that takes as long), in several calls of NumPy, that are worth a second thread: after each
-# call, two threads may wait some 10 µs for each other. The caller runs the chunks that a worker has not begun.
-MIN_PARALLEL_WORK = 1 << 24
+# Multiplications (or work that takes as long), in several calls of NumPy, that threads must save the caller to be worth
+# it: after each call they may wait some 10 µs for each other, and they find data in the caches of others. With two, layers
+# that saved half of this took up to twice as long as on one. The caller runs the chunks that a worker has not begun.
+MIN_PARALLEL_WORK = 1 << 25
 
 _blas = Blas()
 _pool = ThreadPool()
@@ -39,7 +40,10 @@ def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
 
 def thread_count(size: int) -> int:
     """Return the number of threads that should share this many multiplications."""
-    return most(max_threads) if size >= MIN_PARALLEL_WORK else 1
+    if size < MIN_PARALLEL_WORK:
+        return 1
+    threads = most(max_threads)
+    return threads if size * (threads - 1) >= MIN_PARALLEL_WORK * threads else 1
 
 
 def parallel_for(work: Callable[[Any], None], chunks: Sequence[Any], size: int) -> None:
