@@ -342,3 +342,26 @@ def rotary_by_a_split(x: Any, cos: Any, sin: Any) -> Any:
     halves = op.split(x, op.constant(-1), 2)
     turned = op.concat([op.negative(halves.output(1)), halves.output(0)], 2)
     return op.add(op.multiply(sin, turned), op.multiply(cos, x))
+
+
+def _chosen(name: str, by_rows: bool, indices: type) -> None:
+    """Products with matrices that indices choose; of several rows, and a bias and a sum behind one."""
+
+    def build() -> ov.Model:
+        x, places = op.parameter([2, 1, 3, 20], np.float32), op.parameter([2, 4], indices)
+        shape = (5, 70, 20) if by_rows else (5, 20, 70)
+        found = [
+            op.matmul(
+                x, op.gather(op.constant(numbers(*shape, seed=i)), places, op.constant(0)), False, by_rows
+            )
+            for i in range(2)
+        ]
+        gate = op.swish(op.add(found[0], op.constant(numbers(1, 70))))
+        return ov.Model([op.result(op.multiply(gate, found[1]))], [x, places])
+
+    places = np.array([[0, 4, -1, 2], [3, 3, 1, -5]], indices)
+    PATTERNS[name] = build, lambda: [numbers(2, 1, 3, 20), places]
+
+
+_chosen("chosen_matrices_by_rows", True, np.int64)
+_chosen("chosen_matrices_by_columns", False, np.int32)

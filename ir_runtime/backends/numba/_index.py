@@ -66,13 +66,14 @@ MODULES = {
     "Subtract": "elementwise",
     "Swish": "elementwise",
     "Tanh": "elementwise",
+    "TopK": "topk",
 }
 
 PATTERNS: dict[str, str] = {
     "Add": "rotary",
     "Divide": "normalization",
     "FakeQuantize": "quantized_network",
-    "MatMul": "sdpa_pattern",
+    "MatMul": "gathered_matmul sdpa_pattern",
     "Multiply": "normalization",
     "ScaledDotProductAttention": "sdpa",
 }

@@ -1,0 +1,220 @@
+"""Matrix products with matrices of a table that indices choose, as the experts of a mixture: read where they are.
+
+Without the pattern, Gather copies the matrices of every run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+import numpy as np
+
+from ....ir.element import ElementType
+from ....ir.graph import Layer
+from ....ir.tensor import Array, Value
+from ....ops.matrix.matmul import MatMul
+from ....ops.movement.gather import GatherBase
+from ... import Fusion, Kernel, MatchContext, Refusal
+from ...common.layout import is_f32
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.language import device
+from ..codegen.memory import fetch_add, load_i64
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.recording import was_refused
+from ..threading.task import Task, load_args, load_fourth, next_unit
+from ._epilogue import Epilogue, FusedKernel, PostOpKind, TilePostOp
+from ._indices import load_index
+from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._rows import add_weighted_rows, clear_row, dot_rows
+from .contiguous import contiguous
+
+__all__: list[str] = []
+
+# Columns of a unit; multiplications from which on several threads are faster; rows of a matrix up to which tiles of several
+# rows would not be faster.
+COLUMNS_PER_UNIT = 64
+MIN_PARALLEL_WORK = 1 << 16
+MAX_ROWS = 8
+# Shapes whose jobs a kernel keeps.
+MAX_JOBS = 64
+
+_INDICES = (ElementType.i32, ElementType.i64)
+
+
+class GatheredJob(Descriptor):
+    """The job of `GATHERED`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+
+    ``table`` is the address of the matrices. ``places`` has which matrix of the left operand, and which index, each product
+    reads. ``refused`` counts indices that are out of range of ``matrices``.
+    """
+
+    products: i64
+    rows: i64
+    depth: i64
+    columns: i64
+    by_rows: i64
+    table: i64
+    matrices: i64
+    places: i64
+    index_size: i64
+    has_epilogue: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+    refused: i64
+
+
+@device
+def _multiply_columns(job: int, x: int, matrix: int, first: int, count: int, out: int) -> None:
+    """Multiply rows by some columns of a matrix; the other addresses are those of the first row."""
+    depth, columns = load_i64(job, GatheredJob.depth), load_i64(job, GatheredJob.columns)
+    for row in range(load_i64(job, GatheredJob.rows)):
+        line, target = x + 4 * depth * row, out + 4 * (columns * row + first)
+        if load_i64(job, GatheredJob.by_rows) != 0:
+            dot_rows(line, matrix + 4 * depth * first, 4 * depth, count, depth, target)
+        else:
+            clear_row(target, count)
+            add_weighted_rows(line, matrix + 4 * first, 4 * columns, depth, count, target)
+
+
+def _gathered(call: int) -> None:
+    """Multiply; a unit is a block of columns of a product."""
+    job, out, x, indices, extra, _ = load_args(call)
+    other, table = load_fourth(call), load_i64(job, GatheredJob.table)
+    columns, rows = load_i64(job, GatheredJob.columns), load_i64(job, GatheredJob.rows)
+    size, matrices = rows * load_i64(job, GatheredJob.depth), load_i64(job, GatheredJob.matrices)
+    places, depth = load_i64(job, GatheredJob.places), load_i64(job, GatheredJob.depth)
+    words, numbers = load_i64(job, GatheredJob.epilogue_words), load_i64(job, GatheredJob.epilogue_numbers)
+    parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
+    units = load_i64(job, GatheredJob.products) * parts
+    unit = next_unit(call, units)
+    while unit < units:
+        product = unit // parts
+        first = (unit - product * parts) * COLUMNS_PER_UNIT
+        count = min(COLUMNS_PER_UNIT, columns - first)
+        place = load_i64(places, 2 * product + 1)
+        index = load_index(indices, place, load_i64(job, GatheredJob.index_size))
+        if index < 0:
+            index += matrices
+        if 0 <= index < matrices:
+            start = 4 * rows * columns * product
+            _multiply_columns(
+                job, x + 4 * size * load_i64(places, 2 * product), table + 4 * depth * columns * index, first, count,
+                out + start,
+            )  # fmt: skip
+            if load_i64(job, GatheredJob.has_epilogue) != 0:
+                apply_epilogue(
+                    words, numbers, extra, other, out, start + 4 * first, 4 * first, rows, count, 4 * columns
+                )
+        else:
+            fetch_add(job + 8 * GatheredJob.refused)
+        unit = next_unit(call, units)
+
+
+GATHERED = Task(_gathered)
+"""Multiplies A by the matrices at the indices B; C and D are other inputs of the epilogue."""
+
+
+@backend.pattern(MatMul)
+def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """Match few rows by matrices that Gather takes of a constant ``[matrices, depth, columns]``, f32."""
+    x, chosen = context.sources(layer)
+    gather, op = context.producer(chosen, "Gather"), layer.op
+    if gather is None or not isinstance(op, MatMul) or not isinstance(gather.op, GatherBase):
+        return None
+    table, indices, axis = context.sources(gather)
+    known, places = context.value(table).known(), context.value(indices)
+    if known is None or known.ndim != 3 or not known.size or not known.flags.c_contiguous:
+        return None
+    if context.value(axis).ints() not in ((0,), (-3,)):
+        return None
+    if (
+        not is_f32(context.value(x), context.value(table))
+        or gather.op.batch
+        or places.element not in _INDICES
+    ):
+        return Refusal("rows and matrices are not f32, or indices share an axis with the matrices")
+    if not _are_few_rows(op, context.value(x), places):
+        return Refusal(f"the first input does not have 1 to {MAX_ROWS} rows")
+    depth = known.shape[2 if op.transpose_b else 1]
+    accepts = partial(_accepts, depth)
+    kernel = FusedKernel(partial(_kernel, gather.op, op), accepts=accepts)
+    return Fusion((gather, layer), context.reads([gather, layer], x, table, indices), kernel)
+
+
+def _are_few_rows(op: MatMul, x: Value, indices: Value) -> bool:
+    rank = x.shape.rank
+    few = rank is not None and rank > 1 and x.shape[rank - 2].max
+    return bool(few and few <= MAX_ROWS and not op.transpose_a and indices.shape.rank)
+
+
+def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) -> bool:
+    try:
+        np.broadcast_shapes(x.shape[:-2], indices.shape)
+    except ValueError:
+        return False
+    return x.shape[-1] == depth
+
+
+def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
+    GATHERED.prepare()
+    packed = PackedEpilogue.of(_without_weights(epilogue))
+    has_epilogue = epilogue.shift is not None or epilogue.scale is not None or bool(epilogue.post_ops)
+    find = lru_cache(MAX_JOBS)(partial(_job, bool(op.transpose_b), packed if has_epilogue else None))
+    axis = np.array(0)
+
+    def run(x: Array, table: Array, indices: Array, extras: Sequence[Array]) -> Array | None:
+        """Return ``None`` if an index is out of range."""
+        shape, job = find(x.shape, table.shape, indices.shape, indices.itemsize)
+        out = np.empty(shape, np.float32)
+        if not out.size:
+            return out
+        job = job.copy()
+        job["table"] = table.ctypes.data
+        count = threads() if out.size * x.shape[-1] >= MIN_PARALLEL_WORK else 1
+        places, others = np.ascontiguousarray(indices), packed.extra_arrays(extras, -1)
+        parallel_for(GATHERED.address, job, out, contiguous(x), places, others[0], count, others[1])
+        return None if was_refused(job, GatheredJob.refused) else out
+
+    def kernel(x: Array, table: Array, indices: Array, _: Array, *extras: Array) -> Array:
+        if (
+            found := run(x, table, indices, extras)
+        ) is None:  # Gather gives zeros where an index is out of range
+            copies = np.asarray(gather.evaluate(table, indices, axis)).reshape(-1, *table.shape[1:])
+            found = run(x, copies, np.arange(len(copies)).reshape(indices.shape), extras)
+            assert found is not None
+        return found
+
+    return replayed(kernel)
+
+
+_Shape: TypeAlias = tuple[int, ...]
+
+
+def _job(
+    by_rows: bool, epilogue: PackedEpilogue | None, x: _Shape, table: _Shape, indices: _Shape, size: int
+) -> tuple[_Shape, Array]:
+    """Return the shape of the result, and the job for these shapes but for the address of the table."""
+    batch = np.broadcast_shapes(x[:-2], indices)
+    numbered = [np.arange(math.prod(axes)).reshape(axes) for axes in (x[:-2], indices)]
+    places = np.stack([np.broadcast_to(each, batch).reshape(-1) for each in numbered], 1).astype(np.int64)
+    matrices, depth, columns = (table[0], table[2], table[1]) if by_rows else table
+    job = GatheredJob.fill(
+        products=math.prod(batch), rows=x[-2], depth=depth, columns=columns, by_rows=by_rows, table=0, matrices=matrices,
+        places=places.ctypes.data, index_size=size, has_epilogue=epilogue is not None,
+        epilogue_words=0 if epilogue is None else epilogue.words.ctypes.data,
+        epilogue_numbers=0 if epilogue is None else epilogue.numbers.ctypes.data, refused=0,
+    )  # fmt: skip
+    return (*batch, x[-2], columns), Job.of(job, places, epilogue)
+
+
+def _without_weights(epilogue: Epilogue) -> Epilogue:
+    """Return an epilogue whose scale and shift are post-ops: there are no packed weights to fold them into."""
+    rows = ((PostOpKind.MULTIPLY, epilogue.scale), (PostOpKind.ADD, epilogue.shift))
+    first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
+    return replace(epilogue, scale=None, shift=None, post_ops=(*first, *epilogue.post_ops))
