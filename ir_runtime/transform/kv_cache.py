@@ -96,6 +96,13 @@ def _gather_kernel(layer: Layer) -> Kernel:
         picked: Array = evaluate(data, indices, axis)
         return picked
 
+    def result_shape(data: Array, indices: Array, axis: Array) -> tuple[int, ...] | None:
+        if indices.ndim != 1 or axis.size != 1:
+            return None
+        at = axis.item() % data.ndim
+        return (*data.shape[:at], len(indices), *data.shape[at + 1 :])
+
+    vars(pick)["result_shape"] = result_shape
     return accepting(pick, any_lengths)
 
 
@@ -144,6 +151,11 @@ def append_kernel(axis: int) -> Kernel:
         longer[_until(at, total, length)] = new
         return longer
 
+    def result_shape(held: Array, new: Array) -> tuple[int, ...]:
+        at = axis % held.ndim
+        return (*held.shape[:at], held.shape[at] + new.shape[at], *held.shape[at + 1 :])
+
+    vars(append)["result_shape"] = result_shape
     return accepting(append, partial(_joinable, axis))
 
 

@@ -26,7 +26,7 @@ from ir_runtime.backends.common.dynamic_quantization import (
 from ir_runtime.backends.core.precision import Precision, within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend as numba
-from ir_runtime.backends.numba.kernels import _quantized_product
+from ir_runtime.backends.numba.kernels._quantized_product import QuantizedProduct
 from ir_runtime.backends.numpy import backend as numpy
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
@@ -47,7 +47,7 @@ OFFSETS = {E.u4: 0, E.i4: 8, E.u8: 0, E.i8: 128}
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
-        patch.setattr(_quantized_product, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(QuantizedProduct, "min_parallel_work", 0)
         yield
 
 

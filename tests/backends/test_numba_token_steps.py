@@ -10,9 +10,15 @@ import pytest
 
 import ir_runtime as ir
 from ir_runtime import opset1, opset4, opset8, opset11
-from ir_runtime.backends import available
-from ir_runtime.backends.numba.kernels import _quantized_product, gathered_matmul
-from ir_runtime.ir.tensor import Array
+from ir_runtime.backends import UNREAD, available
+from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.kernels import gathered_matmul
+from ir_runtime.backends.numba.kernels._quantized_product import QuantizedProduct
+from ir_runtime.ir.element import ElementType as E
+from ir_runtime.ir.quantized_weights import QuantizedWeights
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, TensorType, Value
+from ir_runtime.ops.matrix.matmul import MatMul
 
 pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
 
@@ -66,13 +72,34 @@ def test_products_with_quantized_weights_are_replayed(
     monkeypatch: pytest.MonkeyPatch, rows: int, outputs: int, threads: int, mode: str
 ) -> None:
     """With inputs that are added and multiplied to the result, and a bias; several threads share each product."""
-    monkeypatch.setattr(_quantized_product, "MIN_PARALLEL_WORK", 1)
+    for product in QuantizedProduct.__subclasses__():
+        monkeypatch.setattr(product, "min_parallel_work", 1)
     width = 96
     x = opset1.parameter([rows, width], np.float32, name="x")
     gate = opset4.swish(quantized(x, width, outputs))
     y = opset1.multiply(gate, opset1.add(quantized(x, width, outputs), opset1.constant(numbers(1, outputs))))
     y = opset1.add(x, quantized(y, outputs, width)) if outputs % 32 == 0 else y
     check(ir.Model([y], [x]), numbers(rows, width), threads=threads, mode=mode)
+
+
+@pytest.mark.parametrize("zero", [None, 0, 3, 128, 255])
+def test_products_in_f16_are_rounded_as_in_the_file(zero: int | None) -> None:
+    """Multiply f16 scales by every number of 8 bits less a zero point, and the result by 1 and 0."""
+    scale = np.arange(1, 0x5B00, 16, dtype=np.uint16).view(np.float16)[:, None]
+    codes = np.ascontiguousarray(np.broadcast_to(np.arange(256, dtype=np.uint8), (len(scale), 256)))
+    points = None if zero is None else np.full_like(scale, zero)
+    weights = QuantizedWeights(codes, E.u8, scale, points, codes.shape, E.f16)
+    a = Value(TensorType(E.f32, PartialShape([-1, 256])))
+    b = Value(TensorType(E.f32, PartialShape(codes.shape)), quantized=weights)
+    kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b))
+    assert kernel is not None
+    ones, wanted = (
+        np.eye(256, dtype=np.float32),
+        ((codes - np.float16(zero or 0)) * scale).astype(np.float32).T,
+    )
+    np.testing.assert_array_equal(kernel(ones, UNREAD), wanted)
+    for row in range(0, 256, 5):
+        np.testing.assert_array_equal(kernel(ones[row : row + 1], UNREAD), wanted[row : row + 1])
 
 
 def chosen(rows: Sequence[int], indices: Sequence[int], by_rows: bool, kind: Any = np.int64) -> ir.Model:

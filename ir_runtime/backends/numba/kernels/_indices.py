@@ -26,7 +26,8 @@ def _store_i32(emit: Emit, address: ir.Value, place: ir.Value, index: ir.Value) 
 @device
 def load_index(address: int, place: int, size: int) -> int:
     """Load an index of 4 or 8 bytes."""
-    return load_i64(address, place) if size == 8 else _load_i32(address, place)
+    found: int = load_i64(address, place) if size == 8 else _load_i32(address, place)
+    return found
 
 
 @device

@@ -53,6 +53,8 @@ class Column:
         self._zero = _broadcast(
             emit, self._from(MatrixRecord.zero, group, MatrixRecord.zero_group, self._zeros)
         )
+        if self._kind > Storage.BF16:
+            self._shift = emit.builder.fneg(emit.multiply(self._zero, self._scale))
         if self._kind is not Storage.LUT4:
             return
         rounding = load_word(emit, self._words, MatrixRecord.rounding)
@@ -73,8 +75,11 @@ class Column:
             return self._lookup(stored)
         if self._kind in (Storage.F16, Storage.BF16):
             return self._emit.multiply(stored, self._scale)
-        scaled = self._scaled(stored)
-        return round_to_f16(self._emit, scaled) if self._kind > Storage.BF16 else scaled
+        if (
+            self._kind > Storage.BF16
+        ):  # differences and products are exact in f32, so they may be one instruction
+            return round_to_f16(self._emit, self._emit.fma(stored, self._scale, self._shift))
+        return self._scaled(stored)
 
     def _scaled(self, values: Value) -> Value:
         return self._emit.multiply(self._emit.subtract(values, self._zero), self._scale)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,9 +17,6 @@ from ._quantized import PANEL_COLUMNS, panel_count
 from ._rows import copy_row
 
 __all__ = ["QuantizedProduct", "copy_columns"]
-
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 
 
 @device
@@ -35,6 +33,9 @@ class QuantizedProduct(ABC):
         columns: of the matrix.
         epilogue: the layers that are fused.
     """
+
+    min_parallel_work: ClassVar[int] = 1 << 17
+    """Multiplications from which on several threads are faster."""
 
     def __init__(self, columns: int, epilogue: Epilogue) -> None:
         self._columns, self._panels = columns, panel_count(columns)
@@ -76,10 +77,9 @@ class QuantizedProduct(ABC):
             self.multiply(x.reshape(rows, -1), y, first, second)
         return y
 
-    @staticmethod
-    def threads(size: int, units: int) -> int:
+    def threads(self, size: int, units: int) -> int:
         """Return how many threads share ``size`` multiplications, in ``units`` units."""
-        return min(threads(), max(units, 1)) if size >= MIN_PARALLEL_WORK else 1
+        return min(threads(), max(units, 1)) if size >= self.min_parallel_work else 1
 
 
 def _address(array: Array) -> int:

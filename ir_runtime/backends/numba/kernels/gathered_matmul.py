@@ -158,7 +158,8 @@ def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) ->
         np.broadcast_shapes(x.shape[:-2], indices.shape)
     except ValueError:
         return False
-    return x.shape[-1] == depth
+    found: bool = x.shape[-1] == depth
+    return found
 
 
 def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:

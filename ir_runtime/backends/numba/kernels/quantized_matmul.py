@@ -151,6 +151,8 @@ def _exact_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue]
 class _QuantizedMatmul(QuantizedProduct):
     """A product with a quantized matrix, and its epilogue."""
 
+    min_parallel_work = 1 << 15
+
     def __init__(self, matrix: PackedMatrix, epilogue: Epilogue) -> None:
         super().__init__(matrix.columns, epilogue)
         self._matrix, self._none = matrix, np.zeros(PANEL_COLUMNS, np.float32)
