@@ -213,3 +213,22 @@ def test_more_elements_than_there_are() -> None:
     assert fast(numbers(1, 3))[0].shape == (1, 3)
     with pytest.raises(ir.IRError, match="k asks for 3 elements"):
         fast(numbers(1, 2))
+
+
+@pytest.mark.parametrize("axis", [0, -2])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_embeddings_and_positions_are_part_of_a_replay(kind: Any, axis: int) -> None:
+    """Rows at indices, of which those out of range are zeros, and integers that are converted."""
+    ids = opset1.parameter([2, 3], kind, name="ids")
+    rows = opset8.gather(opset1.constant(numbers(5, 33)), ids, opset1.constant(axis))
+    other = opset1.convert(ids, "i32" if kind is np.int64 else "i64")
+    positions = opset1.unsqueeze(opset1.convert(other, "f32"), opset1.constant(2))
+    model = ir.Model([opset1.relu(opset1.multiply(rows, positions)), other], [ids])
+    fast, slow = compiled(model), ir.compile_model(model, backend="reference")
+    large = np.iinfo(kind).max
+    for low, high in ((0, 5), (-5, 5), (0, 5), (-5, 5), (0, 9), (-large, large), (0, 5)):
+        x = RANDOM.integers(low, high, (2, 3)).astype(kind)
+        for found, wanted in zip(fast(x).to_tuple(), slow(x).to_tuple(), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert found.dtype == wanted.dtype
+    assert instructions(fast) == 1

@@ -95,6 +95,14 @@ def test_one_buffer_is_not_written_twice() -> None:
     assert not np.shares_memory(one, two)
 
 
+@pytest.mark.parametrize("held", [(2, 0, 3), (2, 5, 3), (0, 4, 3)])
+def test_the_size_of_a_longer_cache_is_known_without_inference(held: tuple[int, ...]) -> None:
+    """Also of an empty one, as after a reset."""
+    append = append_kernel(-2)
+    arrays = np.zeros(held), np.ones((held[0], 2, 3))
+    assert append.result_shape(*arrays) == append(*arrays).shape  # type: ignore[attr-defined]
+
+
 def test_a_view_of_a_buffer_is_no_cache() -> None:
     append = append_kernel(1)
     whole = append(np.zeros((2, 3)), np.ones((2, 1)))

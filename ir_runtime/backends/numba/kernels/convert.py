@@ -1,0 +1,81 @@
+"""Conversions of few integers, as of positions: where a run is recorded, so that the replay does not end there."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.element import ElementType
+from ....ir.tensor import Array, Value
+from ....ops.type import Convert
+from ... import Kernel
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.vectors import F32, Emit
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for
+from ..threading.recording import is_recording
+from ..threading.task import UNUSED, Task, load_args
+from ._indices import load_index, store_index
+
+__all__: list[str] = []
+
+# More elements are left to NumPy.
+MAX_SIZE = 1 << 12
+
+_INTEGERS = (ElementType.i32, ElementType.i64)
+
+
+class ConvertJob(Descriptor):
+    """The job of `CONVERT`: sizes in bytes; ``target_size`` is 0 for f32."""
+
+    count: i64
+    source_size: i64
+    target_size: i64
+
+
+@instruction(types.int64, types.int64, types.int64)
+def _store_number(emit: Emit, address: ir.Value, place: ir.Value, number: ir.Value) -> None:
+    """Store an integer as f32."""
+    builder = emit.builder
+    emit.store(builder.sitofp(number, F32), emit.at(address, builder.mul(place, emit.i64(4))))
+
+
+def _convert(call: int) -> None:
+    """Convert all numbers; only one thread is called."""
+    job, out, x, _, _, _ = load_args(call)
+    source, target = load_i64(job, ConvertJob.source_size), load_i64(job, ConvertJob.target_size)
+    for place in range(load_i64(job, ConvertJob.count)):
+        number = load_index(x, place, source)
+        if target == 0:
+            _store_number(out, place, number)
+        else:
+            store_index(out, place, number, target)
+
+
+CONVERT = Task(_convert)
+"""Converts the integers A."""
+
+
+@backend.accelerates(Convert)
+def convert(op: Convert, data: Value) -> Kernel | None:
+    """i32 and i64 to each other, modulo their size, and to f32; in other runs, NumPy converts as fast."""
+    source, target = data.element, op.destination_type
+    if source is target or source not in _INTEGERS or target not in (*_INTEGERS, ElementType.f32):
+        return None
+    CONVERT.prepare()
+    dtype = target.dtype
+
+    def kernel(x: Array) -> Array:
+        if not is_recording() or not 0 < x.size <= MAX_SIZE or not x.flags.c_contiguous:
+            return x.astype(dtype, copy=False)
+        out = np.empty(x.shape, dtype)
+        size = 0 if dtype == np.float32 else dtype.itemsize
+        job = ConvertJob.fill(count=x.size, source_size=x.itemsize, target_size=size)
+        parallel_for(CONVERT.address, job, out, x, UNUSED, UNUSED, 1)
+        return out
+
+    return accepting(replayed(kernel, alone=False), any_lengths)
