@@ -215,7 +215,7 @@ def _job(
 
 
 def _without_weights(epilogue: Epilogue) -> Epilogue:
-    """Return an epilogue whose scale and shift are post-ops: there are no packed weights to fold them into."""
+    """Return an epilogue whose scale and shift are post-ops, as no weights are packed."""
     rows = ((PostOpKind.MULTIPLY, epilogue.scale), (PostOpKind.ADD, epilogue.shift))
     first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
     return replace(epilogue, scale=None, shift=None, post_ops=(*first, *epilogue.post_ops))
