@@ -39,6 +39,8 @@ __all__ = [
 MIN_PARALLEL_WORK = 1 << 17
 # Units per thread, so that others can do the work of a thread that is interrupted.
 UNITS_PER_THREAD = 4
+# A unit takes as long as that many rows more than it has: to find its place, and to load a panel.
+UNIT_ROWS = 3
 
 
 class Panel(Descriptor):
@@ -120,7 +122,7 @@ def chunk_rows(
 ) -> tuple[int, bool]:
     """Return the rows of a unit, and whether a panel is used for all of them before the next one.
 
-    Units are a multiple of the rows of all tiles; with so many threads that this is more than the share of each, of wide ones.
+    Units are a multiple of the rows of all tiles; for so many threads that each would have few units, of wide tiles.
     """
     row_bytes = max(row_bytes, 1)
     heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
@@ -130,9 +132,14 @@ def chunk_rows(
     wanted = -(-UNITS_PER_THREAD * threads // max(panels, 1)) if threads > 1 else 1
     chunk = min(chunk, -(-rows // wanted))
     chunk = max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE
-    share = -(-rows * panels // threads)
-    if threads > 1 and share < chunk:
-        chunk = max(-(-share // WIDE_ROWS), 1) * WIDE_ROWS
+    if threads > 1 and rows * panels < 2 * chunk * threads:
+
+        def longest(some: int) -> int:
+            """Return what a thread has to do at most, in rows by a panel."""
+            units = -(-rows // some) * panels
+            return -(-units // threads) * (min(some, rows) + UNIT_ROWS)
+
+        chunk = min(range(chunk, 0, -WIDE_ROWS), key=longest)
     return chunk, heavy
 
 
