@@ -24,8 +24,8 @@ __all__ = ["compiling", "defer", "multithreaded_blas", "parallel_for", "single_b
 
 # Multiplications (or work that takes as long), in several calls of NumPy, that threads must save the caller to be worth
 # it: after each call they may wait some 10 µs for each other, and they find data in the caches of others. With two, layers
-# that saved half of this took up to twice as long as on one. The caller runs the chunks that a worker has not begun.
-MIN_PARALLEL_WORK = 1 << 25
+# that saved half of this took longer than on one. The caller runs the chunks that a worker has not begun.
+MIN_PARALLEL_WORK = 1 << 24
 
 _blas = Blas()
 _pool = ThreadPool()
