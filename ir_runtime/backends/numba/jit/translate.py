@@ -43,8 +43,9 @@ _Number = TypeVar("_Number", int, float)
 
 # LLVM may contract a * b + c, but not reorder arithmetic: rounding and polynomials rely on the order.
 _FASTMATH = cpu.FastMathOptions({"nsz", "contract"})
-# Passes for closures and overloads, which kernels do not have.
-_UNNEEDED = (untyped_passes.InlineClosureLikes, typed_passes.InlineOverloads)
+# Passes for closures and overloads, which kernels do not have, and the one that ends the lives of variables: those of kernels
+# are numbers, and hold nothing. LLVM would remove the stores to dead variables, and gives the same machine code without them.
+_UNNEEDED = (untyped_passes.InlineClosureLikes, typed_passes.InlineOverloads, typed_passes.IRLegalization)
 
 
 def translate(routine: Routine) -> tuple[llvm.ModuleRef, str]:
