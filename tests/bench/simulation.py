@@ -20,7 +20,7 @@ import numpy as np
 
 __all__ = ["Phase", "Ran", "Watch", "many_threads", "phases", "simulated"]
 
-BEFORE, RUNS = 3, 5  # runs until recordings are replayed, and runs that are measured
+BEFORE, RUNS = 6, 5  # runs until recordings are replayed, and runs that are measured
 _LINE = 64
 
 
