@@ -30,6 +30,8 @@ class UnknownArrayError(Exception):
 class Region:
     """Memory of an array: an input, or an allocation.
 
+    Its fields are what the array is in memory, and for how long: a plan needs both.
+
     Args:
         address: where the array begins.
         start: the lowest address of its memory, another one if strides are negative.

@@ -75,7 +75,7 @@ def _by_blocks(w: Array, strides: tuple[int, ...]) -> Array:
 def _add_blocks(windows: Array, begins: tuple[int, ...], lengths: tuple[int, ...]) -> Array:
     """Add ``windows[N, spatial..., block..., phase..., outputs]`` at their positions, as `_col2im`.
 
-    Blocks are as long as the strides, so they lie on those of other windows, and are added as a whole.
+    Blocks have the lengths of the strides, so those of other windows start at the same positions, and each is added at once.
     """
     axes = len(lengths)
     counts, blocks, strides = (windows.shape[1 + n * axes : 1 + (n + 1) * axes] for n in range(3))
