@@ -13,14 +13,12 @@ import pytest
 from openvino import opset13 as op
 
 import ir_runtime
-from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
 from ir_runtime.backends.numba.kernels._gemm import CACHED
 from ir_runtime.backends.numba.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
 from ir_runtime.backends.numba.kernels._panels import chunk_rows
 from ir_runtime.backends.numba.kernels._strided_copy import strided_copy
 from ir_runtime.backends.numba.kernels.concat import CONCAT, ROWS_PER_UNIT
-from ir_runtime.backends.numba.kernels.group_norm import NORMALIZE
 from ir_runtime.backends.numba.threading.task import WORKER_WORDS, Task
 
 ROWS = 1001
@@ -189,28 +187,6 @@ def test_several_threads_share_a_strided_copy(x: Any, threads: int) -> None:
     assert (found == x).all()
     (phase,) = watch.steps[None].phases
     assert phase.shared == (threads > 1 and x.ndim > 1 and x.size > 10_000)
-
-
-@pytest.mark.usefixtures("no_pools")
-@pytest.mark.parametrize("width", [1, 2])
-def test_threads_share_the_channels_of_a_normalization(tmp_path: Path, width: int) -> None:
-    """Units were of at least 64 channels: one thread normalized 32 of them."""
-    from simulation import Watch, many_threads
-
-    rng = np.random.default_rng(0)
-    x = op.parameter([1, 4 * LANES, 64, 64], np.float32, name="x")
-    rows = [op.constant(np.full(4 * LANES, value, np.float32)) for value in (1, 0)]
-    y = op.group_normalization(x, *rows, 4 * LANES // width, 1e-5)
-    ov.save_model(ov.Model([y], [x], "normalized"), tmp_path / "model.xml", compress_to_fp16=False)
-    feed, found, units = rng.standard_normal((1, 4 * LANES, 64, 64), np.float32), set(), []
-    for threads in (1, 4, 64):
-        with many_threads(watch := Watch(), threads):
-            config = {"INFERENCE_NUM_THREADS": threads}
-            compiled = ir_runtime.compile_model(tmp_path / "model.xml", config=config, backend="numba")
-            found.add(compiled(feed)[0].tobytes())
-        units.append(_phase(list(watch.steps.values()), NORMALIZE).units)
-    assert len(found) == 1
-    assert units == [1, 4, 4]
 
 
 @pytest.mark.usefixtures("no_pools")

@@ -29,7 +29,7 @@ from .normalization import MIN_PARALLEL_WORK, Mode, reciprocal_deviation
 
 __all__: list[str] = []
 
-# Rows of a block of the map, which stays in the L1 cache, and its fewest channels, unless threads would have none.
+# Rows, and fewest channels, of a block of the map, which stays in the L1 cache.
 ROWS = 64
 MIN_CHANNELS = 4 * LANES
 
@@ -202,11 +202,10 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
     ]
 
     @lru_cache(maxsize=16)
-    def job_for(images: int, channels: int, size: int, threads: int) -> Array:
+    def job_for(images: int, channels: int, size: int) -> Array:
         width = channels // groups if groups else 1
         several = math.lcm(width, LANES)
-        wanted = min(MIN_CHANNELS, -(-images * channels // threads))
-        most = min(several * -(-wanted // several), channels)
+        most = min(several * -(-MIN_CHANNELS // several), channels)
         blocks = -(-channels // most)
         kept = [np.ascontiguousarray(np.broadcast_to(row, channels)) for row in rows]
         job = GroupNormJob.fill(
@@ -221,7 +220,7 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
         y = np.empty(source.shape, np.float32)
         if y.size:
             count = threads() if y.size >= MIN_PARALLEL_WORK else 1
-            job = job_for(len(x), x.shape[1], math.prod(x.shape[2:]), count)
+            job = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
             first, second = packed.extra_arrays(rest[others:], 1)
             parallel_for(NORMALIZE.address, job, y, source, first, second, count)
         return channels_first(y)
