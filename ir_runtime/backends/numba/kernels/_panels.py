@@ -122,7 +122,7 @@ def chunk_rows(
 ) -> tuple[int, bool]:
     """Return the rows of a unit, and whether a panel is used for all of them before the next one.
 
-    Units are a multiple of the rows of all tiles; for so many threads that each would have few units, of wide tiles.
+    Units are a multiple of the rows of all tiles; for threads that would each have few units, of wide tiles.
     """
     row_bytes = max(row_bytes, 1)
     heavy = weight_bytes > cached.weights and rows * row_bytes < weight_bytes
