@@ -128,6 +128,13 @@ class Emit:
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
         self.builder.store_atomic(value, pointer, "seq_cst", 8)
 
+    def prefetch(self, address: Value) -> None:
+        """Ask for the cache line at an address, which may be any, in the L2 cache."""
+        pointer = self.builder.inttoptr(address, ir.PointerType(F32))
+        function = self.function("llvm.prefetch.p0", None, pointer.type, I32, I32, I32)
+        read, locality, data = ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1)
+        self.builder.call(function, [pointer, read, locality, data])
+
     def call_address(self, address: Value, *arguments: Value) -> None:
         """Call the function at an address with i64 arguments."""
         kind = ir.FunctionType(ir.VoidType(), [I64] * len(arguments))

@@ -20,6 +20,8 @@ from ._int8_rows import load_row, store_rows
 
 __all__ = ["LevelBounds", "levels_panel", "requantized"]
 
+# Bytes of a cache line.
+_LINE = 64
 _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
 
@@ -48,11 +50,11 @@ def bounds_at(emit: Emit, address: Value) -> list[Value]:
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
-    panel: Value, scale: Value, bias: Value, bounds: Value, column: Value,
-) -> None:  # fmt: skip
-    """Emit one tile; arguments as those of `levels_panel`."""
+    panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value,
+) -> Value:  # fmt: skip
+    """Emit one tile; arguments as those of `levels_panel`. Return what is to be prefetched next."""
     start = [ir.Constant(INTS, None)] * (rows * vectors)
-    sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel)
+    ahead, *sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel, ahead)
     builder, held = emit.builder, bounds_at(emit, bounds)
     columns = [[emit.load(emit.at(place, 4 * LANES * j)) for place in (scale, bias)] for j in range(vectors)]
     found = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
@@ -70,18 +72,24 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     *values, low, high = emit.if_else(has_other, added, lambda: [*found, held[0], held[1]])
     places = [emit.at(emit.load(emit.at(ys, 8 * i), I64), column) for i in range(rows)]
     store_rows(emit, values, places, low, high)
+    return ahead
 
 
 def _accumulate(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, start: Sequence[Value], xs: Value, taps: Value, count: Value, depth: Value,
-    panel: Value,
+    panel: Value, ahead: Value,
 ) -> list[Value]:  # fmt: skip
+    """Return where to prefetch next, and the sums of products; a turn prefetches a line until the next panel is complete."""
     builder = emit.builder
+    size = builder.mul(builder.mul(count, depth), emit.i64(4 * LANES * vectors))
+    missing = builder.icmp_signed("<", ahead, emit.at(panel, builder.mul(size, emit.i64(2))))
+    step = builder.select(missing, emit.i64(_LINE), emit.i64(0))
     bases = [emit.load(emit.at(xs, 8 * i), I64) for i in range(rows)]
-    with emit.loop(count, [panel, *start]) as (tap, (weights, *before), following):
+    with emit.loop(count, [panel, ahead, *start]) as (tap, (weights, *before), following):
         offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
         lines = [emit.at(base, offset) for base in bases]
-        with emit.loop(depth, [weights, *before]) as (k, (place, *sums), after):
+        with emit.loop(depth, [weights, *before]) as (k, (place, line, *sums), after):
+            emit.prefetch(line)
             columns = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(vectors)]
             along = builder.mul(k, emit.i64(4))
             for i in range(rows):
@@ -89,7 +97,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
                 for j in range(vectors):
                     n = i * vectors + j
                     sums[n] = dot(emit, sums[n], levels, columns[j])
-            after += [emit.at(place, 4 * LANES * vectors), *sums]
+            after += [emit.at(place, 4 * LANES * vectors), emit.at(line, step), *sums]
         following += after
     return following[1:]
 
@@ -104,14 +112,15 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
         has_other = emit.builder.icmp_signed("!=", others, emit.i64(0))
 
         def tile(size: int, addresses: list[Value]) -> list[Value]:
-            x, y, other = addresses
-            _micro_kernel(
-                emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column
+            x, y, other, ahead = addresses
+            ahead = _micro_kernel(
+                emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column, ahead
             )
             step = emit.builder.select(has_other, emit.i64(8 * size), emit.i64(0))
-            return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step)]
+            return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step), ahead]
 
-        emit_tiles(emit, longest, rows, [xs, ys, others], tile)
+        size = emit.builder.mul(emit.builder.mul(count, depth), emit.i64(4 * LANES * vectors))
+        emit_tiles(emit, longest, rows, [xs, ys, others, emit.at(panel, size)], tile)
 
     write.__name__ = f"levels_panel_{vectors}"
     return instruction(*[types.int64] * 12)(write)
