@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ....ir.tensor import Array
-from ..codegen.descriptor import i64
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
 from ..codegen.memory import alloc, free, load_i64, store_i64
@@ -21,11 +21,14 @@ from ._int8_shares import first_share, take_units
 from ._int8_tile import levels_panel
 from ._panels import Panel, split
 
-__all__ = ["LEVELS_GEMM", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
+__all__ = ["LEVELS_GEMM", "AheadRecord", "LevelsGemmJob", "LevelsPanels", "pack_levels"]
 
 
 class LevelsGemmJob(MapJob):
-    """The job of `LEVELS_GEMM`; ``depth`` counts 32-bit words of a tap, ``chunk`` rows, or panels if it is shared by panel."""
+    """The job of `LEVELS_GEMM`; ``depth`` counts 32-bit words of a tap, ``chunk`` rows, or panels if it is shared by panel.
+
+    ``ahead`` points to an `AheadRecord` for each share.
+    """
 
     rows: i64
     chunk: i64
@@ -38,6 +41,14 @@ class LevelsGemmJob(MapJob):
     table: i64
     weights: i64
     tap_offsets: i64
+    ahead: i64
+
+
+class AheadRecord(Descriptor):
+    """Weights that the next product begins with: where they begin and end."""
+
+    start: i64
+    end: i64
 
 
 @device
@@ -81,19 +92,31 @@ def _tables(job: int, tables: int, out: int, x: int, other: int, start: int, cou
 
 
 @device
-def _panels(job: int, tables: int, size: int, rows: int, first: int, count: int) -> None:
-    """Multiply rows, whose addresses are in the tables, by some panels."""
+def _panels(  # noqa: PLR0913 (values in registers)
+    job: int, tables: int, size: int, rows: int, first: int, count: int, share: int
+) -> None:  # fmt: skip
+    """Multiply rows, whose addresses are in the tables, by some panels; prefetch the next one, at last that of the next product."""
+    weights, end = load_i64(job, LevelsGemmJob.weights), load_i64(job, LevelsGemmJob.panels)
+    if load_i64(job, LevelsGemmJob.by_panel) != 0:
+        end = load_i64(load_i64(job, LevelsGemmJob.starts), share + 1)
+    bytes_of_vector = 4 * LANES * load_i64(job, LevelsGemmJob.taps) * load_i64(job, LevelsGemmJob.depth)
     others = tables + 2 * size if load_i64(job, LevelsGemmJob.has_other) != 0 else 0
     for panel in range(first, first + count):
         entry = load_i64(job, LevelsGemmJob.table) + 8 * Panel.words * panel
         column = load_i64(entry, Panel.column)
+        ahead = load_i64(job, LevelsGemmJob.ahead) + 8 * AheadRecord.words * share
+        start, stop = load_i64(ahead, AheadRecord.start), load_i64(ahead, AheadRecord.end)
+        if panel + 1 < end:
+            following = entry + 8 * Panel.words
+            start = weights + load_i64(following, Panel.start)
+            stop = start + bytes_of_vector * load_i64(following, Panel.vectors)
         levels_panel(
             load_i64(entry, Panel.vectors), rows, tables, tables + size, others,
             load_i64(job, LevelsGemmJob.tap_offsets), load_i64(job, LevelsGemmJob.taps),
             load_i64(job, LevelsGemmJob.depth),
-            load_i64(job, LevelsGemmJob.weights) + load_i64(entry, Panel.start),
+            weights + load_i64(entry, Panel.start),
             load_i64(job, LevelsGemmJob.scale) + 4 * column, load_i64(job, LevelsGemmJob.bias) + 4 * column,
-            load_i64(job, LevelsGemmJob.bounds), LEVEL_SIZE * column,
+            load_i64(job, LevelsGemmJob.bounds), LEVEL_SIZE * column, start, stop,
         )  # fmt: skip
 
 
@@ -113,10 +136,10 @@ def _levels_gemm(call: int) -> None:
         if count == 0:
             break
         if by_panel != 0:
-            _panels(job, tables, size, rows, first, count)
+            _panels(job, tables, size, rows, first, count, share)
         else:
             _tables(job, tables, out, x, other, first, count, size)
-            _panels(job, tables, size, count, 0, panels)
+            _panels(job, tables, size, count, 0, panels, share)
     free(tables)
 
 

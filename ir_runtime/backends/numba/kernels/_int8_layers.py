@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
 from ..threading.parallel import threads
 from ._gemm_tile import ROW_MULTIPLE
-from ._int8_gemm import LEVELS_GEMM, LevelsGemmJob, pack_levels
+from ._int8_gemm import LEVELS_GEMM, AheadRecord, LevelsGemmJob, pack_levels
 from ._int8_maps import LevelMap
 from ._int8_nodes import Pooled, Product, Quantizer
 from ._int8_shares import MAX_SHARES, share_starts
@@ -23,7 +24,7 @@ from ._int8_tile import LevelBounds
 from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
 from ._panels import Panel
 
-__all__ = ["Bound", "bind", "requantization"]
+__all__ = ["Bound", "bind", "prefetch_weights", "requantization"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 18
@@ -37,12 +38,16 @@ MIN_LINES = 8
 
 
 class Bound(NamedTuple):
-    """A task's machine code and its job; whether several threads are worth it; arrays that the job points to."""
+    """A task's machine code and its job; whether several threads are worth it; arrays that the job points to.
+
+    ``weights`` has an `AheadRecord` for each share: the weights that it begins with, if there are any.
+    """
 
     address: int
     job: Array
     large: bool
     kept: object
+    weights: Array | None = None
 
 
 def bind(node: Product | Pooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
@@ -50,6 +55,13 @@ def bind(node: Product | Pooled, data: LevelMap, out: LevelMap, other: LevelMap)
     if isinstance(node, Pooled):
         return _maximum(node, data, out)
     return (_dense if isinstance(node.op, Convolution) else _depthwise)(node, data, out, other)
+
+
+def prefetch_weights(bound: Sequence[Bound]) -> None:
+    """Let each of some tasks that have weights prefetch those of the next one."""
+    for task, following in pairwise(each for each in bound if each.weights is not None):
+        assert following.weights is not None
+        task.job.view(np.int64)[LevelsGemmJob.ahead] = following.weights.ctypes.data
 
 
 def requantization(node: Product, stored: int) -> tuple[Array, Array, Array]:
@@ -121,21 +133,28 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     vectors = share_starts(out.stored // LANES, _shares()) if by_panel else np.array([0, out.stored // LANES])
     panels = pack_levels(w.reshape(outputs, -1), (LANES * vectors).tolist())
     scale, bias = panels.in_order(scale), panels.in_order(bias)
+    first = np.zeros(_shares(), np.int64)
     if by_panel:
         columns = panels.table[:, Panel.column] // LANES
         starts, chunk = np.searchsorted(columns, vectors), 1
+        first = np.minimum(starts[:-1], len(columns) - 1)
     else:
         starts = share_starts(count, _shares())
         chunk = _chunk_rows(int(np.diff(starts).max()), data.pixel * math.prod(op.strides) + out.pixel)
+    none = np.repeat(panels.weights.ctypes.data, AheadRecord.words * _shares())
+    begin = panels.weights.ctypes.data + panels.table[first, Panel.start]
+    weights = np.stack([begin, begin + w[0].nbytes * LANES * panels.table[first, Panel.vectors]], axis=1)
     job = LevelsGemmJob.fill(
         **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
         width=out.width, plane=out.height * out.width, has_other=node.other is not None,
         scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, rows=count, chunk=chunk,
         panels=len(panels.table), by_panel=by_panel, shares=len(starts) - 1, starts=starts.ctypes.data, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP),
         table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
+        ahead=none.ctypes.data,
     )  # fmt: skip
     large = count * numbers.size >= MIN_PARALLEL_WORK
-    return Bound(LEVELS_GEMM.address, job, large, (panels, starts, scale, bias, bounds, offsets))
+    kept = panels, starts, scale, bias, bounds, offsets, none
+    return Bound(LEVELS_GEMM.address, job, large, kept, weights)
 
 
 def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:

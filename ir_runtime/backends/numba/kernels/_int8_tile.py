@@ -50,11 +50,11 @@ def bounds_at(emit: Emit, address: Value) -> list[Value]:
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
-    panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value,
+    panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
 ) -> Value:  # fmt: skip
     """Emit one tile; arguments as those of `levels_panel`. Return what is to be prefetched next."""
     start = [ir.Constant(INTS, None)] * (rows * vectors)
-    ahead, *sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel, ahead)
+    ahead, *sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel, ahead, end)
     builder, held = emit.builder, bounds_at(emit, bounds)
     columns = [[emit.load(emit.at(place, 4 * LANES * j)) for place in (scale, bias)] for j in range(vectors)]
     found = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
@@ -77,13 +77,11 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
 
 def _accumulate(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, start: Sequence[Value], xs: Value, taps: Value, count: Value, depth: Value,
-    panel: Value, ahead: Value,
+    panel: Value, ahead: Value, end: Value,
 ) -> list[Value]:  # fmt: skip
-    """Return where to prefetch next, and the sums of products; a turn prefetches a line until the next panel is complete."""
+    """Return where to prefetch next, and the sums of products; a turn prefetches a line."""
     builder = emit.builder
-    size = builder.mul(builder.mul(count, depth), emit.i64(4 * LANES * vectors))
-    missing = builder.icmp_signed("<", ahead, emit.at(panel, builder.mul(size, emit.i64(2))))
-    step = builder.select(missing, emit.i64(_LINE), emit.i64(0))
+    step = builder.select(builder.icmp_signed("<", ahead, end), emit.i64(_LINE), emit.i64(0))
     bases = [emit.load(emit.at(xs, 8 * i), I64) for i in range(rows)]
     with emit.loop(count, [panel, ahead, *start]) as (tap, (weights, *before), following):
         offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
@@ -107,23 +105,22 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, rows: Value, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
-        panel: Value, scale: Value, bias: Value, bounds: Value, column: Value,
+        panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
     ) -> None:  # fmt: skip
         has_other = emit.builder.icmp_signed("!=", others, emit.i64(0))
 
         def tile(size: int, addresses: list[Value]) -> list[Value]:
-            x, y, other, ahead = addresses
-            ahead = _micro_kernel(
-                emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column, ahead
-            )
+            x, y, other, line = addresses
+            line = _micro_kernel(
+                emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column, line, end
+            )  # fmt: skip
             step = emit.builder.select(has_other, emit.i64(8 * size), emit.i64(0))
-            return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step), ahead]
+            return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step), line]
 
-        size = emit.builder.mul(emit.builder.mul(count, depth), emit.i64(4 * LANES * vectors))
-        emit_tiles(emit, longest, rows, [xs, ys, others, emit.at(panel, size)], tile)
+        emit_tiles(emit, longest, rows, [xs, ys, others, ahead], tile)
 
     write.__name__ = f"levels_panel_{vectors}"
-    return instruction(*[types.int64] * 12)(write)
+    return instruction(*[types.int64] * 14)(write)
 
 
 _wide, _tall, _single = (
@@ -133,10 +130,10 @@ _wide, _tall, _single = (
 )
 
 
-@routine(*[types.int64] * 13)
+@routine(*[types.int64] * 15)
 def levels_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, xs: int, ys: int, others: int, taps: int, count: int, depth: int, panel: int,
-    scale: int, bias: int, bounds: int, column: int,
+    scale: int, bias: int, bounds: int, column: int, ahead: int, end: int,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel of ``vectors`` vectors, and store levels.
 
@@ -154,10 +151,12 @@ def levels_panel(  # noqa: PLR0913 (values in registers)
         bias: is added to each column.
         bounds: `LevelBounds`.
         column: byte offset of the panel in a row of the result.
+        ahead: where weights begin that are used next, and are prefetched.
+        end: where those end.
     """
     if vectors == WIDE:
-        _wide(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column)
+        _wide(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
     elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
-        _tall(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column)
+        _tall(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)
     else:
-        _single(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column)
+        _single(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column, ahead, end)

@@ -24,7 +24,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._int8_conversion import Dequantizing, Quantizing
 from ._int8_graph import find_part
-from ._int8_layers import Bound, bind
+from ._int8_layers import Bound, bind, prefetch_weights
 from ._int8_maps import LevelMap
 from ._int8_nodes import Node, Part, Pooled, Product, Source
 
@@ -117,6 +117,7 @@ class _Network:
         self._result = number[id(part.result)]
         self._dequantize = Dequantizing(self._maps[self._result], part.result.quantizer)
         self._steps = list(self._bound(part, number))
+        prefetch_weights([step.bound for step in self._steps])
 
     def _bound(self, part: Part, number: dict[int, int]) -> list[_Step]:
         last = {number[id(read)]: index for index, node in enumerate(part.nodes) for read in _reads(node)}
@@ -138,7 +139,7 @@ class _Network:
                 return self._definition(*arrays)
             levels[index] = found
         count = threads()
-        for (address, job, large, _), out, data, other, done in self._steps:
+        for (address, job, large, *_), out, data, other, done in self._steps:
             levels[out] = self._maps[out].empty()
             parallel_for(
                 address, job, levels[out], levels[data], levels[other], UNUSED, count if large else 1
