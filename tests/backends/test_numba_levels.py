@@ -17,10 +17,12 @@ from harness.rounding import multiply_add
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.codegen.levels import LEVEL_SIZE
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _int8_layers, quantized_network
-from ir_runtime.backends.numba.kernels._int8_gemm import pack_levels
+from ir_runtime.backends.numba.kernels._int8_gemm import AheadRecord, pack_levels
 from ir_runtime.backends.numba.kernels._int8_layers import requantization
+from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
 from ir_runtime.backends.numba.kernels._int8_nodes import Node, Part, Pooled, Product, Quantizer, Source
 from ir_runtime.backends.numba.kernels._int8_shares import share_starts
 from ir_runtime.backends.numba.kernels._int8_tile import LevelBounds
@@ -313,6 +315,35 @@ def test_panels_of_a_share(count: int) -> None:
     starts = {row[Panel.column] for row in panels.table.tolist()}
     assert starts >= {LANES * n for n in vectors[:-1].tolist()}
     assert panels.table[:, Panel.vectors].sum() == 13
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_any_number_of_rows(residual: bool) -> None:
+    """Tiles of all lengths; four columns of vectors are the widest panel."""
+    weights = random_weights(4 * LANES, 5, 1, 1)
+    for rows in range(1, 56, 1 if AGAIN not in os.environ else 7):
+        check(*product(convolution(), (1, 5, 1, rows), weights, 9, residual))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("lines", [2, 40])
+def test_weights_of_the_next_product_are_prefetched(
+    lines: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each share names the panel that it reads first: its own if panels are shared, the first one if rows are."""
+    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    nodes = [product(convolution(), (1, 200, lines, 8), random_weights(200, 200, 1, 1), 0)[0] for _ in "ab"]
+    levels = LevelMap(1, lines, 8, 200, -(-200 // LANES) * LANES, 0)
+    first, second = (_int8_layers.bind(node, levels, levels, levels) for node in nodes)
+    _int8_layers.prefetch_weights([first, second])
+    assert first.job["ahead"] == second.weights.ctypes.data
+    assert second.weights.shape == (count, AheadRecord.words)
+    begin = second.weights[:, AheadRecord.start] - second.job["weights"]
+    assert second.job["by_panel"] == (lines == 2)
+    assert len(set(begin.tolist())) == (count if lines == 2 else 1)
+    assert begin[0] == 0
+    size = second.weights[:, AheadRecord.end] - second.weights[:, AheadRecord.start]
+    assert (size % (LANES * levels.stored * LEVEL_SIZE) == 0).all()
 
 
 def test_nan_is_left_to_the_operations() -> None:

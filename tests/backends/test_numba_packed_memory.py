@@ -45,6 +45,17 @@ def test_weights_of_one_compilation_share_blocks() -> None:
     assert len({id(block_of(array)) for array in (first, small, other, aligned_empty(size))}) == 4
 
 
+def test_arrays_are_in_whole_huge_pages() -> None:
+    """Also those of less than the 4 MiB from which on NumPy asks for them."""
+    with backend.compiling():
+        arrays = [aligned_empty(size // 4) for size in (MIN_SHARED, FIRST_BLOCK - 64, FIRST_BLOCK * 3 // 5)]
+    for array in arrays:
+        block = block_of(array)
+        begin, size = array.ctypes.data - block.ctypes.data, 1 << 21
+        first = -block.ctypes.data % size  # where its first whole page begins
+        assert first <= begin <= first + (block.nbytes - first) // size * size - array.nbytes
+
+
 def test_a_block_is_given_back_with_its_last_array() -> None:
     with backend.compiling():
         first, second = (aligned_empty(MIN_SHARED) for _ in range(2))

@@ -17,7 +17,7 @@ from ...scoped import setting
 
 __all__ = ["aligned_empty", "one_compilation"]
 
-_ALIGNMENT = 64
+_ALIGNMENT, _HUGE_PAGE = 64, 1 << 21
 # Bytes of the first and of the largest block; each is four times as large as the one before. What is not used takes no memory.
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 22, 1 << 26
 # Smaller arrays are on their own.
@@ -34,9 +34,11 @@ class _Blocks:
     def take(self, size: int) -> Array:
         """Return ``size`` uninitialised bytes."""
         if size > len(self._left):
-            if size >= self._size // 2:  # the rest of the block is for smaller ones
+            if size >= max(self._size // 2, FIRST_BLOCK):  # the rest of the block is for smaller ones
                 return np.empty(size, np.uint8)
-            self._left = np.empty(self._size, np.uint8)
+            block = np.empty(self._size + _HUGE_PAGE, np.uint8)
+            start = -block.ctypes.data % _HUGE_PAGE
+            self._left = block[start : start + self._size]
             self._size = min(4 * self._size, LARGEST_BLOCK)
         found, self._left = self._left[:size], self._left[size:]
         return found

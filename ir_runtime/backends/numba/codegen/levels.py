@@ -15,7 +15,7 @@ from .target import TARGET
 from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = [
-    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "dot", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
+    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "at_least", "at_most", "dot", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
 ]  # fmt: skip
 
 _FEATURES = llvm.get_host_cpu_features()
@@ -119,7 +119,17 @@ def store_levels(emit: Emit, value: Value, address: Value) -> None:
 
 def to_levels(emit: Emit, value: Value, low: Value, high: Value) -> Value:
     """Round to the nearest level between two, halves to even; the result is f32."""
-    return emit.minimum(emit.maximum(emit.round(value), low), high)
+    return at_most(emit, at_least(emit, emit.round(value), low), high)
+
+
+def at_least(emit: Emit, value: Value, low: Value) -> Value:
+    """Compute ``max(value, low)`` of numbers that are not NaN, which is one instruction."""
+    return emit.builder.select(emit.builder.fcmp_ordered(">", value, low), value, low)
+
+
+def at_most(emit: Emit, value: Value, high: Value) -> Value:
+    """Compute ``min(value, high)`` of numbers that are not NaN, which is one instruction."""
+    return emit.builder.select(emit.builder.fcmp_ordered("<", value, high), value, high)
 
 
 def no_levels(vectors: int) -> Value:

@@ -14,6 +14,7 @@ from ..codegen.language import device
 from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
 from ..codegen.memory import alloc, free, load_i64, store_i64
 from ..codegen.vectors import LANES
+from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
 from ._int8_maps import MapJob
 from ._int8_rows import column_order
@@ -92,7 +93,7 @@ def _tables(job: int, tables: int, out: int, x: int, other: int, start: int, cou
 
 
 @device
-def _panels(  # noqa: PLR0913 (values in registers)
+def _panels(
     job: int, tables: int, size: int, rows: int, first: int, count: int, share: int
 ) -> None:  # fmt: skip
     """Multiply rows, whose addresses are in the tables, by some panels; prefetch the next one, at last that of the next product."""
@@ -169,7 +170,8 @@ def pack_levels(w: Array, columns: Sequence[int]) -> LevelsPanels:
     """
     words = np.ascontiguousarray(w, WEIGHT_DTYPE).view(np.uint32)
     outputs, depth = words.shape
-    packed, table = np.zeros(depth * columns[-1], np.uint32), []
+    packed, table = aligned_empty(depth * columns[-1]).view(np.uint32), []
+    packed[...] = 0
     for before, end in pairwise(columns):
         for place, vectors, last in split(end - before):
             first = before + place

@@ -53,9 +53,12 @@ def find_part(context: MatchContext, layer: Layer) -> Part | None:
 
 
 def _in_order(node: Node, seen: set[int]) -> Iterator[Node]:
-    """Return a node and all nodes that it depends on, once each, in topological order."""
+    """Return a node and all nodes that it depends on, once each, in topological order: a residual before the data.
+
+    What computes the residual is small; the last product of the data takes long enough to prefetch weights.
+    """
     seen.add(id(node))
-    reads = () if isinstance(node, Source) else (node.data, node.other if isinstance(node, Product) else None)
+    reads = () if isinstance(node, Source) else (node.other if isinstance(node, Product) else None, node.data)
     for read in reads:
         if read is not None and id(read) not in seen:
             yield from _in_order(read, seen)

@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
-from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels, to_levels
+from ..codegen.levels import GROUP, LEVEL_SIZE, at_most, load_levels, store_levels, to_levels
 from ..codegen.vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = ["column_order", "load_row", "store_rows"]
@@ -92,7 +92,7 @@ def _store_packed(
     for first in range(0, len(places), beside):
         rows = [min(first + n, len(places) - 1) for n in range(beside)]
         given = [values[row * vectors + j] for row in rows for j in range(vectors)]
-        levels = _packed(emit, [_rounded(emit, emit.minimum(value, high)) for value in given])
+        levels = _packed(emit, [_rounded(emit, at_most(emit, value, high)) for value in given])
         levels = builder.select(builder.icmp_unsigned(">", levels, lowest), levels, lowest)
         words = builder.bitcast(levels, INTS)
         order = np.arange(LANES).reshape(_PARTS, beside, vectors).swapaxes(0, 1).reshape(beside, -1)

@@ -6,7 +6,7 @@ and maps may have borders. All columns of a panel are stored: channels are padde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -22,6 +22,8 @@ __all__ = ["LevelBounds", "levels_panel", "requantized"]
 
 # Bytes of a cache line.
 _LINE = 64
+# Rows of the longest of the tiles for rows that others leave.
+_SHORTEST = 4
 _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
 
@@ -53,9 +55,14 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
     panel: Value, scale: Value, bias: Value, bounds: Value, column: Value, ahead: Value, end: Value,
 ) -> Value:  # fmt: skip
     """Emit one tile; arguments as those of `levels_panel`. Return what is to be prefetched next."""
+    builder = emit.builder
+    has_other = builder.icmp_signed("!=", others, emit.i64(0))
+    with builder.if_then(has_other):
+        for i in range(rows):
+            emit.prefetch(emit.at(emit.load(emit.at(others, 8 * i), I64), column))
     start = [ir.Constant(INTS, None)] * (rows * vectors)
     ahead, *sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel, ahead, end)
-    builder, held = emit.builder, bounds_at(emit, bounds)
+    held = bounds_at(emit, bounds)
     columns = [[emit.load(emit.at(place, 4 * LANES * j)) for place in (scale, bias)] for j in range(vectors)]
     found = [emit.fma(builder.sitofp(sums[n], VECTOR), *columns[n % vectors]) for n in range(rows * vectors)]
 
@@ -68,7 +75,6 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
                 values.append(emit.fma(first, held[2], emit.fma(other, held[3], held[4])))
         return [*values, held[5], held[6]]
 
-    has_other = builder.icmp_signed("!=", others, emit.i64(0))
     *values, low, high = emit.if_else(has_other, added, lambda: [*found, held[0], held[1]])
     places = [emit.at(emit.load(emit.at(ys, 8 * i), I64), column) for i in range(rows)]
     store_rows(emit, values, places, low, high)
@@ -100,6 +106,23 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
     return following[1:]
 
 
+def _emit_even_tiles(
+    emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
+) -> None:
+    """Emit loops over all rows, as `emit_tiles`, but of tiles that differ by one row: short ones read more weights for each row."""
+    builder, shorter = emit.builder, longest - 1
+    count = builder.sdiv(builder.add(rows, emit.i64(shorter)), emit.i64(longest))
+    missing = builder.sub(builder.mul(count, emit.i64(longest)), rows)
+    even = builder.icmp_signed("<=", missing, count)
+    whole = builder.select(even, builder.sub(count, missing), builder.sdiv(rows, emit.i64(longest)))
+    for size, times in ((longest, whole), (shorter, builder.select(even, missing, emit.i64(0)))):
+        with emit.loop(times, state) as (_, addresses, following):
+            following += tile(size, addresses)
+        state = following
+        rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
+    emit_tiles(emit, _SHORTEST, rows, state, tile)
+
+
 def _panel_instruction(longest: int, vectors: int) -> Instruction:
     """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones."""
 
@@ -117,7 +140,8 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
             step = emit.builder.select(has_other, emit.i64(8 * size), emit.i64(0))
             return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step), line]
 
-        emit_tiles(emit, longest, rows, [xs, ys, others, ahead], tile)
+        emit_all = _emit_even_tiles if vectors == WIDE else emit_tiles
+        emit_all(emit, longest, rows, [xs, ys, others, ahead], tile)
 
     write.__name__ = f"levels_panel_{vectors}"
     return instruction(*[types.int64] * 14)(write)
