@@ -7,16 +7,21 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from harness.layers import layer
 from harness.other_vectors import AGAIN, OTHERS, run_again
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.levels import GROUP, LEVEL_DTYPE
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _int8_conversion
+from ir_runtime.backends.numba.kernels import _int8_conversion, _int8_layers
 from ir_runtime.backends.numba.kernels._int8_conversion import Dequantizing, Quantizing
 from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
-from ir_runtime.backends.numba.kernels._int8_nodes import Quantizer
+from ir_runtime.backends.numba.kernels._int8_nodes import Pooled, Product, Quantizer, Source
+from ir_runtime.backends.numba.kernels._int8_weights import IntegerWeights
+from ir_runtime.backends.numba.threading.parallel import parallel_for, threads
+from ir_runtime.backends.numba.threading.task import UNUSED
+from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
 
 SHAPES = [(1, 1, 1, 1), (2, 3, 5, 33), (1, 3, 2, 7), (1, 4, 3, LANES), (2, 5, 4, 6), (1, 2 * LANES + 1, 3, 2)]
@@ -101,10 +106,39 @@ def test_numbers_are_those_of_the_operation(shape: tuple[int, ...], limits: tupl
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_border_is_zero(shape: tuple[int, ...], border: tuple[int, int, int, int]) -> None:
     of = level_map(shape, border)
-    levels = of.empty()
+    levels = Quantizing(of, quantizer(-1, 1))(np.zeros(shape, np.float32))
+    assert levels is not None
     top, _, left, _ = border
-    levels[:, top : top + of.height, left : left + of.width] = of.zero  # the rest of it is not initialised
+    levels[:, top : top + of.height, left : left + of.width] = of.zero
     assert (levels == of.zero).all()
+
+
+@pytest.mark.parametrize("border", [(1, 1, 1, 1), (0, 0, 1, 0), (2, 0, 0, 0), (0, 1, 0, 3)], ids=str)
+@pytest.mark.parametrize(("lines", "count"), [(2, 1), (2, 3), (9, 2), (40, 2)])
+def test_every_layer_writes_the_border(
+    lines: int, count: int, border: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products and windows, whether threads share them by lines or by channels."""
+    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    shape = (2, 70, lines, 6)
+    data, of = level_map(shape), level_map(shape, border)
+    source, rule = Source(Port(0, 0), shape, quantizer(-1, 1)), quantizer(-1, 1)
+    one, kernel = {"strides": "1,1"}, {"kernel": "1,1"}
+    pads = {"dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    weights = IntegerWeights(np.ones((70, 70, 1, 1), np.int8), np.ones(70))
+    nodes = (
+        Product(layer("Convolution-1", **one, **pads), source, weights, np.ones(70), np.zeros(70), LIMITS[0], rule, shape),
+        Pooled(layer("MaxPool-1", **one, **kernel, pads_begin="0,0", pads_end="0,0"), source, shape),
+    )  # fmt: skip
+    levels = Quantizing(data, rule)(np.zeros(shape, np.float32))
+    assert levels is not None
+    for node in nodes:
+        task, out = _int8_layers.bind(node, data, of, of), of.empty()
+        out[...] = 1
+        parallel_for(task.address, task.job, out, levels, UNUSED, UNUSED, threads())
+        top, _, left, _ = border
+        out[:, top : top + of.height, left : left + of.width] = of.zero
+        assert (out == of.zero).all()
 
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")

@@ -19,7 +19,7 @@ from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, load_args, next_unit
-from ._int8_maps import LevelMap, line_address
+from ._int8_maps import LevelMap, fill_borders, line_address
 from ._int8_nodes import Quantizer
 from .contiguous import contiguous
 
@@ -32,7 +32,7 @@ MIN_PARALLEL_WORK = 1 << 15
 class _ConversionJob(Descriptor):
     """The job of both tasks; strides and offsets in bytes: ``x`` of the numbers, ``y`` of the levels.
 
-    ``refused`` counts the lines that had NaN.
+    ``refused`` counts the lines that had NaN; ``borders`` is the address of the `BorderRecord` of the levels.
     """
 
     lines: i64
@@ -50,6 +50,7 @@ class _ConversionJob(Descriptor):
     y_offset: i64
     parameters: i64
     refused: i64
+    borders: i64
 
 
 def _scalars(emit: Emit, parameters: Value, count: int) -> list[Value]:
@@ -185,6 +186,7 @@ def _to_levels(call: int) -> None:
     lines = load_i64(job, _ConversionJob.lines)
     unit = next_unit(call, lines)
     while unit < lines:
+        fill_borders(load_i64(job, _ConversionJob.borders), out, unit, 1)
         if _quantize_line(job, _number_line(job, x, unit), _level_line(job, out, unit)) != 0:
             fetch_add(job + 8 * _ConversionJob.refused)
         unit = next_unit(call, lines)
@@ -217,6 +219,7 @@ def _job(levels: LevelMap, numbers: Array, parameters: Array, in_planes: bool = 
         lines=levels.images * levels.height, height=levels.height, width=levels.width, channels=levels.channels,
         in_planes=in_planes, x_image=image, x_line=line, x_pixel=pixel, x_channel=channel, y_image=levels.image,
         y_line=levels.line, y_pixel=levels.pixel, y_offset=levels.offset(), parameters=parameters.ctypes.data, refused=0,
+        borders=levels.borders,
     )  # fmt: skip
 
 

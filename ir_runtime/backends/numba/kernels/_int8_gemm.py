@@ -16,7 +16,7 @@ from ..codegen.memory import alloc, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
-from ._int8_maps import MapJob
+from ._int8_maps import MapJob, fill_borders, share_of_lines
 from ._int8_rows import column_order
 from ._int8_shares import first_share, take_units
 from ._int8_tile import levels_panel
@@ -121,6 +121,18 @@ def _panels(
         )  # fmt: skip
 
 
+@device
+def _borders(job: int, out: int, first: int, count: int) -> None:
+    """Write the border beside some rows, or the part of it that belongs to some panels."""
+    width = load_i64(job, LevelsGemmJob.width)
+    if load_i64(job, LevelsGemmJob.by_panel) != 0:
+        lines = load_i64(job, LevelsGemmJob.rows) // width
+        line, more = share_of_lines(lines, first, count, load_i64(job, LevelsGemmJob.panels))
+    else:
+        line, more = first // width, (first + count) // width - first // width
+    fill_borders(load_i64(job, LevelsGemmJob.borders), out, line, more)
+
+
 def _levels_gemm(call: int) -> None:
     """Multiply rows by panels; a unit is a row by all panels, or a panel by all rows."""
     job, out, x, other, _, counter = load_args(call)
@@ -136,6 +148,7 @@ def _levels_gemm(call: int) -> None:
         first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
         if count == 0:
             break
+        _borders(job, out, first, count)
         if by_panel != 0:
             _panels(job, tables, size, rows, first, count, share)
         else:

@@ -147,7 +147,7 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     job = LevelsGemmJob.fill(
         **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
         width=out.width, plane=out.height * out.width, has_other=node.other is not None,
-        scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, rows=count, chunk=chunk,
+        scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, borders=out.borders, rows=count, chunk=chunk,
         panels=len(panels.table), by_panel=by_panel, shares=len(starts) - 1, starts=starts.ctypes.data, taps=len(offsets), depth=w[0].size // (len(offsets) * GROUP),
         table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
         ahead=none.ctypes.data,
@@ -187,7 +187,7 @@ def _windows(
     starts = share_starts(vectors if by_channel else lines, _shares())
     job = LevelsWindowsJob.fill(
         **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", out), width=out.width,
-        plane=out.height, has_other=0, lines=lines, vectors=vectors, form=form, kernel_height=kernel[0],
+        plane=out.height, has_other=0, borders=out.borders, lines=lines, vectors=vectors, form=form, kernel_height=kernel[0],
         kernel_width=kernel[1], stride_down=down, stride_across=across,
         by_channel=by_channel, shares=len(starts) - 1, starts=starts.ctypes.data, chunk=max(int(starts[1]) // UNITS, 1),
         **{name: array.ctypes.data for name, array in arrays.items()},

@@ -14,16 +14,14 @@ from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
 from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, VECTOR, Emit, Value
-from ..threading.parallel import parallel_for
-from ..threading.task import UNUSED, Task, load_args, next_unit
 
-__all__ = ["BORDERS", "LevelMap", "MapJob", "line_address"]
+__all__ = ["LevelMap", "MapJob", "fill_borders", "line_address", "share_of_lines"]
 
 
 class MapJob(Descriptor):
     """How a task finds pixels: lengths of the result, and strides and offsets in bytes of the data, the result and the residual.
 
-    Strides are between neighbours of the result: those of the data include the stride of windows.
+    ``borders`` is the address of the `BorderRecord` of the result. Strides are between neighbours of the result: those of the data include the stride of windows.
     """
 
     width: i64
@@ -44,6 +42,7 @@ class MapJob(Descriptor):
     scale: i64
     bias: i64
     bounds: i64
+    borders: i64
 
 
 @device
@@ -53,10 +52,9 @@ def line_address(start: int, number: int, height: int, image: int, line: int) ->
     return start + place * image + (number - place * height) * line
 
 
-class _BordersJob(Descriptor):
-    """The job of `BORDERS`: ``word`` has the level that stands for zero in each of its parts; the rest is in bytes."""
+class BorderRecord(Descriptor):
+    """The border of a map: ``word`` has the level that stands for zero in each of its parts; the rest is in bytes."""
 
-    images: i64
     height: i64
     image: i64
     line: i64
@@ -73,26 +71,34 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
     emit.vector_loop(words, lambda offset, _, store: store(filled, emit.at(out, offset)))
 
 
-def _borders(call: int) -> None:
-    job, out, _, _, _, _ = load_args(call)
-    word, pixels = load_i64(job, _BordersJob.word), load_i64(job, _BordersJob.pixels)
-    line, offset = load_i64(job, _BordersJob.line), load_i64(job, _BordersJob.offset)
-    image, height = load_i64(job, _BordersJob.image), load_i64(job, _BordersJob.height)
-    images = load_i64(job, _BordersJob.images)
-    unit = next_unit(call, images)
-    while unit < images:
-        start = out + unit * image
-        end = start + offset
-        _fill(start, offset, word)
-        for _row in range(height - 1):  # the right border of a row, and the left one of the next
-            _fill(end + pixels, line - pixels, word)
-            end += line
-        _fill(end + pixels, start + image - end - pixels, word)
-        unit = next_unit(call, images)
+@device
+def fill_borders(record: int, out: int, first: int, count: int) -> None:
+    """Set the border beside some lines of a map, which all images number in order, to the level that stands for zero.
+
+    Whoever writes lines does so: then they are in its own cache. There is no border if the `BorderRecord` is 0.
+    """
+    if record == 0:
+        return
+    word, pixels = load_i64(record, BorderRecord.word), load_i64(record, BorderRecord.pixels)
+    line, offset = load_i64(record, BorderRecord.line), load_i64(record, BorderRecord.offset)
+    image, height = load_i64(record, BorderRecord.image), load_i64(record, BorderRecord.height)
+    for number in range(first, first + count):
+        start = out + number // height * image
+        row = number % height
+        end = start + offset + row * line + pixels
+        if row == 0:
+            _fill(start, offset, word)
+        if row + 1 < height:  # the right border, and the left one of the next line
+            _fill(end, line - pixels, word)
+        else:
+            _fill(end, start + image - end, word)
 
 
-BORDERS = Task(_borders)
-"""Set the border of a map to the level that stands for zero; a unit is an image."""
+@device
+def share_of_lines(lines: int, first: int, count: int, units: int) -> tuple[int, int]:
+    """Return the first line and how many belong to some of all units, each of which computes a part of every line."""
+    begin = first * lines // units
+    return begin, (first + count) * lines // units - begin
 
 
 @dataclass
@@ -142,20 +148,20 @@ class LevelMap:
         return (self.border[0] - above) * self.line + (self.border[2] - left) * self.pixel
 
     def empty(self) -> Array:
-        """Return an array ``[images, rows, columns, stored]`` with its border set to zero, and the rest uninitialised."""
+        """Return an uninitialised array ``[images, rows, columns, stored]``, with its border."""
         top, bottom, left, right = self.border
         check_array_size(self.images * self.image, 1)
         shape = self.images, top + self.height + bottom, left + self.width + right, self.stored
-        levels = np.empty(shape, LEVEL_DTYPE)
-        if any(self.border) and levels.size:
-            parallel_for(BORDERS.address, self._borders, levels, UNUSED, UNUSED, UNUSED, 1)
-        return levels
+        return np.empty(shape, LEVEL_DTYPE)
+
+    @property
+    def borders(self) -> int:
+        """The address of a `BorderRecord`, once nothing widens the border any more; 0 if there is none."""
+        return int(self._border_record.ctypes.data) if any(self.border) else 0
 
     @cached_property
-    def _borders(self) -> Array:
-        """The job that fills the border, once nothing widens it any more."""
+    def _border_record(self) -> Array:
         word = sum(self.zero << 8 * LEVEL_SIZE * place for place in range(GROUP))
-        return _BordersJob.fill(
-            images=self.images, height=self.height, image=self.image, line=self.line, pixels=self.width * self.pixel,
-            offset=self.offset(), word=word,
+        return BorderRecord.fill(
+            height=self.height, image=self.image, line=self.line, pixels=self.width * self.pixel, offset=self.offset(), word=word
         )  # fmt: skip

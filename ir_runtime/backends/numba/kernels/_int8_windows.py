@@ -17,7 +17,7 @@ from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, no_levels, sto
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
-from ._int8_maps import MapJob, line_address
+from ._int8_maps import MapJob, fill_borders, line_address, share_of_lines
 from ._int8_shares import first_share, take_units
 from ._int8_tile import bounds_at, requantized
 
@@ -125,6 +125,7 @@ def _row(job: int, x: int, out: int, first: int, count: int) -> None:
 def _levels_windows(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
     lines, height = load_i64(job, LevelsWindowsJob.lines), load_i64(job, LevelsWindowsJob.plane)
+    map_start = out
     x, out = x + load_i64(job, LevelsWindowsJob.x_offset), out + load_i64(job, LevelsWindowsJob.y_offset)
     down = load_i64(job, LevelsWindowsJob.stride_down) * load_i64(job, LevelsWindowsJob.x_line)
     by_channel, vectors = (
@@ -140,6 +141,8 @@ def _levels_windows(call: int) -> None:
         if count == 0:
             break
         line, last = (0, lines) if by_channel else (first, first + count)
+        begin, more = share_of_lines(lines, first, count, vectors) if by_channel else (first, count)
+        fill_borders(load_i64(job, LevelsWindowsJob.borders), map_start, begin, more)
         channel, channels = (first, count) if by_channel else (0, vectors)
         for unit in range(line, last):
             _row(
