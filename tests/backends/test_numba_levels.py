@@ -276,6 +276,22 @@ def test_depthwise_convolutions(kernel: Sequence[int], stride: int, width: int, 
     check(*product(convolution("GroupConvolution-1", **how), (2, channels, 7, stride * width), w, zero))
 
 
+@pytest.mark.parametrize("zero", [0, 128])
+@pytest.mark.parametrize("strides", ["1,1", "2,2", "1,2", "2,1"])
+@pytest.mark.parametrize("size", [(1, 1), (2, 1), (5, 2), (12, 7)], ids=str)
+@pytest.mark.parametrize("channels", [64, 75, 150])
+def test_depthwise_convolutions_of_many_channels(
+    channels: int, size: Sequence[int], strides: str, zero: int
+) -> None:
+    """Blocks of channels, of which the last overlaps another; an odd number of rows and columns."""
+    how = {"strides": strides, "pads_begin": "1,1", "pads_end": "1,1"}
+    w = random_weights(channels, 1, 1, 3, 3)
+    w.flat[:9] = -128
+    node, x, _ = product(convolution("GroupConvolution-1", **how), (2, channels, *size), w, zero)
+    x.flat[:64] = 255
+    np.testing.assert_array_equal(run(node, (node.data, x)), emulated(node, x, None))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("rounding", ["floor", "ceil"])
 def test_maximum(rounding: str) -> None:
     how = {

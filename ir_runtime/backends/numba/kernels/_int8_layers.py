@@ -16,6 +16,7 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
 from ..threading.parallel import threads
 from ._gemm_tile import ROW_MULTIPLE
+from ._int8_depthwise import BLOCK, TALL, are_interleaved, pack_blocks, pack_row
 from ._int8_gemm import LEVELS_GEMM, AheadRecord, LevelsGemmJob, pack_levels
 from ._int8_maps import LevelMap
 from ._int8_nodes import Pooled, Product, Quantizer
@@ -28,6 +29,8 @@ __all__ = ["Bound", "bind", "prefetch_weights", "requantization"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 18
+# How many times as long those of windows take, as those of products.
+WINDOW_WORK = 8
 # Rows of the data and the result that stay in the L1 and L2 caches while all panels are used have this many bytes; there are
 # at most this many times the rows of all tiles.
 CACHED_BYTES, MOST_TILES = 1 << 17, 4
@@ -162,7 +165,10 @@ def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bou
     packed = pack_depthwise(numbers.reshape(len(numbers), *numbers.shape[3:]), out.stored)
     scale, bias, bounds = requantization(node, out.stored)
     arrays = {"scale": scale, "bias": bias, "bounds": bounds, "weights": packed}
-    form = FORMS[numbers.shape[4], node.op.strides[1]]
+    form, kernel = FORMS[numbers.shape[4], node.op.strides[1]], numbers.shape[3:]
+    if are_interleaved(kernel, node.op.strides[1], out.width, out.stored // LANES):
+        arrays["blocks"] = pack_blocks(numbers.reshape(-1, *kernel), out.stored)
+        arrays |= {"block_scale": pack_row(scale), "block_bias": pack_row(bias)}
     return _windows(node, data, out, form, numbers.shape[3:], arrays)
 
 
@@ -184,13 +190,16 @@ def _windows(
     down, across = node.op.strides
     lines, vectors = out.images * out.height, out.stored // LANES
     by_channel = lines % _shares() and lines < MIN_LINES * _shares()
-    starts = share_starts(vectors if by_channel else lines, _shares())
+    starts = share_starts(-(-vectors // BLOCK) if by_channel else lines, _shares())
+    chunk = max(int(starts[1]) // UNITS, 1 if by_channel else TALL)
+    if by_channel:
+        starts, chunk = np.minimum(BLOCK * starts, vectors), BLOCK * chunk
     job = LevelsWindowsJob.fill(
         **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", out), width=out.width,
         plane=out.height, has_other=0, borders=out.borders, lines=lines, vectors=vectors, form=form, kernel_height=kernel[0],
         kernel_width=kernel[1], stride_down=down, stride_across=across,
-        by_channel=by_channel, shares=len(starts) - 1, starts=starts.ctypes.data, chunk=max(int(starts[1]) // UNITS, 1),
-        **{name: array.ctypes.data for name, array in arrays.items()},
+        by_channel=by_channel, shares=len(starts) - 1, starts=starts.ctypes.data, chunk=chunk,
+        **dict.fromkeys(("blocks", "block_scale", "block_bias"), 0) | {name: array.ctypes.data for name, array in arrays.items()},
     )  # fmt: skip
-    large = lines * out.width * out.stored * math.prod(kernel) >= MIN_PARALLEL_WORK
+    large = lines * out.width * out.stored * math.prod(kernel) >= MIN_PARALLEL_WORK // WINDOW_WORK
     return Bound(LEVELS_WINDOWS.address, job, large, (arrays, starts))

@@ -17,10 +17,11 @@ from ....ir.tensor import Array
 from ..codegen.levels import GROUP, LEVEL_SIZE, at_most, load_levels, store_levels, to_levels
 from ..codegen.vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value
 
-__all__ = ["column_order", "load_row", "store_rows"]
+__all__ = ["CAN_PACK", "column_order", "load_row", "store_rows"]
 
 _FEATURES = llvm.get_host_cpu_features()
-_PACKS = GROUP == 4 and LANES == 16 and bool(_FEATURES.get("avx512bw"))
+CAN_PACK = GROUP == 4 and LANES == 16 and bool(_FEATURES.get("avx512bw"))
+"""Whether vectors are narrowed to bytes by packing."""
 
 # Parts of 128 bits of a vector, words of each, and bytes of a vector.
 _PARTS, _WORDS, _BYTES = 4, 4, 64
@@ -34,14 +35,14 @@ _LEVELS, _SHORTS, _LONGS = (
 def column_order(vectors: int) -> Array:
     """Return the column of a panel that each lane of its vectors has."""
     count = vectors * LANES
-    if not _PACKS:
+    if not CAN_PACK:
         return np.arange(count)
     return np.arange(count).reshape(_PARTS, vectors, _WORDS).swapaxes(0, 1).reshape(-1)
 
 
 def load_row(emit: Emit, address: Value, vectors: int) -> list[Value]:
     """Load the levels of a row as f32, in `column_order`."""
-    if not _PACKS or vectors == 1:
+    if not CAN_PACK or vectors == 1:
         return [load_levels(emit, emit.at(address, LEVEL_SIZE * LANES * j)) for j in range(vectors)]
     builder = emit.builder
     if vectors == _WORDS:
@@ -72,7 +73,7 @@ def _shuffled(emit: Emit, value: Value, order: Sequence[int]) -> Value:
 def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low: Value, high: Value) -> None:
     """Round numbers to levels between two, which are given in all lanes, and store a row of vectors at each place."""
     vectors = len(values) // len(places)
-    if _PACKS:
+    if CAN_PACK:
         _store_packed(emit, values, places, vectors, low, high)
         return
     for i, place in enumerate(places):

@@ -1,7 +1,7 @@
 """Depthwise convolution and maximum of levels: sliding windows over maps with borders.
 
 Sums of products of levels and weights are integers below 2^24, which f32 holds exactly. So depthwise convolutions are
-computed by FMA, which has twice as many units as integer products of two taps would take here.
+computed by FMA, except where dot products of four neighbours are faster.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, no_levels, sto
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
+from ._int8_depthwise import BLOCK, PER_BLOCK, TALL, interleaved_windows
 from ._int8_maps import MapJob, fill_borders, line_address, share_of_lines
 from ._int8_shares import first_share, take_units
 from ._int8_tile import bounds_at, requantized
@@ -33,7 +34,10 @@ _SINGLE, _SEVERAL, _VECTORS = 10, 1, 4
 
 
 class LevelsWindowsJob(MapJob):
-    """The job of `LEVELS_WINDOWS`: strides of the data are those of pixels, without the stride of windows."""
+    """The job of `LEVELS_WINDOWS`: strides of the data are those of pixels, without the stride of windows.
+
+    ``blocks`` has the weights of `pack_blocks`, if windows are interleaved, 0 else; then follow its scale and bias.
+    """
 
     lines: i64
     vectors: i64
@@ -47,6 +51,9 @@ class LevelsWindowsJob(MapJob):
     shares: i64
     starts: i64
     chunk: i64
+    blocks: i64
+    block_scale: i64
+    block_bias: i64
 
 
 def _depthwise(  # noqa: PLR0913 (values in registers)
@@ -122,6 +129,37 @@ def _row(job: int, x: int, out: int, first: int, count: int) -> None:
             vector += _VECTORS if several else 1
 
 
+@device
+def _block_rows(job: int, x: int, out: int, rows: int, first: int, count: int) -> None:
+    """Compute some vectors of one or `TALL` rows of the result, by blocks, of which the last may overlap another one."""
+    stride, columns = load_i64(job, LevelsWindowsJob.stride_across), load_i64(job, LevelsWindowsJob.width)
+    pixel, line = load_i64(job, LevelsWindowsJob.x_pixel), load_i64(job, LevelsWindowsJob.x_line)
+    step, out_line = load_i64(job, LevelsWindowsJob.y_pixel), load_i64(job, LevelsWindowsJob.y_line)
+    bounds, beside = load_i64(job, LevelsWindowsJob.bounds), 2 if stride == 1 else 1
+    for block in range(0, count, BLOCK):
+        vector = first + min(block, count - BLOCK)
+        at, numbers = vector * LANES * LEVEL_SIZE, 4 * LANES * BLOCK * vector
+        weights = load_i64(job, LevelsWindowsJob.blocks) + PER_BLOCK * vector
+        scale = load_i64(job, LevelsWindowsJob.block_scale) + numbers
+        bias = load_i64(job, LevelsWindowsJob.block_bias) + numbers
+        for place in range(0, columns, beside):
+            column = min(place, columns - beside)
+            interleaved_windows(
+                stride, rows, x + column * stride * pixel + at, line, pixel, weights, scale, bias, bounds,
+                out + column * step + at, out_line, step,
+            )  # fmt: skip
+
+
+@device
+def _rows_together(job: int, unit: int, last: int, count: int) -> int:
+    """Return how many rows from one on are computed by blocks; 0 if it is computed vector by vector."""
+    if load_i64(job, LevelsWindowsJob.blocks) == 0 or count < BLOCK:
+        return 0
+    down, height = load_i64(job, LevelsWindowsJob.stride_down), load_i64(job, LevelsWindowsJob.plane)
+    whole = unit + TALL <= last and unit % height + TALL <= height
+    return TALL if whole and down == load_i64(job, LevelsWindowsJob.stride_across) else 1
+
+
 def _levels_windows(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
     lines, height = load_i64(job, LevelsWindowsJob.lines), load_i64(job, LevelsWindowsJob.plane)
@@ -144,13 +182,18 @@ def _levels_windows(call: int) -> None:
         begin, more = share_of_lines(lines, first, count, vectors) if by_channel else (first, count)
         fill_borders(load_i64(job, LevelsWindowsJob.borders), map_start, begin, more)
         channel, channels = (first, count) if by_channel else (0, vectors)
-        for unit in range(line, last):
-            _row(
-                job, line_address(x, unit, height, load_i64(job, LevelsWindowsJob.x_image), down),
-                line_address(
-                    out, unit, height, load_i64(job, LevelsWindowsJob.y_image), load_i64(job, LevelsWindowsJob.y_line)
-                ), channel, channels,
+        unit = line
+        while unit < last:
+            source = line_address(x, unit, height, load_i64(job, LevelsWindowsJob.x_image), down)
+            target = line_address(
+                out, unit, height, load_i64(job, LevelsWindowsJob.y_image), load_i64(job, LevelsWindowsJob.y_line)
             )  # fmt: skip
+            together = _rows_together(job, unit, last, channels)
+            if together > 0:
+                _block_rows(job, source, target, together, channel, channels)
+            else:
+                _row(job, source, target, channel, channels)
+            unit += max(together, 1)
 
 
 LEVELS_WINDOWS = Task(_levels_windows)
