@@ -60,7 +60,7 @@ def _neighbours(emit: Emit, pixels: Sequence[Value]) -> list[Value]:
     """Return vectors whose lanes have the levels of a channel of four pixels."""
     found = []
     for high in (False, True):
-        left, right = (_interleaved(emit, *pixels[i : i + 2], 1, high) for i in (0, 2))
+        left, right = (_interleaved(emit, pixels[i], pixels[i + 1], 1, high) for i in (0, 2))
         found += [
             emit.builder.bitcast(_interleaved(emit, left, right, 2, half), INTS) for half in (False, True)
         ]
