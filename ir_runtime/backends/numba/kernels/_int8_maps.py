@@ -75,7 +75,7 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
 def fill_borders(record: int, out: int, first: int, count: int) -> None:
     """Set the border beside some lines of a map, which all images number in order, to the level that stands for zero.
 
-    Whoever writes lines does so: then they are in its own cache. There is no border if the `BorderRecord` is 0.
+    The thread that writes lines calls it, as it has them in its own cache. A map whose `BorderRecord` is 0 has none.
     """
     if record == 0:
         return
