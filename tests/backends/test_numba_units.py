@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,12 @@ def test_threads_compute_each_unit_once(threads: int) -> None:
                 out = np.zeros(units + 1, np.int64)
                 parallel_for(COUNT.address, np.array([units]), out, UNUSED, UNUSED, UNUSED, threads)
                 assert out.tolist() == [1] * units + [0]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_task_is_divided_among_no_more_threads_than_the_run_has(most: int, inside: bool) -> None:
+    out = np.zeros(9, np.int64)
+    with at_most(most), running() if inside else nullcontext():
+        parallel_for(COUNT.address, np.array([8]), out, UNUSED, UNUSED, UNUSED, 4)
+    assert out.tolist() == [1] * 8 + [0]

@@ -107,7 +107,7 @@ the interrupt may hold, and later runs must not end up with both.
 def parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array = UNUSED
 ) -> None:  # fmt: skip
-    """Run the units of a task on ``threads`` threads; pass `UNUSED` for arrays that it does not read.
+    """Run the units of a task on ``threads`` threads, or as many as the run has; pass `UNUSED` for arrays that it does not read.
 
     All arrays must be contiguous: kernels get addresses only.
     """
@@ -124,7 +124,8 @@ def parallel_for(
 def _parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array
 ) -> None:  # fmt: skip
-    dispatcher()(pool_address(), task, job, out, a, b, c, d, threads)
+    address = pool_address()  # 0 where the caller may use one thread only
+    dispatcher()(address, task, job, out, a, b, c, d, threads if address else 1)
 
 
 def pool_address() -> int:
