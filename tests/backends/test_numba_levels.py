@@ -19,7 +19,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.levels import LEVEL_SIZE
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _int8_layers, quantized_network
+from ir_runtime.backends.numba.kernels import _int8_layers, _int8_winograd, quantized_network
 from ir_runtime.backends.numba.kernels._int8_gemm import AheadRecord, pack_levels
 from ir_runtime.backends.numba.kernels._int8_layers import requantization
 from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
@@ -264,6 +264,72 @@ def test_convolutions(shape: Sequence[int], filters: Sequence[int], how: dict[st
             convolution(**how), shape, random_weights(*filters), zero, residual=zero == 0, bounds=(-1.0, 9.0)
         )
     )
+
+
+@pytest.fixture
+def winograd(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
+    """The products that Winograd computes."""
+    found: list[Node] = []
+    original = _int8_layers._winograd
+
+    def noted(node: Product, *maps: LevelMap) -> Any:
+        found.append(node)
+        return original(node, *maps)
+
+    monkeypatch.setattr(_int8_layers, "_winograd", noted)
+    return found
+
+
+SAME = {"pads_begin": "1,1", "pads_end": "1,1"}
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("zero", [0, 128])
+@pytest.mark.parametrize("filters", [(64, 64), (128, 95), (125, 64)], ids=str)
+def test_winograd(filters: tuple[int, int], zero: int, residual: bool, winograd: list[Node]) -> None:
+    """Two images, panels of the result and pairs of the data that are not all used."""
+    node, x, other = product(
+        convolution(**SAME), (2, filters[1], 12, 24), random_weights(*filters, 3, 3), zero, residual
+    )
+    check(node, x, other)
+    assert winograd == [node]
+
+
+@pytest.mark.parametrize("count", [1, 3, 30])
+@pytest.mark.parametrize("pads", ["0,0", "1,2"])
+def test_winograd_of_any_number_of_threads(
+    pads: str, count: int, winograd: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shares of different lengths, of several blocks each, or of no tile."""
+    monkeypatch.setattr(_int8_layers, "threads", lambda: count)
+    monkeypatch.setattr(_int8_winograd, "MIN_TILES", 0)
+    monkeypatch.setattr(_int8_winograd, "BLOCK_BYTES", 1 << 17)
+    op = convolution(pads_begin=pads, pads_end="1,0" if pads == "1,2" else "0,0")
+    shape = (1, 64, 20, 20) if pads == "1,2" else (1, 64, 22, 18)
+    check(*product(op, shape, random_weights(64, 64, 3, 3), 128))
+    assert winograd
+
+
+@pytest.mark.parametrize("weight", [-128, 127])
+def test_the_largest_sums_of_winograd(weight: int, winograd: list[Node]) -> None:
+    """Levels at each place of a tile, whose transforms are the largest; sums of twice as many channels have no room."""
+    for channels in (64, 128):
+        w = np.full((64, channels, 3, 3), weight, np.int8)
+        w[1::2, :, ::2, 1] = w[2::4, :, 1] = 127 if weight < 0 else -128
+        node, x, _ = product(convolution(**SAME), (1, channels, 28, 28), w, 0)
+        x[...] = 255
+        x[..., 1::3, :] = x[..., 5:, ::4] = 0
+        x[..., 12:, 12:] = 255
+        np.testing.assert_array_equal(run(node, (node.data, x)), emulated(node, x, None))  # type: ignore[arg-type]
+    assert [node.data.shape[1] for node in winograd if isinstance(node, Product)] == [64]
+
+
+@pytest.mark.parametrize("how", [{"strides": "2,2"}, {"dilations": "2,2"}, {}], ids=str)
+def test_what_winograd_does_not_compute(how: dict[str, str], winograd: list[Node]) -> None:
+    """Strides, dilations, and lengths that are no multiples of 4."""
+    shape = (1, 64, 24 if how else 23, 24)
+    check(*product(convolution(**SAME, **how), shape, random_weights(64, 64, 3, 3), 3))
+    assert not winograd
 
 
 @pytest.mark.parametrize("zero", [0, 128])

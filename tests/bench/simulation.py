@@ -212,8 +212,9 @@ def _by_shares() -> set[int]:
     from ir_runtime.backends.numba.codegen.levels import IS_FAST
     from ir_runtime.backends.numba.kernels._int8_gemm import LEVELS_GEMM
     from ir_runtime.backends.numba.kernels._int8_windows import LEVELS_WINDOWS
+    from ir_runtime.backends.numba.kernels._int8_winograd import LEVELS_WINOGRAD
 
-    return {task.address for task in (LEVELS_GEMM, LEVELS_WINDOWS)} if IS_FAST else set()
+    return {task.address for task in (LEVELS_GEMM, LEVELS_WINDOWS, LEVELS_WINOGRAD)} if IS_FAST else set()
 
 
 def _rounds(task: int, job: int) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ from .target import TARGET
 from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = [
-    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "at_least", "at_most", "dot", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
+    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "at_least", "at_most", "dot", "dot_pairs", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
 ]  # fmt: skip
 
 _FEATURES = llvm.get_host_cpu_features()
@@ -65,6 +65,14 @@ def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
         )
         total = emit.builder.add(total, emit.builder.mul(level, weight))
     return total
+
+
+def dot_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
+    """Add to each lane the products of its two i16 of ``a`` and ``b``, modulo 2^32; all are vectors of i32."""
+    if GROUP == 2 or not _HAS_VNNI:
+        return emit.builder.add(total, _pairs(emit, a, b))
+    function = emit.function(f"llvm.x86.avx512.vpdpwssd.{32 * LANES}", INTS, INTS, INTS, INTS)
+    return emit.builder.call(function, [total, a, b])
 
 
 def _pairs(emit: Emit, levels: Value, weights: Value) -> Value:

@@ -23,6 +23,15 @@ from ._int8_nodes import Pooled, Product, Quantizer
 from ._int8_shares import MAX_SHARES, share_starts
 from ._int8_tile import LevelBounds
 from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
+from ._int8_winograd import (
+    LEVELS_WINOGRAD,
+    LevelsWinogradJob,
+    block_tiles,
+    count_tiles,
+    is_winograd,
+    transform_weights,
+)
+from ._int8_winograd_tiles import COLUMNS
 from ._panels import Panel
 
 __all__ = ["Bound", "bind", "prefetch_weights", "requantization"]
@@ -57,6 +66,8 @@ def bind(node: Product | Pooled, data: LevelMap, out: LevelMap, other: LevelMap)
     """Return the task of a node, for maps of the given geometry."""
     if isinstance(node, Pooled):
         return _maximum(node, data, out)
+    if is_winograd(node, data, out, _shares()):
+        return _winograd(node, data, out, other)
     return (_dense if isinstance(node.op, Convolution) else _depthwise)(node, data, out, other)
 
 
@@ -158,6 +169,23 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     large = count * numbers.size >= MIN_PARALLEL_WORK
     kept = panels, starts, scale, bias, bounds, offsets, none
     return Bound(LEVELS_GEMM.address, job, large, kept, weights)
+
+
+def _winograd(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
+    tiles = count_tiles(out)
+    starts = share_starts(tiles, _shares())
+    scale, bias, bounds = requantization(node, out.stored)
+    weights = transform_weights(node.weights.numbers, data.stored, out.stored)
+    (above, _), (left, _) = node.op.pads(node.data.shape[2:], (3, 3))
+    job = LevelsWinogradJob.fill(
+        **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", other), width=out.width,
+        plane=out.height * out.width, has_other=node.other is not None, scale=scale.ctypes.data, bias=bias.ctypes.data,
+        bounds=bounds.ctypes.data, borders=out.borders, lines=out.images * out.height, tiles=tiles,
+        chunk=block_tiles(int(np.diff(starts).max()), data.stored), shares=len(starts) - 1, starts=starts.ctypes.data,
+        pairs=data.stored // (2 * LANES), panels=out.stored // COLUMNS, weights=weights.ctypes.data,
+    )  # fmt: skip
+    large = tiles * 16 * node.weights.numbers.size >= MIN_PARALLEL_WORK
+    return Bound(LEVELS_WINOGRAD.address, job, large, (starts, scale, bias, bounds, weights))
 
 
 def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:

@@ -18,7 +18,7 @@ from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
 from ._gemm_tile import SINGLE, TALL, WIDE, emit_tiles
 from ._int8_rows import load_row, store_rows
 
-__all__ = ["LevelBounds", "levels_panel", "requantized"]
+__all__ = ["LevelBounds", "bounds_at", "emit_even_tiles", "levels_panel", "requantized"]
 
 # Bytes of a cache line.
 _LINE = 64
@@ -106,7 +106,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
     return following[1:]
 
 
-def _emit_even_tiles(
+def emit_even_tiles(
     emit: Emit, longest: int, rows: Value, state: list[Value], tile: Callable[[int, list[Value]], list[Value]]
 ) -> None:
     """Emit loops over all rows, as `emit_tiles`, but of tiles that differ by one row: short ones read more weights for each row."""
@@ -140,7 +140,7 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
             step = emit.builder.select(has_other, emit.i64(8 * size), emit.i64(0))
             return [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step), line]
 
-        emit_all = _emit_even_tiles if vectors == WIDE else emit_tiles
+        emit_all = emit_even_tiles if vectors == WIDE else emit_tiles
         emit_all(emit, longest, rows, [xs, ys, others, ahead], tile)
 
     write.__name__ = f"levels_panel_{vectors}"
