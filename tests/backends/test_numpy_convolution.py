@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
+from ir_runtime.backends.numpy.kernels import _flat_windows
+from ir_runtime.backends.numpy.kernels._flat_windows import flat_convolution, suits_flat_windows
+from ir_runtime.backends.numpy.kernels._shifted_products import shifted_products
 from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")
@@ -167,3 +170,48 @@ def test_max_pool_of_nan_only() -> None:
 def test_max_pool_with_indices_runs_the_reference() -> None:
     op = layer("MaxPool-8", kernel="2,2", strides="2,2", pads_begin="0,0", pads_end="0,0")
     assert backend.kernel(op, [unknown(numbers(1, 2, 4, 4))]) is None
+
+
+@pytest.mark.parametrize("lengths", [(9, 40), (40, 9), (6, 5, 30), (70,), (3, 3)])
+def test_few_channels_in_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, ...]) -> None:
+    monkeypatch.setattr(_flat_windows, "PATCH_BYTES", 10_000)
+    axes = len(lengths)
+    how = {name: text([n] * axes) for name, n in (("strides", 1), ("pads_begin", 2), ("pads_end", 1))}
+    op = layer("Convolution-1", **how, dilations=text([2] + [1] * (axes - 1)))
+    agree(op, numbers(2, 5, *lengths), numbers(7, 5, *[3] * axes))
+
+
+def test_blocks_of_few_channels_keep_nothing_of_other_data() -> None:
+    op, w = layer("Convolution-1", **SAME_PADDING), numbers(4, 3, 3, 3)
+    assert suits_flat_windows(op, w)
+    kernel = flat_convolution(op, w, lambda: pytest.fail("the map is dense"))
+    for shape in ((1, 3, 20, 20), (1, 3, 40, 9), (1, 3, 20, 20)):
+        x = numbers(*shape)
+        found = kernel(x, w, lambda rows, first: None)
+        assert np.allclose(found, op.evaluate(x, w), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kernel", "dilation", "pad"),
+    [
+        ((12, 10), (3, 3), 9, 9),
+        ((6, 6), (3, 3), 8, 8),
+        ((1, 1), (3, 3), 1, 1),
+        ((2, 2), (3, 5), 1, 2),
+        ((9, 1), (3, 3), 4, 4),
+        ((8,), (3,), 7, 7),
+        ((3, 2, 3), (3, 3, 3), 2, 2),
+    ],
+)
+def test_windows_that_meet_much_padding(
+    lengths: tuple[int, ...], kernel: tuple[int, ...], dilation: int, pad: int
+) -> None:
+    axes = len(lengths)
+    each = {"strides": 1, "pads_begin": pad, "pads_end": pad, "dilations": dilation}
+    op = layer("Convolution-1", **{name: text([n] * axes) for name, n in each.items()})
+    w = numbers(40, 33, *kernel)
+    assert shifted_products(op, w, lengths) is not None
+    agree(op, numbers(2, 33, *lengths), w)
+    w[0, 0, ..., 0] = np.inf
+    assert shifted_products(op, w, lengths) is None
+    agree(op, numbers(2, 33, *lengths), w)
