@@ -84,6 +84,7 @@ PATTERNS: dict[str, str] = {
     "Add": "rotary",
     "Concat": "movement",
     "Divide": "rms_norm",
+    "FakeQuantize": "quantized_network",
     "Multiply": "rms_norm",
     "ScaledDotProductAttention": "sdpa",
 }
