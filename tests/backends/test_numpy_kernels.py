@@ -122,7 +122,8 @@ def test_gelu_is_accurate_to_f32() -> None:
     kernel = backend.kernel(layer("Gelu-7"), [unknown(x)])
     assert kernel is not None
     exact = layer("Gelu-7").evaluate(x.astype(np.float64))
-    assert np.abs(kernel(x) - exact).max() < 1e-6
+    with np.errstate(over="ignore"):  # as in a run
+        assert np.abs(kernel(x) - exact).max() < 1e-6
 
 
 @pytest.mark.parametrize("name", ["Add-1", "Subtract-1", "Multiply-1"])

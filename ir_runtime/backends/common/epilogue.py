@@ -20,7 +20,7 @@ from ..core.kernel import name_of, named
 from ..core.lengths import Accepts, accepting
 from .activations import Activation, activation_of, broadcast_binary
 from .fake_quantize import fake_quantize_passes, limit_rows
-from .layout import as_rows
+from .layout import as_rows, repeat_row
 from .post_op import PostOp, match_post_op
 from .tape import Call
 
@@ -165,7 +165,14 @@ def _with_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
     def strided(block: Array, out: Array) -> None:
         ufunc(block, row, out=out)
 
-    call = partial(_call, broadcast_binary(ufunc, row), strided)
+    repeated = repeat_row(row)
+    contiguous, rows = broadcast_binary(ufunc, repeated), repeated.reshape(-1, row.size)
+
+    def call(block: Array, out: Array, other: Array) -> Call:
+        if block.ndim == 2 and len(block) <= len(rows):
+            return ufunc, (block, rows[: len(block)], out)
+        return _call(contiguous, strided, block, out, other)
+
     return RowPostOp(1, call, for_channels=lambda channels: _with_row(ufunc, row[channels]))
 
 

@@ -113,7 +113,9 @@ def flat_view(x: Array) -> Array | None:
 
 
 def repeat_row(row: Array) -> Array:
-    """Repeat a row until it is long enough for the inner loop of a ufunc; read-only."""
+    """Repeat a row until it is long enough for the inner loop of a ufunc; read-only. One that is so is returned itself."""
+    if row.size >= INNER_LOOP and not row.flags.writeable:
+        return row
     return _shared_row(row.tobytes(), row.dtype) if row.size == 1 else _repeated_row(row)
 
 

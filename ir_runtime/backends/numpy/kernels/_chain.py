@@ -20,7 +20,7 @@ from ... import Kernel, KernelObject, Unary
 from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import binary_ufunc
 from ...common.fake_quantize import fake_quantize_passes, limit_rows
-from ...common.layout import flat_view, moveaxis
+from ...common.layout import flat_view, moveaxis, repeat_row
 from ...common.post_op import PostOp, constant_row, match_post_op
 from ...core.lengths import any_lengths
 
@@ -29,6 +29,8 @@ __all__ = ["SMALL", "Chain", "activation_kernel", "apply_activation", "broadcast
 
 # Constants are broadcast to the shape of tensors that are no larger: NumPy adds equal shapes in a third of the time.
 SMALL = 1 << 10
+# Elements up to which NumPy broadcasts a row in less time than it takes to slice a repeated one.
+FEW = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -174,12 +176,16 @@ def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[...
     if found is None:
         return None
     axis, row = found
-    run = broadcast_binary(ufunc, row)
+    repeated = repeat_row(row)
+    run = broadcast_binary(ufunc, repeated)
     column = row.reshape(-1, *(1,) * (-1 - axis))
+    few, most = (SMALL, 0) if axis != -1 else (FEW, repeated.size)
 
     def kernel(x: Array, out: Array | None = None) -> Array:
-        if x.size <= SMALL:
+        if x.size <= few:
             return ufunc(x, column, out=out)  # type: ignore[no-any-return]
+        if x.size <= most and x.flags.c_contiguous:
+            return ufunc(x, repeated[: x.size].reshape(x.shape), out=out)  # type: ignore[no-any-return]
         result = np.empty_like(x) if out is None else out
         source, target = moveaxis(x, axis, -1), moveaxis(result, axis, -1)
         if source.flags.c_contiguous and target.flags.c_contiguous:

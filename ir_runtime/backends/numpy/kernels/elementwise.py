@@ -24,8 +24,7 @@ from ...common.post_op import constant_row
 from ...common.tape import Tape
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..math.gemm import EPILOGUE_COST, row_blocks
-from ..threading.parallel import parallel_for
+from ..math.gemm import for_row_blocks
 from ..tiling.tiled_chain import TiledChain
 from ..tiling.tiled_layer import TiledLayer
 from ._chain import SMALL, Chain, activation_kernel, broadcast_kernel
@@ -58,7 +57,7 @@ def per_channel(op: Op, a: Value, b: Value) -> Kernel | None:
             run(rows[block].reshape(-1), out[block].reshape(-1))
             epilogue(out[block], block.start)
 
-        parallel_for(work, row_blocks(out), out.size * EPILOGUE_COST)
+        for_row_blocks(work, *out.shape)
         return moveaxis(y, -1, axis)
 
     def tape(source: Array, out: Array, scratch: Array, channels: slice) -> Tape:

@@ -16,8 +16,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import axes_by_stride, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..math.gemm import EPILOGUE_COST, block_count, split_range
-from ..threading.parallel import parallel_for, thread_count
+from ..math.gemm import for_row_blocks
 from ._chain import Chain
 
 __all__ = ["softmax_rows"]
@@ -35,41 +34,46 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
     rank = data.shape.rank
     if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
         return None
-    divisor = _divisor(op)
+    normalize = _row_normalizer(op)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         y = np.empty(x.shape, np.float32)
-        length = x.shape[-1]
         if not y.size:
             return y
+        length = x.shape[-1]
+        ones, count = np.ones((length, 1), np.float32), np.array(length, np.float32)
         source, target = x.reshape(-1, length), y.reshape(-1, length)
 
         def work(block: slice) -> None:
             rows, out = source[block], target[block]
-            means = np.add.reduce(rows, axis=1, keepdims=True) / np.float32(length)
-            np.subtract(rows, means, out=out)
-            if divisor is not None:
-                np.multiply(out, divisor(out)[:, None], out=out)
+            means = np.dot(rows, ones)
+            np.subtract(rows, np.divide(means, count, means), out)
+            if normalize is not None:
+                normalize(out, count)
             epilogue(out, block.start)
 
-        parallel_for(work, _blocks(*target.shape), y.size * EPILOGUE_COST)
+        for_row_blocks(work, *target.shape)
         return y
 
     return RowKernel(compute, 2, accepts=any_lengths)
 
 
-def _divisor(op: MVN) -> Callable[[Array], Array] | None:
-    """Return the function that computes the factor of each row from its differences to the mean."""
+def _row_normalizer(op: MVN) -> Callable[[Array, Array], None] | None:
+    """Return the function that divides differences to the mean by their deviation, given their number in a row."""
     if not op.normalize_variance:
         return None
-    eps, inside = np.float32(op.eps), op.eps_mode == "inside_sqrt"
+    eps, inside = np.array(op.eps, np.float32), op.eps_mode == "inside_sqrt"
 
-    def divisor(rows: Array) -> Array:
-        variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
-        deviation = np.sqrt(variance + eps) if inside else np.sqrt(variance) + eps
-        return np.asarray(np.float32(1) / deviation)
+    def normalize(rows: Array, count: Array) -> None:
+        deviations = np.vecdot(rows, rows)
+        np.divide(deviations, count, deviations)
+        if inside:
+            np.sqrt(np.add(deviations, eps, deviations), deviations)
+        else:
+            np.add(np.sqrt(deviations, deviations), eps, deviations)
+        np.divide(rows, deviations[:, None], rows)
 
-    return divisor
+    return normalize
 
 
 @backend.accelerates(SoftMax)
@@ -110,11 +114,11 @@ def softmax_rows(rows: Array) -> None:
 
     def work(block: slice) -> None:
         part = rows[block]
-        np.subtract(part, _maximum(part), out=part)
-        np.exp(part, out=part)
-        np.multiply(part, np.float32(1) / np.matmul(part, ones), out=part)
+        np.subtract(part, _maximum(part), part)
+        np.exp(part, part)
+        np.divide(part, np.dot(part, ones), part)
 
-    parallel_for(work, _blocks(*rows.shape), rows.size * EPILOGUE_COST)
+    for_row_blocks(work, *rows.shape)
 
 
 def _maximum(rows: Array) -> Array | np.float32:
@@ -124,11 +128,6 @@ def _maximum(rows: Array) -> Array | np.float32:
         if maximum - rows.min() < MAX_SPREAD:
             return maximum
     return np.asarray(np.maximum.reduce(rows, axis=1, keepdims=True))
-
-
-def _blocks(count: int, length: int) -> list[slice]:
-    """Return blocks of rows that stay in the cache, at least one for each thread."""
-    return split_range(count, block_count(count * length, thread_count(count * length * EPILOGUE_COST)))
 
 
 @backend.accelerates(ReduceMean)

@@ -12,8 +12,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...core.lengths import any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
-from ..math.gemm import EPILOGUE_COST, row_blocks
-from ..threading.parallel import parallel_for
+from ..math.gemm import for_row_blocks
 
 __all__: list[str] = []
 
@@ -28,7 +27,7 @@ def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
 
 
 def _rms_norm_kernel(epsilon: float, arity: int) -> Kernel:
-    eps = np.float32(epsilon)
+    eps = np.array(epsilon, np.float32)
 
     def compute(x: Array, *arrays: object) -> Array:
         epilogue: RowEpilogue = arrays[-1]  # type: ignore[assignment]
@@ -36,15 +35,18 @@ def _rms_norm_kernel(epsilon: float, arity: int) -> Kernel:
         if not y.size:
             return y
         length = x.shape[-1]
+        count = np.array(length, np.float32)
         source, target = x.reshape(-1, length), y.reshape(-1, length)
 
         def work(block: slice) -> None:
             rows, out = source[block], target[block]
-            means = np.einsum("ij,ij->i", rows, rows) / np.float32(length)
-            np.multiply(rows, (np.float32(1) / np.sqrt(means + eps))[:, None], out=out)
+            means = np.vecdot(rows, rows)
+            np.divide(means, count, means)
+            np.sqrt(np.add(means, eps, means), means)
+            np.divide(rows, means[:, None], out)
             epilogue(out, block.start)
 
-        parallel_for(work, row_blocks(target), y.size * EPILOGUE_COST)
+        for_row_blocks(work, *target.shape)
         return y
 
     return RowKernel(compute, arity, accepts=any_lengths)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -25,6 +26,11 @@ __all__: list[str] = []
 BLOCK_SCORES, SHARED_SCORES = 1 << 17, 1 << 19
 # Up to this many queries, several heads are computed together, for any number of keys.
 FEW_QUERIES = 4
+# The softmax of a score takes as long as this many multiplications.
+SOFTMAX_COST = 48
+# Sums of exponentials from which rows need no maximum of their own, e^-40: of the weights in such a row, those are
+# precise that are not below e^-47 of the largest.
+LEAST_SUM = np.float32(4e-18)
 
 
 @backend.accelerates(ScaledDotProductAttention)
@@ -46,36 +52,46 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     """
     batch, heads, rows, width = q.shape
     groups, columns = k.shape[1], k.shape[2]
-    full_mask = None if mask is None else np.broadcast_to(mask, (batch, heads, rows, columns))
     # The next layers join the heads of a token, so these are stored side by side.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
-    apply_mask = _masking(causal, full_mask, columns)
-    heads_per_group, scale = heads // groups, np.float32(factor)
+    apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
+    heads_per_group, scale = heads // groups, np.array(factor, np.float32)
+    ones = np.ones((columns, 1), np.float32)
 
     def head_groups(chunk: slice) -> None:
         """Compute all queries of some groups of heads."""
         keys, values = k[:, chunk], v[:, chunk]
         count = keys.shape[1] * heads_per_group
         queries = slice(chunk.start * heads_per_group, chunk.start * heads_per_group + count)
-        shared = (batch, keys.shape[1], heads_per_group * rows)
-        scores = np.matmul((q[:, queries] * scale).reshape(*shared, width), keys.transpose(0, 1, 3, 2))
-        by_head = scores.reshape(batch, count, rows, columns)
-        apply_mask(by_head, (slice(None), queries), 0)
-        sums = _exponentials(scores)
-        means = np.empty((*shared, v.shape[3]), np.float32)
-        np.divide(np.matmul(scores, values), sums, out=means)
-        out[:, queries] = means.reshape(batch, count, rows, v.shape[3])
+        scaled = np.multiply(q[:, queries], scale)
+        shared, each = (batch, keys.shape[1], heads_per_group * rows, -1), (batch, count, rows, -1)
+
+        def scores() -> Array:
+            found: Array = np.matmul(scaled.reshape(shared), keys.swapaxes(2, 3)).reshape(each)
+            if apply_mask is not None:
+                apply_mask(found, (slice(None), queries), 0)
+            return found
+
+        weights, sums = _weights(scores, ones)
+        means = np.matmul(weights.reshape(shared), values).reshape(each)
+        np.divide(means, sums, out[:, queries])
 
     def work(chunk: tuple[int, int, int]) -> None:
         """Compute some queries of one head."""
         n, head, start = chunk
         part = slice(start, start + step)
-        scores = (q[n, head, part] * scale) @ k[n, head // heads_per_group].T
-        apply_mask(scores, (n, head), start)
-        sums = _exponentials(scores)
-        np.divide(scores @ v[n, head // heads_per_group], sums, out=out[n, head, part])
+        scaled, keys = np.multiply(q[n, head, part], scale), k[n, head // heads_per_group].T
 
-    size = batch * heads * rows * columns * (width + v.shape[3])
+        def scores() -> Array:
+            found = np.asarray(np.matmul(scaled, keys))
+            if apply_mask is not None:
+                apply_mask(found, (n, head), start)
+            return found
+
+        weights, sums = _weights(scores, ones)
+        np.divide(np.matmul(weights, v[n, head // heads_per_group]), sums, out[n, head, part])
+
+    size = batch * heads * rows * columns * (width + v.shape[3] + SOFTMAX_COST)
     threads = thread_count(size)
     max_scores = BLOCK_SCORES if threads < 2 else SHARED_SCORES
     if rows <= FEW_QUERIES or batch * heads_per_group * rows * columns <= max_scores // 2:
@@ -88,29 +104,52 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     return out
 
 
-def _exponentials(scores: Array) -> Array:
-    """Replace scores by their exponentials, and return the sum of each row."""
-    np.subtract(scores, np.maximum.reduce(scores, axis=-1, keepdims=True), out=scores)
-    np.exp(scores, out=scores)
-    return np.asarray(np.add.reduce(scores, axis=-1, keepdims=True))
+def _weights(compute: Callable[[], Array], ones: Array) -> tuple[Array, Array]:
+    """Return the exponentials of scores, less a maximum, and the sum of each row.
+
+    The maximum of all rows takes a fifth of the time of the maximum of each. It does unless some row is far below it;
+    then the scores, which are overwritten, are computed again.
+    """
+    scores = compute()
+    np.subtract(scores, np.maximum.reduce(scores, None, keepdims=True), scores)
+    np.exp(scores, scores)
+    sums = np.matmul(scores, ones)
+    if np.minimum.reduce(sums, None) >= LEAST_SUM:
+        return scores, sums
+    scores = compute()
+    np.subtract(scores, np.maximum.reduce(scores, -1, keepdims=True), scores)
+    np.exp(scores, scores)
+    return scores, np.matmul(scores, ones)
 
 
-def _masking(causal: bool, mask: Array | None, columns: int) -> Callable[[Array, Any, int], None]:
-    """Return what masks scores ``[..., queries, keys]`` of some heads, from the index of their first query."""
+def _masking(
+    causal: bool, mask: Array | None, shape: Sequence[int]
+) -> Callable[[Array, Any, int], None] | None:
+    """Return what masks scores ``[..., queries, keys]`` of some heads, from the index of their first query.
 
-    def explicit_mask(scores: Array, heads: Any, start: int) -> None:
-        assert mask is not None
-        part = mask[heads][..., start : start + scores.shape[-2], :]
-        if part.dtype == np.bool_:
-            np.copyto(scores, -np.inf, where=~part)
-        else:
-            np.add(scores, part, out=scores)
+    Args:
+        causal: whether later keys are hidden.
+        mask: an explicit mask, boolean or to add.
+        shape: that of all scores, ``[batch, heads, queries, keys]``.
+    """
 
     def causal_mask(scores: Array, heads: Any, start: int) -> None:
-        future = np.arange(columns) > np.arange(start, start + scores.shape[-2])[:, None]
+        future = np.arange(shape[3]) > np.arange(start, start + scores.shape[-2])[:, None]
         np.copyto(scores, -np.inf, where=future)
 
-    def no_mask(scores: Array, heads: Any, start: int) -> None:
-        pass
+    if causal or mask is None:
+        return causal_mask if causal else None
+    same = mask.size == math.prod(mask.shape[-2:])  # for all heads
+    by_head = mask.reshape((1, 1, *mask.shape)[-2:]) if same else np.broadcast_to(mask, shape)
+    every_query, boolean = by_head.shape[-2] == 1, mask.dtype == np.bool_
 
-    return causal_mask if causal else no_mask if mask is None else explicit_mask
+    def explicit_mask(scores: Array, heads: Any, start: int) -> None:
+        part = by_head if same else by_head[heads]
+        if not every_query and scores.shape[-2] < shape[2]:
+            part = part[..., start : start + scores.shape[-2], :]
+        if boolean:
+            np.copyto(scores, -np.inf, where=~part)
+        else:
+            np.add(scores, part, scores)
+
+    return explicit_mask

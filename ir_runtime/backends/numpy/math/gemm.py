@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ....ir.tensor import Array
 from ...common.epilogue import RowEpilogue
 from ..threading.parallel import parallel_for, thread_count
 from .panels import Panels
 
-__all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "gemm", "row_blocks", "split_range"]
+__all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "for_row_blocks", "gemm", "split_range"]
 
 # The epilogue of an element takes as long as this many multiplications.
 EPILOGUE_COST = 32
@@ -52,12 +54,17 @@ def gemm(rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue) -> Non
 
 def apply_epilogue(out: Array, epilogue: RowEpilogue) -> None:
     """Apply an epilogue block by block of rows, on several threads if there are many."""
-    parallel_for(lambda part: epilogue(out[part], part.start), row_blocks(out), out.size * EPILOGUE_COST)
+    for_row_blocks(lambda part: epilogue(out[part], part.start), len(out), out.shape[1])
 
 
-def row_blocks(out: Array) -> list[slice]:
-    """Return blocks of rows that fit the L2 cache, at least one for each thread."""
-    return split_range(len(out), block_count(out.size, thread_count(out.size * EPILOGUE_COST)))
+def for_row_blocks(work: Callable[[slice], None], count: int, length: int) -> None:
+    """Call ``work`` with blocks of rows of a length that fit the L2 cache, on several threads if there are many."""
+    size = count * length
+    if size <= EPILOGUE_BLOCK:
+        work(slice(0, count))
+        return
+    cost = size * EPILOGUE_COST
+    parallel_for(work, split_range(count, block_count(size, thread_count(cost))), cost)
 
 
 def block_count(elements: int, threads: int) -> int:
