@@ -223,6 +223,16 @@ def test_attention_of_many_queries_and_without_keys() -> None:
     agree(op, numbers(1, 1, 2, 4), numbers(1, 1, 3, 4), numbers(1, 1, 3, 4), hidden)
 
 
+@pytest.mark.parametrize("queries", [3, 300])
+def test_attention_with_rows_of_very_different_scores(queries: int) -> None:
+    """One maximum for all rows would let the exponentials of the low ones, or of all beside infinity, vanish."""
+    op = layer("ScaledDotProductAttention-13", causal="false")
+    q, k, v = numbers(1, 2, queries, 8), numbers(1, 2, 400, 8, seed=1), numbers(1, 2, 400, 8, seed=2)
+    mask = np.zeros((queries, 400), np.float32)
+    mask[0], mask[1], mask[2] = -300, np.finfo(np.float32).min, np.inf
+    agree(op, q, k, v, mask)
+
+
 def test_other_types_run_the_reference() -> None:
     half = np.zeros((1, 3, 8, 8), np.float16)
     w = np.zeros((4, 3, 3, 3), np.float16)
