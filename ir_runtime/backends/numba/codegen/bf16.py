@@ -11,7 +11,7 @@ from llvmlite import ir
 from llvmlite.ir import types as llvm_types
 
 from .target import TARGET
-from .vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value
+from .vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = ["HAS_BF16", "add_pairs", "add_pairs_of_word", "as_bf16", "load_bf16", "store_bf16"]
 
@@ -65,11 +65,11 @@ def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offse
 
 
 def _low(emit: Emit, pairs: Value) -> Value:
-    return emit.builder.bitcast(emit.builder.shl(pairs, _constant(16)), VECTOR)
+    return emit.builder.bitcast(emit.builder.shl(pairs, splat_bits(16)), VECTOR)
 
 
 def _high(emit: Emit, pairs: Value) -> Value:
-    return emit.builder.bitcast(emit.builder.and_(pairs, _constant(0xFFFF0000)), VECTOR)
+    return emit.builder.bitcast(emit.builder.and_(pairs, splat_bits(0xFFFF0000)), VECTOR)
 
 
 def as_bf16(emit: Emit, value: Value) -> Value:
@@ -79,11 +79,11 @@ def as_bf16(emit: Emit, value: Value) -> Value:
         function = emit.function(f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * LANES}", _BF16, VECTOR)
         return builder.bitcast(builder.call(function, [value]), _HALVES)
     bits = builder.bitcast(value, INTS)
-    odd = builder.and_(builder.lshr(bits, _constant(16)), _constant(1))
-    rounded = builder.add(builder.add(bits, _constant(0x7FFF)), odd)
+    odd = builder.and_(builder.lshr(bits, splat_bits(16)), splat_bits(1))
+    rounded = builder.add(builder.add(bits, splat_bits(0x7FFF)), odd)
     is_nan = builder.fcmp_unordered("uno", value, value)
-    rounded = builder.select(is_nan, builder.or_(bits, _constant(0x400000)), rounded)
-    return builder.trunc(builder.lshr(rounded, _constant(16)), _HALVES)
+    rounded = builder.select(is_nan, builder.or_(bits, splat_bits(0x400000)), rounded)
+    return builder.trunc(builder.lshr(rounded, splat_bits(16)), _HALVES)
 
 
 def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
@@ -110,7 +110,3 @@ def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = 
     kinds = _HALVES, pointer.type, I32, mask.type
     function = emit.function(f"llvm.masked.store.v{LANES}i16.p0", None, *kinds)
     emit.builder.call(function, [halves, pointer, ir.Constant(I32, 2), mask])
-
-
-def _constant(word: int) -> Value:
-    return ir.Constant(INTS, [word] * LANES)

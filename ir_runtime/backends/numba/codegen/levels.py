@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from ....arrays import DType
 from .target import TARGET
-from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
+from .vectors import I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
     "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "at_least", "at_most", "dot", "dot_pairs", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
@@ -109,8 +109,8 @@ def _lanes(emit: Emit, x: Value, lanes: range) -> Value:
 
 def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:
     """Return a part of each lane as i32."""
-    above = ir.Constant(INTS, [32 - bits * (place + 1)] * LANES)
-    shift = ir.Constant(INTS, [32 - bits] * LANES)
+    above = splat_bits(32 - bits * (place + 1))
+    shift = splat_bits(32 - bits)
     moved = emit.builder.shl(x, above)
     return emit.builder.ashr(moved, shift) if signed else emit.builder.lshr(moved, shift)
 

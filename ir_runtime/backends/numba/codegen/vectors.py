@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from llvmlite import ir
 
 from .target import TARGET
 
-__all__ = ["LANES", "Emit", "Load", "Store", "Value"]
+__all__ = ["LANES", "Emit", "Load", "Store", "Value", "splat_bits"]
 
 LANES = TARGET.lanes
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
@@ -23,6 +24,10 @@ Value: TypeAlias = ir.Value
 Load = Callable[[Value], Value]
 Store = Callable[[Value, Value], None]
 
+# llvmlite writes the text of a type and of a constant once for each object, so kernels share them.
+_ZERO, _FIRST_LANE = ir.Constant(I32, 0), ir.Constant(INTS, [0] * LANES)
+_NO_VECTOR, _NO_INTS = ir.Constant(VECTOR, ir.Undefined), ir.Constant(INTS, ir.Undefined)
+
 
 @dataclass(frozen=True)
 class Emit:
@@ -32,24 +37,21 @@ class Emit:
 
     def i64(self, n: int) -> Value:
         """Return an i64 constant."""
-        return ir.Constant(I64, int(n))
+        return _i64(int(n))
 
     def constant(self, x: float) -> Value:
         """Return a vector constant with the same f32 in every lane."""
-        return ir.Constant(VECTOR, [_rounded(x)] * LANES)
+        return _vector(float(np.float32(x)).hex())
 
     def splat(self, x: Value) -> Value:
         """Broadcast an f32 to every lane."""
-        lane = self.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), x, ir.Constant(I32, 0))
-        mask = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
-        return self.builder.shuffle_vector(lane, ir.Constant(VECTOR, ir.Undefined), mask)
+        lane = self.builder.insert_element(_NO_VECTOR, x, _ZERO)
+        return self.builder.shuffle_vector(lane, _NO_VECTOR, _FIRST_LANE)
 
     def splat_word(self, x: Value) -> Value:
         """Broadcast an i32 to every lane."""
-        lane = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), x, ir.Constant(I32, 0))
-        return self.builder.shuffle_vector(
-            lane, ir.Constant(INTS, ir.Undefined), ir.Constant(INTS, [0] * LANES)
-        )
+        lane = self.builder.insert_element(_NO_INTS, x, _ZERO)
+        return self.builder.shuffle_vector(lane, _NO_INTS, _FIRST_LANE)
 
     def at(self, address: Value, offset: Value | int = 0) -> Value:
         """Add a byte offset to an address."""
@@ -59,13 +61,13 @@ class Emit:
 
     def load(self, address: Value, kind: ir.Type = VECTOR) -> Value:
         """Load a value; vectors are aligned to one element only."""
-        found = self.builder.load(self.builder.inttoptr(address, ir.PointerType(kind)), typ=kind)
+        found = self.builder.load(self.builder.inttoptr(address, _pointer(kind)), typ=kind)
         found.align = 8 if kind == I64 else 4
         return found
 
     def store(self, value: Value, address: Value) -> None:
         """Store a value; vectors are aligned to one element only."""
-        done = self.builder.store(value, self.builder.inttoptr(address, ir.PointerType(value.type)))
+        done = self.builder.store(value, self.builder.inttoptr(address, _pointer(value.type)))
         done.align = 4
 
     def vector_loop(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
@@ -84,11 +86,7 @@ class Emit:
 
     def lane_mask(self, count: Value) -> Value:
         """Return a mask of the first ``count`` lanes."""
-        narrow = self.builder.trunc(count, I32)
-        start = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), narrow, ir.Constant(I32, 0))
-        same = self.builder.shuffle_vector(
-            start, ir.Constant(INTS, ir.Undefined), ir.Constant(INTS, [0] * LANES)
-        )
+        same = self.splat_word(self.builder.trunc(count, I32))
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
     def masked_access(self, count: Value) -> tuple[Load, Store]:
@@ -101,36 +99,36 @@ class Emit:
 
     def masked_load(self, address: Value, mask: Value) -> Value:
         """Load the lanes of a mask; the others are not read, and 0."""
-        pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
+        pointer = self.builder.inttoptr(address, _pointer(VECTOR))
         kinds = pointer.type, I32, mask.type, VECTOR
         function = self.function(f"llvm.masked.load.v{LANES}f32.p0", VECTOR, *kinds)
         return self.builder.call(function, [pointer, ir.Constant(I32, 4), mask, self.constant(0)])
 
     def masked_store(self, value: Value, address: Value, mask: Value) -> None:
         """Store the lanes of a mask."""
-        pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
+        pointer = self.builder.inttoptr(address, _pointer(VECTOR))
         kinds = VECTOR, pointer.type, I32, mask.type
         function = self.function(f"llvm.masked.store.v{LANES}f32.p0", None, *kinds)
         self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
 
     def fetch_add(self, address: Value, more: int) -> Value:
         """Add to an i64 atomically and return its previous value."""
-        pointer = self.builder.inttoptr(address, ir.PointerType(I64))
+        pointer = self.builder.inttoptr(address, _pointer(I64))
         return self.builder.atomic_rmw("add", pointer, self.i64(more), "seq_cst")
 
     def load_atomic(self, address: Value) -> Value:
         """Load an i64 atomically, sequentially consistent."""
-        pointer = self.builder.inttoptr(address, ir.PointerType(I64))
+        pointer = self.builder.inttoptr(address, _pointer(I64))
         return self.builder.load_atomic(pointer, "seq_cst", 8, typ=I64)
 
     def store_atomic(self, value: Value, address: Value) -> None:
         """Store an i64 atomically, sequentially consistent."""
-        pointer = self.builder.inttoptr(address, ir.PointerType(I64))
+        pointer = self.builder.inttoptr(address, _pointer(I64))
         self.builder.store_atomic(value, pointer, "seq_cst", 8)
 
     def prefetch(self, address: Value) -> None:
         """Ask for the cache line at an address, which may be any, in the L2 cache."""
-        pointer = self.builder.inttoptr(address, ir.PointerType(F32))
+        pointer = self.builder.inttoptr(address, _pointer(F32))
         function = self.function("llvm.prefetch.p0", None, pointer.type, I32, I32, I32)
         read, locality, data = ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1)
         self.builder.call(function, [pointer, read, locality, data])
@@ -138,7 +136,7 @@ class Emit:
     def call_address(self, address: Value, *arguments: Value) -> None:
         """Call the function at an address with i64 arguments."""
         kind = ir.FunctionType(ir.VoidType(), [I64] * len(arguments))
-        self.builder.call(self.builder.inttoptr(address, ir.PointerType(kind)), arguments)
+        self.builder.call(self.builder.inttoptr(address, _pointer(kind)), arguments)
 
     def stack_words(self, words: int) -> Value:
         """Return the address of ``words`` zeroed i64 on the stack."""
@@ -283,5 +281,23 @@ class Emit:
         builder.position_at_end(after)
 
 
-def _rounded(x: float) -> float:
-    return float(np.float32(x))
+@cache
+def _pointer(kind: ir.Type) -> ir.Type:
+    return ir.PointerType(kind)
+
+
+@cache
+def _i64(n: int) -> Value:
+    return ir.Constant(I64, n)
+
+
+@cache
+def splat_bits(n: int) -> Value:
+    """Return a vector constant with the same i32 in every lane."""
+    return ir.Constant(INTS, [n] * LANES)
+
+
+@cache
+def _vector(digits: str) -> Value:
+    """Return a vector of the same f32; it is written in hexadecimal, as 0 equals -0."""
+    return ir.Constant(VECTOR, [float.fromhex(digits)] * LANES)

@@ -113,6 +113,13 @@ class _Library(codegen.AOTCodeLibrary):
     def _optimize_final_module(self) -> None:
         pass
 
+    def _get_module_for_linking(self) -> llvm.ModuleRef:
+        """Return the module with functions that may be defined again; numba would copy it."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        return self._final_module
+
 
 class _Codegen(codegen.AOTCPUCodegen):
     _library_class = _Library
@@ -154,6 +161,13 @@ class _Lowering(cpu.CPUContext):
         """Implement the interface of the base class."""
         self.is32bit = utils.MACHINE_BITS == 32
         self._internal_codegen = _Codegen("ir_runtime")
+        self._sizes: dict[ir.Type, int] = {}
+
+    def get_abi_sizeof(self, ty: ir.Type) -> int:
+        """Return the size of a type; llvmlite parses a module to find it, so it is cached."""
+        if ty not in self._sizes:
+            self._sizes[ty] = super().get_abi_sizeof(ty)
+        return self._sizes[ty]
 
     def load_additional_registries(self) -> None:
         """Register only what kernels use."""

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 
-from llvmlite import ir
-
 from ..codegen.language import instruction, routine, types
-from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Load, Store, Value
+from ..codegen.vectors import INTS, VECTOR, Emit, Load, Store, Value, splat_bits
 
 __all__ = ["ActivationKind", "apply_activation", "exp"]
 
@@ -48,7 +46,7 @@ def exp(emit: Emit, x: Value) -> Value:
     """Compute ``exp(x)``; 0 below -86.6, infinity above 88.7."""
     value, exponent = _exp_parts(emit, x, _LEAST)
     # The power may be one more than an exponent can hold; so half of it, times two.
-    half = emit.builder.sub(exponent, ir.Constant(INTS, [1] * LANES))
+    half = emit.builder.sub(exponent, splat_bits(1))
     found = emit.multiply(emit.multiply(value, emit.constant(2)), _power_of_two(emit, half))
     too_small = emit.builder.fcmp_ordered("<", x, emit.constant(_LEAST))
     return emit.builder.select(too_small, emit.constant(0), found)
@@ -69,8 +67,8 @@ def _exp_parts(emit: Emit, x: Value, least: float) -> tuple[Value, Value]:
 
 
 def _power_of_two(emit: Emit, exponent: Value) -> Value:
-    biased = emit.builder.add(exponent, ir.Constant(INTS, [127] * LANES))
-    return emit.builder.bitcast(emit.builder.shl(biased, ir.Constant(INTS, [23] * LANES)), VECTOR)
+    biased = emit.builder.add(exponent, splat_bits(127))
+    return emit.builder.bitcast(emit.builder.shl(biased, splat_bits(23)), VECTOR)
 
 
 def _erf(emit: Emit, x: Value) -> Value:
@@ -151,7 +149,7 @@ def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """Compute ``exp(x)``, also where it is subnormal: so the last of two products rounds."""
     value, exponent = _exp_parts(emit, x, _LEAST_SUBNORMAL)
-    half = emit.builder.ashr(exponent, ir.Constant(INTS, [1] * LANES))
+    half = emit.builder.ashr(exponent, splat_bits(1))
     other = emit.builder.sub(exponent, half)
     return emit.multiply(emit.multiply(value, _power_of_two(emit, half)), _power_of_two(emit, other))
 

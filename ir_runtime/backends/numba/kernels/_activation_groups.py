@@ -7,8 +7,7 @@ from llvmlite import ir
 from ...common.dynamic_quantization import MIN_PEAK
 from ..codegen.language import instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE
-from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
-from ._quantized import splat_bits
+from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = ["UNIT", "quantize_group"]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 
 from ....cached import cached_property
 from ....ir.tensor import Array
 from ..codegen.bf16 import as_bf16
 from ..codegen.language import device, instruction, types
-from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..codegen.vectors import INTS, LANES, Emit, Value, splat_bits
 from ._gemm_tile import WIDE
 from ._panels import PackedPanels, pack_block, pack_task, packed_by
 
@@ -42,7 +41,7 @@ def pair_rows(emit: Emit, target: Value, first: Value, second: Value, width: Val
         low, high = (
             builder.zext(as_bf16(emit, emit.load(emit.at(row, offset))), INTS) for row in (first, second)
         )
-        above = builder.shl(high, ir.Constant(INTS, [16] * LANES))
+        above = builder.shl(high, splat_bits(16))
         emit.store(builder.or_(low, above), emit.at(target, offset))
 
 

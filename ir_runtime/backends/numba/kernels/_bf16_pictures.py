@@ -12,7 +12,7 @@ from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..codegen.vectors import INTS, LANES, Emit, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._epilogue import BF16
@@ -48,7 +48,7 @@ def _interleave(emit: Emit, a: Value, b: Value, c: Value, d: Value, out: Value) 
     builder, pairs = emit.builder, []
     for first, second in ((a, b), (c, d)):
         low, high = (builder.zext(as_bf16(emit, emit.load(each)), INTS) for each in (first, second))
-        pairs.append(builder.or_(low, builder.shl(high, ir.Constant(INTS, [16] * LANES))))
+        pairs.append(builder.or_(low, builder.shl(high, splat_bits(16))))
     for half in range(2):
         order = [half * LANES // 2 + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
         emit.store(builder.shuffle_vector(*pairs, ir.Constant(INTS, order)), emit.at(out, half * 4 * LANES))

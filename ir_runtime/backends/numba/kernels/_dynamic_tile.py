@@ -14,11 +14,11 @@ from llvmlite import ir
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, dot
 from ..codegen.memory import load_i64
-from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
+from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ._activation_groups import UNIT
 from ._dynamic_matrix import DynamicJob
 from ._gemm_tile import emit_tiles
-from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, splat_bits
+from ._quantized import PANEL_COLUMNS, PANEL_VECTORS
 from ._quantized_column import load_word
 
 __all__ = ["dynamic_panel"]

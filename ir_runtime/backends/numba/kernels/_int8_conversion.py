@@ -15,7 +15,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
-from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -90,7 +90,7 @@ def _quantize_planes(
             level, nan = _level(emit, load(place), p)
             _note(emit, seen, nan)
             bits = builder.shl(builder.fptosi(level, INTS), shift)
-            more = builder.add(shift, ir.Constant(INTS, [8 * LEVEL_SIZE] * LANES))
+            more = builder.add(shift, splat_bits(8 * LEVEL_SIZE))
             following += [emit.at(place, plane), more, builder.or_(word, bits)]
         store(builder.bitcast(following[2], VECTOR), emit.at(out, offset))
 

@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from ....ir.tensor import Array
 from ..codegen.levels import GROUP, LEVEL_SIZE, at_most, load_levels, store_levels, to_levels
-from ..codegen.vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value
+from ..codegen.vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = ["CAN_PACK", "column_order", "load_row", "store_rows"]
 
@@ -88,7 +88,7 @@ def _store_packed(
     """Store as many rows together as fill a vector of bytes."""
     beside, builder = _WORDS // vectors, emit.builder
     whole = builder.fptoui(low, ir.VectorType(ir.IntType(32), LANES))
-    lowest = builder.bitcast(builder.mul(whole, ir.Constant(INTS, [0x01010101] * LANES)), _LEVELS)
+    lowest = builder.bitcast(builder.mul(whole, splat_bits(0x01010101)), _LEVELS)
     kind = ir.VectorType(I64, 2 * vectors)
     for first in range(0, len(places), beside):
         rows = [min(first + n, len(places) - 1) for n in range(beside)]

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.target import TARGET
-from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
+from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
     "BITS",
@@ -79,11 +79,6 @@ class Storage(IntEnum):
 
 
 BITS = dict(zip(Storage, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
-
-
-def splat_bits(value: int) -> Value:
-    """Return a vector with the same bits in every lane."""
-    return ir.Constant(INTS, [value] * LANES)
 
 
 def _load_unaligned(emit: Emit, address: Value, kind: ir.Type) -> Value:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ..codegen.target import TARGET
-from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
-from ._quantized import MatrixRecord, Storage, load_quantized, round_mantissa, round_to_f16, splat_bits
+from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
+from ._quantized import MatrixRecord, Storage, load_quantized, round_mantissa, round_to_f16
 
 __all__ = ["Column", "load_word"]
 
