@@ -138,7 +138,20 @@ def concat(op: Concat, *parts: Value) -> Kernel:
 @cache
 def _concatenate(axis: int) -> Kernel:
     concatenate = np.concatenate
-    return lambda *arrays: concatenate(arrays, axis)
+
+    def kernel(*arrays: Array) -> Array:
+        return concatenate(arrays, axis)
+
+    def result_shape(*arrays: Array) -> Shape | None:
+        """Return the shape for arrays of the rank of the first; NumPy refuses those that do not fit."""
+        lengths = list(arrays[0].shape)
+        if any(array.ndim != len(lengths) for array in arrays) or not -len(lengths) <= axis < len(lengths):
+            return None
+        lengths[axis] = sum([array.shape[axis] for array in arrays])
+        return tuple(lengths)
+
+    vars(kernel)["result_shape"] = result_shape
+    return kernel
 
 
 @backend.pattern(Concat)
