@@ -18,9 +18,9 @@ DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
 
 
 @contextmanager
-def collections() -> Iterator[list[object]]:
+def collections() -> Iterator[list[dict[str, int]]]:
     """Collect after every tenth object, and list the collections."""
-    found: list[object] = []
+    found: list[dict[str, int]] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
         if phase == "start":
@@ -50,6 +50,30 @@ def test_no_garbage_is_collected(load: Callable[[], object]) -> None:
         load()
     assert len(found) < 20
     assert gc.isenabled()
+
+
+def test_objects_of_models_are_not_visited_afterwards() -> None:
+    """They are old when collection is enabled again: the next objects do not let it visit all of them."""
+    ir.compile_model(ir.read_model(DIGITS))
+    gc.collect()
+    with collections() as found:
+        model = ir.compile_model(ir.read_model(DIGITS))
+        assert len(gc.get_objects(generation=0)) < 1000
+        cycle: list[object] = []
+        cycle.append(cycle)
+    assert all(info["generation"] < 2 for info in found)
+    assert gc.get_freeze_count() == 0
+    assert model is not None
+
+
+def test_objects_that_a_program_has_frozen_stay_so() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        ir.compile_model(ir.read_model(DIGITS))
+        assert 0 < frozen // 2 < gc.get_freeze_count() <= frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_the_collector_of_a_program_stays_as_it_is() -> None:
