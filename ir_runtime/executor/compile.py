@@ -14,6 +14,7 @@ from ..ir.tensor import Value
 from ..limits import Limits, current, within
 from ..scoped import nested
 from ..transform.bf16 import store_bf16
+from ..transform.deferred_weights import defer_weights
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
 from ..transform.kv_cache import cache_kernels, growing_caches
@@ -110,12 +111,15 @@ class _Compiler:
         program.state = replace(state, packed=packed)
 
     def fold(self) -> None:
-        """Compute layers whose inputs are all constant (constant folding)."""
+        """Compute layers whose inputs are all constant (constant folding), weights of integers only where they are asked for."""
         program, state = self.program, self.program.state
         if state.fold:
             left = {layer.id for layer in _inside(state.packed.values())}
+            deferred = defer_weights(program.graph, program.layers, state.values, program.outputs)
+            left |= {layer.id for layer in deferred}
+            kept = {port for layer in deferred for port in program.reads(layer)}
             layers = [layer for layer in program.layers if layer.id not in left]
-            fold_constants(program.graph, layers, state.values, program.outputs)
+            fold_constants(program.graph, layers, state.values, kept.union(program.outputs))
 
     def append_to_caches(self) -> None:
         """Let a Concat that extends a KV cache append to it in place."""
@@ -154,7 +158,7 @@ class _Compiler:
         waiting = [*program.outputs, *(port for id in found for port in self._reads(program.graph[id]))]
         while waiting:
             port = waiting.pop()
-            known = port in state.packed or state.contents(port) is not None
+            known = port in state.packed or state.is_fixed(port)
             if port.layer not in found and not known:
                 found.add(port.layer)
                 waiting += self._reads(program.graph[port.layer])

@@ -51,7 +51,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
 def _runs(state: CompileState, layer: Layer) -> bool:
     """Return whether a layer is computed; constants are where they are stored, unless a run unpacks them."""
     if layer.type == "Constant":
-        return state.contents(Port(layer.id, 0)) is None
+        return not state.is_fixed(Port(layer.id, 0))
     return layer.type != "Parameter"
 
 

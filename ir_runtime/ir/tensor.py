@@ -115,6 +115,11 @@ class Value:
         bounded = self.data is not None and self.data.dtype == object
         return None if bounded and self.element is not ElementType.string else self.data
 
+    @property
+    def is_known(self) -> bool:
+        """Whether every number is known."""
+        return self.known() is not None
+
     def ints(self) -> tuple[int, ...] | None:
         """Return the contents as a flat tuple of integers, if every number is known."""
         known = self.known()

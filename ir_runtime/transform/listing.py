@@ -54,7 +54,7 @@ def _line(program: Program, layer: Layer) -> str:
 def _input(program: Program, port: Port) -> str:
     if port in program.state.packed:
         return f"quantized {program.state.type(port)}"
-    if program.state.contents(port) is not None:
+    if program.state.is_fixed(port):
         return f"const {program.state.type(port)}"
     layer = program.graph[port.layer]
     return _quoted(layer.name) + (f":{port.number}" if len(layer.outputs) > 1 else "")
@@ -62,7 +62,7 @@ def _input(program: Program, port: Port) -> str:
 
 def _is_constant(program: Program, layer: Layer) -> bool:
     ports = layer.output_ports
-    return bool(ports) and all(program.state.contents(port) is not None for port in ports)
+    return bool(ports) and all(program.state.is_fixed(port) for port in ports)
 
 
 def _quoted(name: str) -> str:

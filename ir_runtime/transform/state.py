@@ -43,10 +43,15 @@ class CompileState:
         is_constant = self.graph[port.layer].type == "Constant"
         return self.values[port].known() if self.fold or is_constant else None
 
+    def is_fixed(self, port: Port) -> bool:
+        """Return whether there are `contents`, without computing them."""
+        is_constant = self.graph[port.layer].type == "Constant"
+        return (self.fold or is_constant) and self.values[port].is_known
+
     def visible_value(self, port: Port) -> Value:
         """Return what a kernel may rely on: contents only if they are fixed in the plan."""
         value = self.values[port]
-        if self.contents(port) is not None:
+        if self.is_fixed(port):
             return value
         found = self.packed.get(port)
         return Value(value.type, quantized=None if found is None else found.weights)
@@ -68,7 +73,7 @@ class CompileState:
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
         if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
             return True
-        if port in self.packed and self.contents(port) is None:
+        if port in self.packed and not self.is_fixed(port):
             return False
         return self.graph[port.layer].type != "Constant" or copied
 
@@ -81,7 +86,7 @@ class CompileState:
     def unpack(self, ports: Iterable[Port]) -> None:
         """Convert compressed weights to f32 if no kernel takes them as stored."""
         for port in ports:
-            if self.contents(port) is not None:
+            if self.is_fixed(port):
                 continue
             layers = self.packed[port].layers
             for layer in layers:

@@ -89,7 +89,7 @@ class MatchContext:
         """
         layer = self.graph[port.layer]
         fits = layer.type in types and layer.op is not None and len(layer.outputs) == 1
-        return layer if fits and self.value(port).known() is None else None
+        return layer if fits and not self.value(port).is_known else None
 
     def reads(self, layers: Collection[Layer], *first: Port) -> tuple[Port, ...]:
         """Return the ports that layers read from outside: ``first``, then the others, each once."""

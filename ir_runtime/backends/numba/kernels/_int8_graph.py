@@ -155,7 +155,7 @@ class _Search:
         """Return the layer of a port that one layer reads."""
         layer = self.context.graph[port.layer]
         single = len(layer.outputs) == 1 and len(self.context.graph.readers(port)) == 1
-        return layer if single and layer.op is not None and self.context.value(port).known() is None else None
+        return layer if single and layer.op is not None and not self.context.value(port).is_known else None
 
     def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
         """Walk back over ReLU and Clamp; return the port that the first one reads, their bounds, and the layers."""

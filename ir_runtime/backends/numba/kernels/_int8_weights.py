@@ -42,7 +42,7 @@ class IntegerWeights:
 
 def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -> IntegerWeights | None:
     """Return the integers of constant weights; ``None`` if they are not i8 with a scale for each output channel."""
-    if context.value(port).known() is None or not is_f32(context.value(port)):
+    if not context.value(port).is_known or not is_f32(context.value(port)):
         return None
     layer = context.graph[port.layer]
     found = _quantized(context, layer) if isinstance(layer.op, FakeQuantize) else _dequantized(context, layer)

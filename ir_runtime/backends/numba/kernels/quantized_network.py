@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ....ir.deferred import DeferredValue
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
@@ -40,23 +41,27 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal |
     part = find_part(context, layer) if IS_FAST else None
     if part is None:
         return None
-    inside = {each.id for each in part.layers}
-    constants = (port for each in part.layers for port in context.sources(each) if port.layer not in inside)
-    reads = tuple(
-        dict.fromkeys([*(node.port for node in part.nodes if isinstance(node, Source)), *constants])
-    )
+    layers = (*_deferred(context, part), *part.layers)
+    reads = context.reads(layers, *(node.port for node in part.nodes if isinstance(node, Source)))
     places = [reads.index(node.port) for node in part.nodes if isinstance(node, Source)]
-    return Fusion(
-        part.layers, reads, QuantizedNetwork(part, _Definition(context, part, reads), tuple(places))
-    )
+    return Fusion(layers, reads, QuantizedNetwork(part, _Definition(context, layers, reads), tuple(places)))
+
+
+def _deferred(context: MatchContext, part: Part) -> list[Layer]:
+    """Return the layers that dequantize weights that only the part reads: for it, they are computed only if data has NaN."""
+    inside = {each.id for each in part.layers}
+    ports = dict.fromkeys(port for each in part.layers for port in context.sources(each))
+    alone = (port for port in ports if all(each.layer in inside for each in context.graph.readers(port)))
+    values = map(context.value, alone)
+    return [layer for value in values if isinstance(value, DeferredValue) for layer in value.layers]
 
 
 class _Definition:
     """A quantized subgraph that is computed layer by layer by its operations, for NaN, which has no level."""
 
-    def __init__(self, context: MatchContext, part: Part, reads: Sequence[Port]) -> None:
+    def __init__(self, context: MatchContext, layers: Sequence[Layer], reads: Sequence[Port]) -> None:
         self._reads = reads
-        self._layers = [(layer, context.sources(layer)) for layer in part.layers]
+        self._layers = [(layer, context.sources(layer)) for layer in layers]
 
     def __call__(self, *arrays: Array) -> Array:
         found: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
