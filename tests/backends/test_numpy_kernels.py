@@ -10,8 +10,11 @@ from harness.numpy_kernels import SPECIAL, agree, layouts, numbers, same, unknow
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.common.layout import flat_view
 from ir_runtime.backends.numpy import backend
+from ir_runtime.backends.numpy.kernels import matmul
 from ir_runtime.backends.numpy.math import gemm, panels
 from ir_runtime.backends.numpy.math.panels import Panels, tiled_product
+from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy.threading.parallel import multithreaded_blas
 from ir_runtime.ir.tensor import Value
 from ir_runtime.ops.activation.smooth import Sigmoid, Swish
 
@@ -148,6 +151,19 @@ def test_arithmetic(name: str, shape: tuple[int, ...]) -> None:
 def test_matmul_by_a_constant(shape: tuple[int, ...], columns: int, transpose: str) -> None:
     w = numbers(columns, 8) if transpose == "true" else numbers(8, columns)
     agree(layer("MatMul-1", transpose_b=transpose), numbers(*shape), w)
+
+
+@pytest.mark.parametrize("transpose", ["true", "false"])
+@pytest.mark.parametrize("shape", [(1, 520), (1, 1, 520)], ids=str)
+def test_one_row_by_a_large_matrix(
+    shape: tuple[int, ...], transpose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of BLAS share it, where the run has several."""
+    shared = []
+    monkeypatch.setattr(matmul, "multithreaded_blas", lambda: [shared.append(1), multithreaded_blas()][1])
+    w = numbers(1031, 520) if transpose == "true" else numbers(520, 1031)
+    agree(layer("MatMul-1", transpose_b=transpose), numbers(*shape), w)
+    assert bool(shared) == (parallel.max_threads > 1)
 
 
 def test_matmul_by_an_unaligned_constant() -> None:

@@ -18,6 +18,7 @@ from ...core.lengths import Accepts, accepting, axis_length
 from .._backend import backend
 from ..math.gemm import gemm
 from ..math.panels import Panels
+from ..threading.parallel import multithreaded_blas, thread_count
 from ._chain import Chain
 
 __all__: list[str] = []
@@ -25,6 +26,8 @@ __all__: list[str] = []
 # Numbers of a matrix of which an unpacked copy is kept, and multiplications up to which it is used: packed panels,
 # threads and blocks of rows then take longer to set up than to use.
 FEW_NUMBERS, FEW_MULTIPLICATIONS = 1 << 16, 1 << 18
+# BLAS's own threads share the product of one row and a matrix of as many columns and numbers; they need no GIL.
+SHARED_COLUMNS, SHARED_NUMBERS = 1 << 10, 1 << 19
 
 
 @backend.accelerates(MatMul)
@@ -47,6 +50,9 @@ def constant_product(a: Value, matrix: Array) -> KernelObject:
     static = math.prod(a.shape.static) if a.shape.is_static else None
     if static is not None and 0 < static <= most:
         return _few_rows(a, matrix)
+    large = matrix.shape[1] >= SHARED_COLUMNS and matrix.size >= SHARED_NUMBERS
+    if static == len(matrix) and large and thread_count(1 << 62) > 1:
+        return _one_row(matrix)
     many = _many_rows(matrix)
     return many if static is not None or not most else _FewOrMany(_few_rows(a, matrix), many, most)
 
@@ -56,6 +62,21 @@ def _few_rows(a: Value, matrix: Array) -> Chain:
     right = np.array(matrix, order="C")
     product = np.dot if a.shape.rank == 2 else np.matmul
     return Chain(Unary(lambda x: np.asarray(product(x, right))), 2)
+
+
+def _one_row(matrix: Array) -> RowKernel:
+    """Return a kernel for one row, by a matrix whose columns BLAS's threads share."""
+    weights = Panels.of(matrix, matrix.T if matrix.flags.f_contiguous else matrix, tiled=False)
+
+    def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
+        y = np.empty((*x.shape[:-1], weights.columns), np.float32)
+        row = y.reshape(1, -1)
+        with multithreaded_blas():
+            weights.multiply(x.reshape(1, -1), row)
+        epilogue(row, 0)
+        return y
+
+    return RowKernel(compute, 2, accepts=axis_length(-1, len(matrix)))
 
 
 def _many_rows(matrix: Array) -> RowKernel:
