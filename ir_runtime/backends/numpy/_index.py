@@ -52,6 +52,7 @@ MODULES = {
     "PReLU": "elementwise",
     "Pad": "padding",
     "RNNSequence": "recurrence",
+    "ROIAlign": "roi_align",
     "ReLU": "elementwise",
     "ReduceMax": "reductions",
     "ReduceMean": "normalization reductions",

@@ -1,4 +1,4 @@
-"""Embedding bags and scattered sums: rows that belong together are reduced by one call of NumPy."""
+"""Embedding bags, scattered sums and rows: rows that belong together take one call of NumPy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.movement.scatter import ScatterElementsUpdate12
+from ....ops.movement.scatter import ScatterElementsUpdate3, ScatterElementsUpdate12
 from ....ops.sparse.embedding import EmbeddingBagOffsets, EmbeddingBagOffsetsSum, OffsetBags
 from ... import Kernel
 from ...common.layout import is_f32
-from ...common.scatter import sum_axis
+from ...common.scatter import replacement_axis, sum_axis
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 
@@ -76,6 +76,31 @@ def scatter_sum(
         places = (indices * np.int64(stride) + others).reshape(-1)
         sums = np.bincount(places, updates.reshape(-1), data.size).reshape(data.shape)
         return np.add(data, sums, dtype=np.float64).astype(np.float32)
+
+    return accepting(kernel, any_lengths)
+
+
+@backend.accelerates(ScatterElementsUpdate3, ScatterElementsUpdate12)
+def scatter_rows(
+    op: ScatterElementsUpdate3 | ScatterElementsUpdate12,
+    data: Value,
+    indices: Value,
+    updates: Value,
+    axis: Value,
+) -> Kernel | None:
+    """Return a kernel that replaces f32 along the first axis; whole rows are copied where each has one index."""
+    if replacement_axis(op, data, indices, updates, axis) != 0 or data.shape.rank == 1:
+        return None
+
+    def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
+        places = indices.reshape(len(indices), -1)[:, 0] if indices.size else indices
+        of_rows = places.reshape(-1, *[1] * (indices.ndim - 1))
+        whole = indices.shape == updates.shape and indices.shape[1:] == data.shape[1:] and indices.size
+        if not whole or places.max() >= len(data) or places.min() < -len(data) or (indices != of_rows).any():
+            return op.evaluate(data, indices, updates, axis)
+        result = data.copy()
+        result[places] = updates
+        return result
 
     return accepting(kernel, any_lengths)
 
