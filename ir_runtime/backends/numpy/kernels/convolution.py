@@ -198,13 +198,14 @@ def _few_channels(op: Convolution, w: Array) -> Kernel:
 
 def _block_count(rows: int, size: int, inner: int, threads: int) -> int:
     """Return the number of blocks of rows; several threads take larger blocks, at least one each."""
-    block = _rows_per_block(size, inner)
-    return -(-rows // block) if threads < 2 else max(-(-rows // (SHARED_FACTOR * block)), threads)
+    if threads < 2:
+        return -(-rows // _rows_per_block(size, inner))
+    return max(-(-rows // _rows_per_block(size, inner, SHARED_FACTOR)), threads)
 
 
-def _rows_per_block(size: int, inner: int) -> int:
+def _rows_per_block(size: int, inner: int, factor: int = 1) -> int:
     """Return how many rows of ``inner`` patches of ``size`` elements to multiply at once."""
-    rows = max(PATCH_BYTES // (4 * size), MIN_ROWS)
+    rows = factor * max(PATCH_BYTES // (4 * size), MIN_ROWS)
     return max(rows // max(inner, 1), 1)
 
 

@@ -81,6 +81,6 @@ def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Arr
 
 def _used(weights: Array) -> list[slice]:
     """Return the elements that each region takes anything of."""
-    used = weights.any(axis=1)
+    used = np.asarray(weights.any(axis=1))
     starts, stops = used.argmax(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1)
     return [slice(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
