@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
 from ..backends import KernelObject, name_of
+from ..backends.core.host_calls import has_host_calls, noting
 from ..backends.core.replay import contents_of, replayable, replayer_of
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
@@ -146,6 +147,8 @@ class StepBuilder:
             if kernel is not group.kernel and (replayer := replayer_of(group.kernel)) is not None:
                 contents = contents_of(group.kernel)
                 kernel = replayable(kernel, replayer, contents)  # equal shapes pass equal checks
+            elif kernel is not group.kernel and has_host_calls(group.kernel):
+                kernel = noting(kernel)
         return Step(
             layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
             kernel_name=name_of(group.kernel),

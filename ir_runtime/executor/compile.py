@@ -17,7 +17,7 @@ from ..transform.bf16 import store_bf16
 from ..transform.deferred_weights import defer_weights
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
-from ..transform.kv_cache import cache_kernels, growing_caches
+from ..transform.kv_cache import Copy, cache_kernels, growing_caches
 from ..transform.passes import Pass
 from ..transform.program import Program
 from ..transform.quantized_caches import find_quantized_caches
@@ -124,8 +124,13 @@ class _Compiler:
     def append_to_caches(self) -> None:
         """Let a Concat that extends a KV cache append to it in place."""
         if self.program.state.fold:
-            self.program.kernels = cache_kernels(self.program.graph)
+            self.program.kernels = cache_kernels(self.program.graph, self._copy)
             self._quantize_caches()
+
+    @property
+    def _copy(self) -> Copy | None:
+        """What copies to caches where a run is recorded."""
+        return next((backend.copy() for backend in self.backends if backend.copy is not None), None)
 
     def _quantize_caches(self) -> None:
         """Hold caches in 8 bits between runs, if that is asked for and the first backend has kernels for it."""
@@ -136,7 +141,7 @@ class _Compiler:
             return
         context = MatchContext(program.graph, program.state.visible_value)
         found = find_quantized_caches(context, program.outputs, first.quantized_cache())
-        program.kernels = {**program.kernels, **quantized_variables.cache_kernels(found)}
+        program.kernels = {**program.kernels, **quantized_variables.cache_kernels(found, self._copy)}
         program.variables = quantized_variables.variable_kernels(found)
         name = f"{first.name}: cached_attention"
         program.fusions |= {

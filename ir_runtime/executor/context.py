@@ -85,6 +85,9 @@ class _Variables(MutableMapping[str, "Held"]):
     def __getitem__(self, name: str) -> Held:
         return RUN.get().state.values[name]
 
+    def get(self, name: str, default: Any = None) -> Any:  # which `Mapping` has, but slower
+        return RUN.get().state.values.get(name, default)
+
     def __setitem__(self, name: str, value: Held) -> None:
         RUN.get().state.assigned[name] = value
 

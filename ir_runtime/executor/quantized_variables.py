@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..backends import Kernel, KernelObject, named
+from ..backends.core.host_calls import called_after, made_before, noting
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.quantized_cache import QuantizedCache, unpacked_shape
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..transform.kv_cache import GrowingCache, append_kernel
+from ..transform.kv_cache import Copy, GrowingCache, append_kernel
 from ..transform.quantized_caches import QuantizedCaches
 from .context import RUN, VARIABLES
 from .guard import reserve
@@ -29,10 +30,10 @@ APPEND = "append_u8"
 """What profiles call the kernels that append to packed caches."""
 
 
-def cache_kernels(found: QuantizedCaches) -> dict[int, Kernel]:
+def cache_kernels(found: QuantizedCaches, copy: Copy | None = None) -> dict[int, Kernel]:
     """Return kernels of the layers that extend and measure caches, by layer id."""
     kernels: dict[int, Kernel] = {
-        cache.concat.id: _Append(cache, found.kernels.pack) for cache in found.caches
+        cache.concat.id: _Append(cache, found.kernels.pack, copy) for cache in found.caches
     }
     return kernels | {layer.id: _Measure(layer) for layer in found.measured}
 
@@ -51,9 +52,10 @@ def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
     def reading(exact: Kernel) -> Kernel:
         def read(*arrays: Array) -> Any:
             held = VARIABLES.get(name)
-            return held.packed if isinstance(held, QuantizedCache) else exact(*arrays)
+            found: Any = held.packed if isinstance(held, QuantizedCache) else exact(*arrays)
+            return made_before(found, read, *arrays)
 
-        return read
+        return noting(read)
 
     return reading
 
@@ -62,21 +64,27 @@ def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel
     """Return what makes a kernel of Assign that packs rows which are not packed yet."""
     name = layer.attributes["variable_id"]
 
+    def hold(packed: Array) -> None:
+        VARIABLES[name] = QuantizedCache(packed)
+
     def assign(rows: Array) -> Array:
-        VARIABLES[name] = QuantizedCache(rows if rows.dtype == np.uint8 else pack(rows))
+        packed = rows if rows.dtype == np.uint8 else pack(rows)
+        hold(packed)
+        called_after(hold, packed)
         return rows
 
-    return lambda exact: assign
+    return lambda exact: noting(assign)
 
 
 class _Append(KernelObject):
     """Concat of a cache, which may be packed, and new f32 rows."""
 
     checks_inputs = True
+    has_host_calls = True
 
-    def __init__(self, cache: GrowingCache, pack: Callable[[Array], Array]) -> None:
+    def __init__(self, cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | None) -> None:
         assert cache.concat.op is not None
-        self._op, self._pack, self._append = cache.concat.op, pack, append_kernel(cache.axis)
+        self._op, self._pack, self._append = cache.concat.op, pack, append_kernel(cache.axis, copy)
         self._axis = cache.axis
         named(self, APPEND)
 

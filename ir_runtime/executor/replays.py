@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from ..backends import Unary
+from ..backends.core.host_calls import has_host_calls
 from ..backends.core.replay import Program, Replayer, contents_of, is_replayed_alone, replayer_of, run_steps
 from .context import RUN
 from .instructions import Instruction, Slots
@@ -72,7 +73,7 @@ class Programs:
         """Return the slots whose contents a step depends on, if it can be replayed."""
         if _replayer(step) is replayer:
             return [step.reads[index] for index in contents_of(step.kernel) if index < len(step.reads)]
-        if isinstance(step.kernel, Unary) and step.kernel.view:
+        if has_host_calls(step.kernel) or (isinstance(step.kernel, Unary) and step.kernel.view):
             return ()
         is_view = not step.also and step.layer.type in _VIEWS
         return step.reads[1:] if is_view else None

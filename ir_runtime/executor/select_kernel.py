@@ -10,6 +10,7 @@ from typing import Any
 from .. import deadline
 from ..analysis.infer import Inferred, infer
 from ..backends import Backend, Kernel, choose
+from ..backends.core.host_calls import called_after, made_before, noting
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
@@ -17,7 +18,7 @@ from ..ir.array import Packed
 from ..ir.graph import Body, Layer, Port
 from ..ir.operation import Operation
 from ..ir.pages import held
-from ..ir.tensor import TensorType, Value
+from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
 from ..transform.program import Program
@@ -58,7 +59,7 @@ class KernelSelector:
         assert layer.op is not None
         deadline.check(layer.where)
         if needs_run(layer):
-            around = self.program.variables.get(layer.id, _unchanged)
+            around = self.program.variables.get(layer.id, partial(_noted, layer.op))
             return around(self._with_run(layer, layer.op))
         if layer.id in self.program.kernels:
             return self.program.kernels[layer.id]
@@ -119,8 +120,21 @@ class KernelSelector:
         return list(map(self.program.state.type, layer.output_ports))
 
 
-def _unchanged(kernel: Kernel) -> Kernel:
-    return kernel
+def _noted(op: Operation, kernel: Kernel) -> Kernel:
+    """Return a kernel that notes how it reads or assigns a variable, for replays; they need no check of equal shapes."""
+    if op.needs("visit"):
+        return kernel
+    again: Kernel = partial(op.evaluate, variables=VARIABLES)
+
+    def read(*arrays: Array) -> Any:
+        return made_before(kernel(*arrays), again, *arrays)
+
+    def assign(array: Array) -> Any:
+        found = kernel(array)
+        called_after(again, array)
+        return found
+
+    return noting(assign if op.has_side_effects else read)
 
 
 def needs_run(layer: Layer) -> bool:

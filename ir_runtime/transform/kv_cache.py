@@ -8,23 +8,26 @@ as they are; where a buffer has gone another way meanwhile, or beams are reorder
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends import Kernel, accepting, any_lengths
-from ..forks import in_child
+from ..backends.core.host_calls import made_before, noting
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 
-__all__ = ["GrowingCache", "append_kernel", "cache_kernels", "growing_caches"]
+__all__ = ["Copy", "GrowingCache", "append_kernel", "cache_kernels", "growing_caches"]
 
-# Room for at least this number of further entries, and for half as many as there are.
+# Entries of the smallest buffer; others are half as large again. What follows from the length alone is the same in all runs
+# that come to it, so that they can be replayed.
 ROOM = 64
+
+Copy: TypeAlias = Callable[[Array, Array], bool]
+"""Copies an array to another one by a call that is recorded, or returns false."""
 
 
 class GrowingCache(NamedTuple):
@@ -43,11 +46,11 @@ class GrowingCache(NamedTuple):
         return axis
 
 
-def cache_kernels(graph: Graph) -> dict[int, Kernel]:
+def cache_kernels(graph: Graph, copy: Copy | None = None) -> dict[int, Kernel]:
     """Return the kernels of the layers of each such pattern, by layer id."""
     kernels: dict[int, Kernel] = {}
     for cache in growing_caches(graph):
-        kernels[cache.concat.id] = append_kernel(cache.axis)
+        kernels[cache.concat.id] = append_kernel(cache.axis, copy)
         if cache.gather is not None:
             kernels[cache.gather.id] = _gather_kernel(cache.gather)
     return kernels
@@ -90,11 +93,14 @@ def _gather_kernel(layer: Layer) -> Kernel:
     assert layer.op is not None
     evaluate = layer.op.evaluate
 
-    def pick(data: Array, indices: Array, axis: Array) -> Array:
+    def picked(data: Array, indices: Array, axis: Array) -> Array:
         if indices.ndim == 1 and indices.tolist() == list(range(data.shape[axis.item()])):
             return data
-        picked: Array = evaluate(data, indices, axis)
-        return picked
+        found: Array = evaluate(data, indices, axis)
+        return found
+
+    def pick(data: Array, indices: Array, axis: Array) -> Array:
+        return made_before(picked(data, indices, axis), picked, data, indices, axis)
 
     def result_shape(data: Array, indices: Array, axis: Array) -> tuple[int, ...] | None:
         if indices.ndim != 1 or axis.size != 1:
@@ -103,52 +109,43 @@ def _gather_kernel(layer: Layer) -> Kernel:
         return (*data.shape[:at], len(indices), *data.shape[at + 1 :])
 
     vars(pick)["result_shape"] = result_shape
-    return accepting(pick, any_lengths)
+    return accepting(noting(pick), any_lengths)
 
 
-class _Buffer:
-    """An array with room behind what is used of it along an axis."""
+class _Buffer(np.ndarray):
+    """An array with room along an axis behind what is used of it, from its beginning."""
 
-    def __init__(self, axis: int, used: Array) -> None:
-        self._axis, self._used = axis, weakref.ref(used)
+    axis: int
+    used: weakref.ref[Array]
 
-    def more(self, whole: Array, held: Array, axis: int, length: int) -> Array | None:
-        """Return the part of ``whole`` behind ``held``, to write to, if it is large enough and no other array extends ``held``."""
-        if self._used() is not held or axis != self._axis or length > whole.shape[axis]:
-            return None
-        longer = whole[_until(axis, length)]
-        self._used = weakref.ref(longer)
-        return longer
+    def claim(self, held: Array, axis: int) -> bool:
+        """Return whether an array is what is used of it, and no other one extends that: then only the caller may."""
+        used = vars(self).get("used")
+        is_used = used is not None and used() is held and self.axis == axis
+        return is_used and vars(self).pop("used", None) is used  # of several threads, one gets it
 
 
 def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
     return (slice(None),) * axis + (slice(start, stop),)
 
 
-_buffers: dict[int, _Buffer] = {}
-_lock = threading.Lock()
+def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
+    """Concat of two tensors, the first of which may be in a buffer with room for the second.
 
-
-@in_child
-def _renew() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-def append_kernel(axis: int) -> Kernel:
-    """Concat of two tensors, the first of which may be in a buffer with room for the second."""
+    Args:
+        axis: along which they are joined.
+        copy: copies the second one where a run is recorded.
+    """
 
     def append(held: Array, new: Array) -> Array:
         at = axis % held.ndim
-        length, whole = held.shape[at], held.base
-        total, longer = length + new.shape[at], None
-        if whole is not None and (buffer := _buffers.get(id(whole))) is not None:
-            with _lock:
-                longer = buffer.more(whole, held, at, total)
-        if longer is None:
-            longer = _allocate(held, at, total)
-            longer[_until(at, length)] = held
-        longer[_until(at, total, length)] = new
+        length = held.shape[at]
+        total = length + new.shape[at]
+        longer = _longer(held, at, total)
+        room = longer[_until(at, total, length)]
+        if copy is not None and copy(new, room):
+            return made_before(longer, partial(_longer, axis=at, length=total), held)
+        room[...] = new
         return longer
 
     def result_shape(held: Array, new: Array) -> tuple[int, ...]:
@@ -156,7 +153,7 @@ def append_kernel(axis: int) -> Kernel:
         return (*held.shape[:at], held.shape[at] + new.shape[at], *held.shape[at + 1 :])
 
     vars(append)["result_shape"] = result_shape
-    return accepting(append, partial(_joinable, axis))
+    return accepting(noting(append), partial(_joinable, axis))
 
 
 def _joinable(axis: int, held: Array, new: Array) -> bool:
@@ -165,13 +162,26 @@ def _joinable(axis: int, held: Array, new: Array) -> bool:
     return held.shape[:at] == new.shape[:at] and held.shape[at + 1 :] == new.shape[at + 1 :]
 
 
-def _allocate(held: Array, axis: int, length: int) -> Array:
-    """Return the part of a new buffer that is in use: room for ``length`` entries."""
-    shape = list(held.shape)
-    shape[axis] = length + max(length // 2, ROOM)
-    whole = np.empty(shape, held.dtype)
-    used = whole[_until(axis, length)]
-    key = id(whole)
-    _buffers[key] = _Buffer(axis, used)
-    weakref.finalize(whole, _buffers.pop, key, None).atexit = False
-    return used
+def _longer(held: Array, axis: int, length: int) -> Array:
+    """Return an array that begins with ``held`` and has room for what is new: in the same buffer, or in a new one."""
+    shape = (*held.shape[:axis], length, *held.shape[axis + 1 :])
+    if held.dtype.hasobject:
+        longer = np.empty(shape, held.dtype)
+        longer[_until(axis, held.shape[axis])] = held
+        return longer
+    buffer = held.base
+    if not isinstance(buffer, _Buffer) or length > buffer.shape[axis] or not buffer.claim(held, axis):
+        buffer = _Buffer((*shape[:axis], _capacity(length), *shape[axis + 1 :]), held.dtype)
+        buffer.axis = axis
+        buffer[_until(axis, held.shape[axis])] = held
+    longer = np.ndarray(shape, held.dtype, buffer, 0, buffer.strides)
+    buffer.used = weakref.ref(longer)
+    return longer
+
+
+def _capacity(length: int) -> int:
+    """Return how many entries a buffer has room for, some of which are in use."""
+    found = ROOM
+    while found < length:
+        found += found // 2
+    return found

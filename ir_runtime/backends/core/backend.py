@@ -28,7 +28,7 @@ _BACKENDS = __package__.rpartition(".")[0]
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
-    Thirteen fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
+    Fourteen fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
 
     A backend registers functions that may offer kernels for operations:
 
@@ -80,6 +80,8 @@ class Backend:
     """Returns the kernels of caches of keys and values in 8 bits, if it has any."""
     contiguous: Callable[[], Callable[[Array], Array]] | None = None
     """Returns a function that copies arrays to C order faster than NumPy, if it has one."""
+    copy: Callable[[], Callable[[Array, Array], bool]] | None = None
+    """Returns a function that copies an array to another one by a recorded call, or returns false, if it has one."""
 
     def followed(self, precision: Precision) -> Precision:
         """Return what its kernels follow of a precision.

@@ -35,8 +35,14 @@ def _contiguous() -> Callable[[Array], Array]:
     return copy
 
 
+def _copy() -> Callable[[Array, Array], bool]:
+    """Import the kernel when a model has caches."""
+    copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._strided_copy").recorded_copy
+    return copy
+
+
 backend = Backend(
     "numba", around=running, compiling=one_compilation, kernel_modules=MODULES, pattern_modules=PATTERNS,
     products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
-    contiguous=_contiguous,
+    contiguous=_contiguous, copy=_copy,
 )  # fmt: skip

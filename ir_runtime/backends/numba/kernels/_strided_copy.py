@@ -16,9 +16,10 @@ from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import Emit
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
 
-__all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "join", "strided_copy"]
+__all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "join", "recorded_copy", "strided_copy"]
 
 # Axes of a job, the last three of which are those of units; bytes of the elements that it copies; elements up to which it is
 # as fast as NumPy, and from which several threads are faster.
@@ -97,6 +98,11 @@ def strided_copy(x: Array, out: Array) -> bool:
     if x.size:
         parallel_for(STRIDED_COPY.address, job, out, x, UNUSED, UNUSED, count)
     return True
+
+
+def recorded_copy(x: Array, out: Array) -> bool:
+    """Copy an array to one of the same shape and dtype by a task, where a run is recorded; return whether that was done."""
+    return x.size > 0 and is_recording() and strided_copy(x, out)
 
 
 def join(parts: Sequence[Array], axis: int) -> Array:

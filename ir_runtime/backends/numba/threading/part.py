@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-import numpy as np
-
-from ....arrays import DType
 from ....ir.tensor import Array
-from ...core.replay import Instruction, RecordedStep, Slots, run_steps
-from ..codegen.descriptor import keeping
-from .parallel import pool_address
+from ...core.host_calls import Before, HostCalls
+from ...core.replay import Instruction, RecordedStep
+from .host_steps import HostSteps
+from .part_replay import Made, Replay, made
 from .recording import Record
 from .regions import Region, UnknownArrayError, View
-from .replay import SCRATCH_MARGIN, replay, tuple_word
-from .tape import Tape, TapeWriter
+from .replay import SCRATCH_MARGIN, tuple_word
+from .tape import TapeWriter
 
 __all__ = ["Part"]
+
+NO_PLACES: Mapping[int, int] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -50,6 +49,10 @@ class Part:
     """The shapes that slots must have then, beside those of inputs."""
     cheap: int = 0
     """How many of its steps NumPy computes as fast."""
+    host: HostSteps = field(default_factory=HostSteps)
+    """What replays do in Python before the calls."""
+    after: list[tuple[Callable[..., object], View | int]] = field(default_factory=list)
+    """Functions that are called after them, and of what: a view, or the place of what was made in Python."""
 
     @property
     def is_worthwhile(self) -> bool:
@@ -80,18 +83,77 @@ class Part:
         """
         pairs = dict(zip(step.reads, given, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
-        fresh = [(slot, x) for slot, x in pairs.items() if slot not in fixed and slot not in self.alive]
+        fresh = self._fresh(pairs, fixed, record.host)
         if not set(contents).issubset(fixed):
             raise UnknownArrayError
         if any(slot in self.cleared or array.dtype.hasobject for slot, array in fresh):
             raise UnknownArrayError
         written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
-        inputs, views = self.writer.add(fresh, [pairs[slot] for slot in fixed], record, written.values())
+        mark = self.host.mark()
+        try:
+            before = [(self._call_before(each, pairs, fixed), each.made) for each in record.host.before]
+            hosted = {} if record.calls else self._hosted(before, written)
+            inputs = [(~self.host.holds.get(slot, ~slot), x) for slot, x in fresh]
+            inputs += [(~place, x) for place, x in before if record.calls and x.size]
+            after = [each.array for each in record.host.after]
+            outputs = [x for slot, x in written.items() if slot not in hosted]
+            regions, views = self.writer.add(
+                inputs, [pairs[slot] for slot in fixed], record, [*outputs, *after]
+            )
+        except UnknownArrayError:
+            self.host.undo(mark)
+            raise
         self.cheap += record.is_cheap
         self._expect(fixed)
-        for (slot, _), view in zip(fresh, inputs, strict=True):
-            self._hold(slot, view)
-        self._finish(step, instruction, written, dict(zip(written, views, strict=True)))
+        for (slot, _), region in zip(fresh, regions, strict=False):
+            self._hold(slot, region)
+        for each, view in zip(record.host.after, views[len(outputs) :], strict=True):
+            self._call_after(each.function, each.array, view)
+        slots = [slot for slot in written if slot not in hosted]
+        self._finish(step, instruction, written, dict(zip(slots, views, strict=False)), hosted)
+
+    def _fresh(
+        self, pairs: Mapping[int, Array], fixed: Collection[int], host: HostCalls
+    ) -> list[tuple[int, Array]]:
+        """Return the slots and arrays of inputs that calls may read, and that no step has read or made."""
+        args = {id(array) for each in host.before for array in each.args}
+        return [
+            (slot, x)
+            for slot, x in pairs.items()
+            if slot not in fixed and slot not in self.alive and id(x) not in args
+            if x.size or slot not in self.host.holds
+        ]
+
+    def _hosted(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
+        """Return the places of outputs that were made in Python."""
+        places = {id(array): place for place, array in before}
+        return {slot: places[id(array)] for slot, array in written.items() if id(array) in places}
+
+    def _call_before(self, before: Before, pairs: Mapping[int, Array], fixed: Collection[int]) -> int:
+        """Let replays make an array in Python, of arrays that they have before the calls; return its place."""
+        slots = {id(array): slot for slot, array in pairs.items()}
+        if any(id(array) not in slots for array in before.args):
+            raise UnknownArrayError
+        return self.host.call(before, [self._place(slots[id(array)], array, fixed) for array in before.args])
+
+    def _place(self, slot: int, array: Array, fixed: Collection[int]) -> int:
+        """Return the place of an array that replays have before the calls."""
+        if slot in self.host.holds:
+            return self.host.holds[slot]
+        if slot in fixed:
+            return self.host.constant(array)
+        view = self.alive.get(slot)
+        if slot in self.cleared or (view is not None and (view.region.slot != slot or not view.is_whole)):
+            raise UnknownArrayError
+        return self.host.load(slot, array)
+
+    def _call_after(self, function: Callable[..., object], array: Array, view: View | None) -> None:
+        """Let replays call a function of an array that has that view, ``None`` if it is constant."""
+        if view is None:
+            self.after.append((function, self.host.constant(array)))
+        else:
+            view.region.users += 1
+            self.after.append((function, view))
 
     def add_of_shapes(
         self,
@@ -107,7 +169,8 @@ class Part:
         """
         pairs = dict(zip(step.reads, given, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
-        fresh = {slot: x.shape for slot, x in pairs.items() if slot not in fixed and slot not in self.alive}
+        seen = {*fixed, *self.alive, *self.host.holds}
+        fresh = {slot: x.shape for slot, x in pairs.items() if slot not in seen}
         if not self.cleared.isdisjoint(fresh):
             raise UnknownArrayError
         self._expect(fixed)
@@ -133,13 +196,20 @@ class Part:
         instruction: Instruction,
         written: Mapping[int, Array],
         views: Mapping[int, View | None],
+        hosted: Mapping[int, int] = NO_PLACES,
     ) -> None:
-        """Keep where the outputs of a step are; no view stands for an array that never changes."""
+        """Keep where the outputs of a step are; no view stands for an array that never changes.
+
+        Others are ``hosted``: made in Python, and at these places.
+        """
         self.instructions.append(instruction)
         for slot, view in views.items():
             self._hold(slot, view)
             if view is None:
                 self.fixed[slot] = written[slot]
+        for slot, place in hosted.items():
+            self._hold(slot, None)
+            self.host.holds[slot] = place
         self.cleared -= set(written)
         for slot in step.frees:
             self._hold(slot, None)
@@ -149,6 +219,7 @@ class Part:
     def _hold(self, slot: int, view: View | None) -> None:
         """Let a slot hold an array in a region, or in none."""
         self.fixed.pop(slot, None)
+        self.host.holds.pop(slot, None)
         if (before := self.alive.pop(slot, None)) is not None:
             self.writer.regions.drop(before.region)
         if view is not None:
@@ -157,116 +228,41 @@ class Part:
 
     @property
     def results(self) -> list[Region]:
-        """What its steps allocate for later ones."""
-        return list(dict.fromkeys(view.region for view in self.alive.values() if view.region.slot is None))
+        """What its steps allocate for later ones, and for functions after the calls."""
+        views = [*self.alive.values(), *(what for _, what in self.after if isinstance(what, View))]
+        return list(dict.fromkeys(view.region for view in views if view.region.slot is None))
 
     def instruction(self) -> Instruction:
         """Return the instruction that replays the steps."""
         writer, results, first = self.writer, self.results, tuple_word()
         inputs = [region for region in writer.regions.all if region.slot is not None]
+        inputs.sort(key=_is_hosted)
         places = {region: first + 1 + index for index, region in enumerate([*results, *inputs])}
         allocation = writer.allocation(results)
-        given = {region.slot or 0: region.layout for region in inputs}
-        changed = [
-            (slot, view) for slot, view in self.alive.items() if view.region.slot != slot or not view.is_whole
-        ]
-        return _Replay(
+        given = [(region.slot or 0, *region.layout) for region in inputs]
+        slots = {slot for slot, *_ in given}
+
+        def found(what: View | int) -> Made:
+            return (~what, None) if isinstance(what, int) else made(what, places[what.region] - first)
+
+        changed: dict[int, View | int] = {
+            slot: view for slot, view in self.alive.items() if view.region.slot != slot or not view.is_whole
+        }
+        return Replay(
             writer.tape(places, allocation),
             SCRATCH_MARGIN + allocation.size,
-            [(slot, *layout) for slot, layout in given.items()],
-            [(slot, shape) for slot, shape in self.shapes.items() if slot not in given],
+            self.host,
+            given,
+            [(slot, shape) for slot, shape in self.shapes.items() if slot not in slots],
             list(self.expected.items()),
             [(shape, dtype) for shape, _, dtype in (region.layout for region in results)],
-            [(slot, *_made(view, places[view.region] - first)) for slot, view in changed],
+            [(function, found(what)) for function, what in self.after],
+            [(slot, found(what)) for slot, what in (changed | self.host.holds).items()],
             [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
             any(call.threads > 1 for call in writer.calls),
             tuple(self.instructions),
         ).run
 
 
-_Shape: TypeAlias = tuple[int, ...]
-_Given: TypeAlias = tuple[int, _Shape, _Shape, DType]
-_Made: TypeAlias = "tuple[tuple[int, ...], DType, int, tuple[int, ...]] | None"
-
-
-def _made(view: View, place: int) -> tuple[int, _Made]:
-    """Return the index of the array of a view, and what makes the view of it, ``None`` if that is the array itself."""
-    shape, strides, dtype = view.layout
-    return place, None if view.is_whole else (shape, dtype, view.offset, strides)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Replay:
-    """Replays consecutive steps. Ten fields: what the run loop reads, each once.
-
-    Args:
-        tape: their calls.
-        scratch: bytes of scratch memory.
-        given: the slot, shape, strides and dtype of each input.
-        shapes: the slot and shape of what is read for its shape only.
-        expected: slots, and which array each one must hold.
-        results: the shape and dtype of each result.
-        stores: slots, which array each one gets, counted from the scratch memory, and which view of it.
-        fixed: slots that get the same in every replay: an array, or ``None`` where nothing reads them afterwards.
-        shared: whether threads share a call.
-        instructions: of the steps, which run for other inputs.
-    """
-
-    tape: Tape
-    scratch: int
-    given: Sequence[_Given]
-    shapes: Sequence[tuple[int, _Shape]]
-    expected: Sequence[tuple[int, Array]]
-    results: Sequence[tuple[_Shape, DType]]
-    stores: Sequence[tuple[int, int, _Made]]
-    fixed: Sequence[tuple[int, Array | None]]
-    shared: bool
-    instructions: Sequence[Instruction]
-
-    @property
-    def run(self) -> Instruction:
-        """The instruction: a function, as Python calls it faster than an object."""
-        call, address, first, empty = replay(), self.tape.address, tuple_word(), np.empty
-        scratch, given, results, stores = self.scratch, self.given, self.results, self.stores
-        shapes, expected, fixed = self.shapes, self.expected, self.fixed
-        shared, can_refuse, plain = self.shared, self.tape.can_refuse, self.instructions
-
-        looks = bool(shapes or expected)
-
-        def instruction(slots: Slots) -> None:
-            inputs = []
-            for slot, shape, strides, dtype in given:
-                array = slots[slot]
-                if array.shape != shape or array.strides != strides or array.dtype is not dtype:
-                    run_steps(plain, slots)
-                    return
-                inputs.append(array)
-            pool = pool_address() if shared else 0
-            if (shared and not pool) or (looks and not _suited(slots, shapes, expected)):
-                run_steps(plain, slots)
-                return
-            arrays = (empty(scratch, np.uint8), *[empty(*result) for result in results], *inputs)
-            call(address, pool, arrays, first)
-            if can_refuse and arrays[0][:8].any():
-                run_steps(plain, slots)
-                return
-            for slot, index, view in stores:
-                slots[slot] = arrays[index] if view is None else _view(arrays[index], *view)
-            for slot, array in fixed:
-                slots[slot] = array
-
-        return keeping(instruction, self.tape)
-
-
-def _suited(
-    slots: Slots, shapes: Sequence[tuple[int, _Shape]], expected: Sequence[tuple[int, Array]]
-) -> bool:
-    """Return whether slots hold what decided which calls were made."""
-    for slot, shape in shapes:
-        if slots[slot].shape != shape:
-            return False
-    return all(slots[slot] is array for slot, array in expected)
-
-
-def _view(array: Array, shape: _Shape, dtype: DType, offset: int, strides: _Shape) -> Array:
-    return np.ndarray(shape, dtype, array, offset, strides)
+def _is_hosted(region: Region) -> bool:
+    return region.slot is not None and region.slot < 0

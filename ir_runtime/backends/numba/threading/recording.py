@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
+from ...core.host_calls import HOST_CALLS, HostCalls
 
 __all__ = [
     "RECORD",
@@ -42,6 +43,7 @@ class Record:
         refusals: addresses of counters that its tasks increment where they refuse their data.
         constants: arrays of the kernel itself.
         is_cheap: whether NumPy computes it as fast in other runs: by itself it is not worth a replay.
+        host: what it did in Python.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -49,6 +51,7 @@ class Record:
     refusals: list[int] = field(default_factory=list)
     constants: list[Array] = field(default_factory=list)
     is_cheap: bool = False
+    host: HostCalls = field(default_factory=HostCalls)
 
 
 RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
@@ -59,10 +62,12 @@ def recorded(run: Callable[[], None]) -> Record:
     """Call a function, and return the record of what it does."""
     record = Record()
     RECORD.set(record)
+    HOST_CALLS.set(record.host)
     try:
         run()
     finally:
         RECORD.set(None)
+        HOST_CALLS.set(None)
     return record
 
 

@@ -40,7 +40,7 @@ class Region:
         is_contiguous: whether it is in the order of C.
         first: the first call that uses it.
         last: the last one.
-        slot: of the input; ``None`` for an allocation.
+        slot: of the input, ``~place`` for what `HostSteps` makes; ``None`` for an allocation.
         users: how many slots hold arrays in it.
     """
 

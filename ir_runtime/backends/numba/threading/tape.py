@@ -76,10 +76,10 @@ class TapeWriter:
         """Add a step, and return views of these inputs, and of its outputs; ``None`` for outputs in constants.
 
         Args:
-            inputs: the slots and arrays of inputs that earlier steps neither read nor made.
+            inputs: the slots and arrays of inputs that earlier steps neither read nor made, and of arrays that were made in Python.
             fixed: constants.
             record: what it did.
-            outputs: what it made.
+            outputs: what it made, and what functions take after the calls.
 
         Raises:
             UnknownArrayError: if an array is in no known memory; then no call was added, and no region.
@@ -122,11 +122,14 @@ class TapeWriter:
     def _view(self, array: Array) -> View | None:
         """Return where a result is, in memory of which views can be made; ``None`` if in constants."""
         region, offset = self._known(array)
-        if not array.size or (region is not None and not region.is_contiguous):
+        if not array.size:
             raise UnknownArrayError
         if region is None:
             return None
-        return View(region, offset, (array.shape, array.strides, array.dtype))
+        view = View(region, offset, (array.shape, array.strides, array.dtype))
+        if not region.is_contiguous and not view.is_whole:
+            raise UnknownArrayError
+        return view
 
     def allocation(self, results: Collection[Region]) -> Allocation:
         """Place regions in scratch memory, but for results, which are allocated by themselves."""

@@ -1,0 +1,93 @@
+"""What a replay does in Python, before its recorded calls and after them: see `core.host_calls`.
+
+Functions before the calls work on a list of arrays: those that slots hold when the replay begins, constants, and results of earlier
+functions. An array is known by its place in that list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from ....arrays import DType
+from ....ir.tensor import Array
+from ...core.host_calls import Before
+from ...core.replay import Slots
+
+__all__ = ["HostSteps", "Values"]
+
+Values: TypeAlias = list[Any]
+"""An array at each place; ``None`` where there is none yet."""
+
+
+class _Load(NamedTuple):
+    """What a slot must hold when the replay begins."""
+
+    place: int
+    slot: int
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+class _Call(NamedTuple):
+    """A function, the places of its arguments, and what it must return."""
+
+    function: Callable[..., Array]
+    args: tuple[int, ...]
+    place: int
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(eq=False, slots=True)
+class HostSteps:
+    """The functions before the calls of a part."""
+
+    constants: Values = field(default_factory=list)
+    """The list of arrays when the replay begins: constants, ``None`` for others."""
+    loads: list[_Load] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
+    holds: dict[int, int] = field(default_factory=dict)
+    """The places of what slots hold that a function made, and no recorded call has read."""
+
+    def constant(self, array: Array | None) -> int:
+        """Return the place of an array that is the same in all replays."""
+        self.constants.append(array)
+        return len(self.constants) - 1
+
+    def load(self, slot: int, array: Array) -> int:
+        """Return the place of what a slot holds when the part begins: an array of this shape and dtype."""
+        for known in self.loads:
+            if known.slot == slot:
+                return known.place
+        self.loads.append(_Load(self.constant(None), slot, array.shape, array.dtype))
+        return self.loads[-1].place
+
+    def call(self, before: Before, args: Sequence[int]) -> int:
+        """Return the place of what a function makes of arrays at other places."""
+        place, made = self.constant(None), before.made
+        self.calls.append(_Call(before.function, tuple(args), place, made.shape, made.dtype))
+        return place
+
+    def mark(self) -> tuple[int, int, int]:
+        """Return what `undo` takes to remove all that is added from now on."""
+        return len(self.constants), len(self.loads), len(self.calls)
+
+    def undo(self, mark: tuple[int, int, int]) -> None:
+        """Remove what was added since a mark."""
+        constants, loads, calls = mark
+        del self.constants[constants:], self.loads[loads:], self.calls[calls:]
+
+    def run(self, slots: Slots) -> Values | None:
+        """Return the arrays of a replay; ``None`` if some have other shapes."""
+        values = [*self.constants]
+        for place, slot, shape, dtype in self.loads:
+            values[place] = array = slots[slot]
+            if array.shape != shape or array.dtype is not dtype:
+                return None
+        for function, args, place, shape, dtype in self.calls:
+            values[place] = array = function(*[values[arg] for arg in args])
+            if array.shape != shape or array.dtype is not dtype:
+                return None
+        return values
