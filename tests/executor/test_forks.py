@@ -367,5 +367,4 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
         "executable.py",
         "queue.py",
         "numba/jit/loader.py",
-        "kv_cache.py",
     } <= set(found)

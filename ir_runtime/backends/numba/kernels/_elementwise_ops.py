@@ -25,11 +25,12 @@ from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
 from ....ops.quantization import FakeQuantize
 from ...common.epilogue import BINARY_UFUNCS
 from ...common.fake_quantize import quantize_parameters
+from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
 from ._activations import ACTIVATION_TYPES, activation_of
 from ._elementwise_program import Opcode
 
-__all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op", "numpy_function"]
+__all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op", "numpy_function", "outer_op"]
 
 # The opcode if the result so far is the first input, and if it is the second.
 _BINARY: dict[type[Operation], tuple[Opcode, Opcode]] = {
@@ -119,6 +120,13 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
     return ElementwiseOp(
         op, place, others, _BINARY[type(op)][place], constant=constant, paired=constant is None
     )
+
+
+def outer_op(op: Operation, inputs: Sequence[Value]) -> ElementwiseOp | None:
+    """Convert a layer on two tensors of f32 that may both broadcast; the first one counts as the result so far."""
+    if type(op) not in _BINARY or not is_f32(*inputs) or getattr(op, "auto_broadcast", "") != "numpy":
+        return None
+    return ElementwiseOp(op, 0, 1, _BINARY[type(op)][0], paired=True)
 
 
 def _quantize(post_op: PostOp) -> ElementwiseOp | None:

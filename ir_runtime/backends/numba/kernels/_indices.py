@@ -1,4 +1,4 @@
-"""Indices in memory, i32 or i64."""
+"""Indices in memory, i32 or i64, and booleans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import I32, I64, Emit
 
-__all__ = ["load_index", "store_index"]
+__all__ = ["load_boolean", "load_index", "store_boolean", "store_index"]
+
+_I8 = ir.IntType(8)
 
 
 @instruction(types.int64, types.int64, returns=types.int64)
@@ -21,6 +23,21 @@ def _load_i32(emit: Emit, address: ir.Value, place: ir.Value) -> ir.Value:
 def _store_i32(emit: Emit, address: ir.Value, place: ir.Value, index: ir.Value) -> None:
     builder = emit.builder
     emit.store(builder.trunc(index, I32), emit.at(address, builder.mul(place, emit.i64(4))))
+
+
+@instruction(types.int64, types.int64, returns=types.int64)
+def load_boolean(emit: Emit, address: ir.Value, place: ir.Value) -> ir.Value:
+    """Load a byte that is 0 or 1."""
+    pointer = emit.builder.inttoptr(emit.at(address, place), ir.PointerType(_I8))
+    return emit.builder.zext(emit.builder.load(pointer, typ=_I8), I64)
+
+
+@instruction(types.int64, types.int64, types.int64)
+def store_boolean(emit: Emit, address: ir.Value, place: ir.Value, number: ir.Value) -> None:
+    """Store whether a number is not 0 as a byte."""
+    builder = emit.builder
+    is_set = builder.zext(builder.icmp_signed("!=", number, emit.i64(0)), _I8)
+    builder.store(is_set, builder.inttoptr(emit.at(address, place), ir.PointerType(_I8)))
 
 
 @device

@@ -19,7 +19,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
 
-__all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "join", "recorded_copy", "strided_copy"]
+__all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "expanded", "join", "recorded_copy", "strided_copy"]
 
 # Axes of a job, the last three of which are those of units; bytes of the elements that it copies; elements up to which it is
 # as fast as NumPy, and from which several threads are faster.
@@ -103,6 +103,14 @@ def strided_copy(x: Array, out: Array) -> bool:
 def recorded_copy(x: Array, out: Array) -> bool:
     """Copy an array to one of the same shape and dtype by a task, where a run is recorded; return whether that was done."""
     return x.size > 0 and is_recording() and strided_copy(x, out)
+
+
+def expanded(x: Array, shape: tuple[int, ...]) -> Array | None:
+    """Return an array in C order that has this shape, to which the given one broadcasts; ``None`` where no task can copy it."""
+    if x.shape == shape and x.flags.c_contiguous:
+        return x
+    found = np.empty(shape, x.dtype)
+    return found if strided_copy(np.broadcast_to(x, shape), found) else None
 
 
 def join(parts: Sequence[Array], axis: int) -> Array:

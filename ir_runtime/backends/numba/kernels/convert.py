@@ -1,4 +1,4 @@
-"""Conversions of few integers, as of positions: where a run is recorded, so that the replay does not end there."""
+"""Conversions of few integers and booleans, as of positions and masks: where a run is recorded, so that the replay does not end there."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
-from ._indices import load_index, store_index
+from ._indices import load_boolean, load_index, store_boolean, store_index
 
 __all__: list[str] = []
 
 # More elements are left to NumPy.
 MAX_SIZE = 1 << 12
 
-_INTEGERS = (ElementType.i32, ElementType.i64)
+_SOURCES = (ElementType.boolean, ElementType.i32, ElementType.i64)
 
 
 class ConvertJob(Descriptor):
-    """The job of `CONVERT`: sizes in bytes; ``target_size`` is 0 for f32."""
+    """The job of `CONVERT`: sizes in bytes, 1 for booleans; ``target_size`` is 0 for f32."""
 
     count: i64
     source_size: i64
@@ -49,22 +49,24 @@ def _convert(call: int) -> None:
     job, out, x, _, _, _ = load_args(call)
     source, target = load_i64(job, ConvertJob.source_size), load_i64(job, ConvertJob.target_size)
     for place in range(load_i64(job, ConvertJob.count)):
-        number = load_index(x, place, source)
+        number = load_boolean(x, place) if source == 1 else load_index(x, place, source)
         if target == 0:
             _store_number(out, place, number)
+        elif target == 1:
+            store_boolean(out, place, number)
         else:
             store_index(out, place, number, target)
 
 
 CONVERT = Task(_convert)
-"""Converts the integers A."""
+"""Converts the integers or booleans A."""
 
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """i32 and i64 to each other, modulo their size, and to f32; in other runs, NumPy converts as fast."""
+    """i32, i64 and booleans to each other, modulo their size, and to f32; in other runs, NumPy converts as fast."""
     source, target = data.element, op.destination_type
-    if source is target or source not in _INTEGERS or target not in (*_INTEGERS, ElementType.f32):
+    if source is target or source not in _SOURCES or target not in (*_SOURCES, ElementType.f32):
         return None
     CONVERT.prepare()
     dtype = target.dtype

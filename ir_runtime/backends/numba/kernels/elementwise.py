@@ -24,10 +24,11 @@ from ..threading.task import UNUSED, Task
 from ._activation_code import ActivationKind
 from ._bf16_program import RUN_BF16_PROGRAM
 from ._elementwise_axes import aligned_shape, collapse_axes, in_memory_order, operand_axes, stored
-from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op, numpy_function
+from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op, numpy_function, outer_op
 from ._elementwise_program import BLOCK, RUN_PROGRAM, Instruction, Opcode, ProgramJob
 from ._epilogue import BF16, F32
 from ._products import asked_products
+from ._strided_copy import MAX_SIZE, expanded
 from .contiguous import contiguous
 
 __all__ = ["ElementwiseChain"]
@@ -135,7 +136,8 @@ class ElementwiseChain(KernelObject):
         except KeyError:
             plan = self._remember(key, x, others)
         if plan is None:
-            return self._op_by_op(*arrays)
+            whole = self._expanded(*arrays)
+            return self._op_by_op(*arrays) if whole is None else self(*whole)
         out = np.empty(plan.shape, BF16 if self.rounds else F32)
         source = contiguous(x.transpose(plan.order))
         operands = [
@@ -150,6 +152,19 @@ class ElementwiseChain(KernelObject):
             self._plans.clear()
         plan = self._plans[key] = _plan(self.ops, x, [other.shape for other in others], self.rounds)
         return plan
+
+    def _expanded(self, *arrays: Array) -> list[Array] | None:
+        """Return the inputs, the first operands as large as their result, if few and recorded: NumPy would end the replay."""
+        first, place = arrays[: self.arity], self.ops[0].place
+        shapes = [array.shape for array in first]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError:
+            return None  # which the operation says better
+        if shape == shapes[place] or not 0 < math.prod(shape) <= MAX_SIZE or not is_recording():
+            return None
+        whole = expanded(first[place], shape) if first[place].dtype == F32 else None
+        return None if whole is None else [*arrays[:place], whole, *arrays[place + 1 :]]
 
     def _op_by_op(self, *arrays: Array) -> Array:
         """Evaluate the operations one by one: for operands that broadcast the result or need too many axes."""
@@ -250,4 +265,16 @@ def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
         if (op_ := elementwise_op(op, inputs, place)) is not None:
             is_map = shape.rank == MAP_RANK and not small
             return ElementwiseChain((op_,), len(inputs), is_map and asked_products().is_faster, small=small)
-    return None
+    return _outer(op, inputs)
+
+
+def _outer(op: Operation, inputs: Sequence[Value]) -> Kernel | None:
+    """Return a kernel for two operands that may both broadcast, as positions and frequencies do, if the lengths are open."""
+    if (
+        len(inputs) != 2
+        or all(x.shape.is_static for x in inputs)
+        or any(x.shape.rank is None for x in inputs)
+    ):
+        return None
+    op_ = outer_op(op, inputs)
+    return None if op_ is None else ElementwiseChain((op_,), 2)

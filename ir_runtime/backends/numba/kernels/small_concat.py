@@ -25,14 +25,15 @@ MAX_SIZE = 1 << 16
 
 @backend.accelerates(Concat)
 def small(op: Concat, *parts: Value) -> Kernel | None:
-    """Few elements, along any axis: where a run is recorded, by tasks, so that the replay does not end there."""
-    if not all(part.shape.is_static and part.shape.rank for part in parts):
+    """Few elements, or an open number of them, along any axis: where a run is recorded, by tasks, so that the replay does not end there."""
+    rank = parts[0].shape.rank
+    if not rank or any(part.shape.rank != rank for part in parts):
         return None
-    axis = op.axis % len(parts[0].shape.static)
-    if is_f32(*parts) and axis == 1 and len(parts[0].shape.static) > 2:
+    axis = op.axis % rank
+    if is_f32(*parts) and axis == 1 and rank > 2:
         return None  # channels of maps have a kernel of their own
     kinds = {part.element.dtype for part in parts}
-    sizes = [math.prod(part.shape.static) for part in parts]
+    sizes = [math.prod(part.shape.static) for part in parts if part.shape.is_static]
     if len(kinds) > 1 or not all(sizes) or sum(sizes) >= MAX_SIZE:
         return None
     if not all(kind.kind in "fiub" and kind.itemsize in SIZES for kind in kinds):

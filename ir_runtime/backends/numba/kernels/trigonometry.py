@@ -1,0 +1,142 @@
+"""Sine and cosine of f32, computed in f64: their results are the nearest f32, but for about one in 10^8.
+
+Arguments are reduced to less than π/4 with π/2 in three parts (Cody and Waite 1980), the products of the first two of which with
+up to 26 bits are exact. The polynomials are those of Cephes. Numbers beyond 2^26 are left to NumPy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.operation import Operation
+from ....ir.tensor import Array, Value
+from ....ops.arithmetic.trigonometry import Cos, Sin
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.recording import was_refused
+from ..threading.task import UNUSED, Task, load_args, next_unit
+
+__all__: list[str] = []
+
+# Numbers of a unit, and from which on several threads are faster; the greatest number that is reduced.
+CHUNK = 1 << 12
+MIN_PARALLEL_SIZE = 1 << 14
+MOST = float(1 << 26)
+
+_DOUBLES, _WORDS = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(64), LANES)
+# Adding this to a number rounds it to an integer, whose lowest bits are then those of the sum.
+_ROUNDING = 1.5 * 2**52
+_HALF_PI = (1.570796325802803, 9.920935739593517e-10, 5.721188726109832e-18)
+_SINE = (
+    1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6, -1.98412698295895385996e-4,
+    8.33333333332211858878e-3, -1.66666666666666307295e-1, 1.0,
+)  # fmt: skip
+_COSINE = (
+    -1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7, 2.48015872888517045348e-5,
+    -1.38888888888730564116e-3, 4.16666666666665929218e-2, -0.5, 1.0,
+)  # fmt: skip
+
+
+class TrigonometryJob(Descriptor):
+    """The job of `SINE` and `COSINE`; ``refused`` counts numbers that are too large."""
+
+    count: i64
+    refused: i64
+
+
+def _double(x: float) -> ir.Value:
+    return ir.Constant(_DOUBLES, [x] * LANES)
+
+
+def _word(n: int) -> ir.Value:
+    return ir.Constant(_WORDS, [n] * LANES)
+
+
+def _polynomial(emit: Emit, square: ir.Value, terms: tuple[float, ...]) -> ir.Value:
+    builder, found = emit.builder, _double(terms[0])
+    for term in terms[1:]:
+        found = builder.fadd(builder.fmul(found, square), _double(term))
+    return found
+
+
+def _rotated(emit: Emit, x: ir.Value, quarters: int) -> ir.Value:
+    """Return the sine of f32 plus some quarters of a turn."""
+    builder = emit.builder
+    x = builder.fpext(x, _DOUBLES)
+    sum = builder.fadd(builder.fmul(x, _double(2 / np.pi)), _double(_ROUNDING))
+    turns, rest = builder.fsub(sum, _double(_ROUNDING)), x
+    for part in _HALF_PI:
+        rest = builder.fsub(rest, builder.fmul(turns, _double(part)))
+    quarter = builder.add(builder.bitcast(sum, _WORDS), _word(quarters))
+    square = builder.fmul(rest, rest)
+    sine = builder.fmul(rest, _polynomial(emit, square, _SINE))
+    is_odd = builder.icmp_unsigned("!=", builder.and_(quarter, _word(1)), _word(0))
+    found = builder.select(is_odd, _polynomial(emit, square, _COSINE), sine)
+    sign = builder.shl(builder.and_(quarter, _word(2)), _word(62))
+    found = builder.bitcast(builder.xor(builder.bitcast(found, _WORDS), sign), _DOUBLES)
+    return builder.fptrunc(found, VECTOR)
+
+
+@instruction(types.int64, types.int64, types.int64, types.int64)
+def _rotate(emit: Emit, x: ir.Value, count: ir.Value, out: ir.Value, is_cosine: ir.Value) -> None:
+    """Store the sines or cosines of ``count`` numbers."""
+
+    def branch(quarters: int) -> None:
+        def body(offset: ir.Value, load: Load, store: Store) -> None:
+            store(_rotated(emit, load(emit.at(x, offset)), quarters), emit.at(out, offset))
+
+        emit.vector_loop(count, body)
+
+    emit.switch(is_cosine, {0: lambda: branch(0), 1: lambda: branch(1)})
+
+
+def _task(name: str, is_cosine: int) -> Task:
+    """Return a task of which a unit is a chunk of numbers."""
+
+    def rotate(call: int) -> None:
+        job, out, x, _, _, _ = load_args(call)
+        count = load_i64(job, TrigonometryJob.count)
+        start = CHUNK * next_unit(call, (count + CHUNK - 1) // CHUNK)
+        while start < count:
+            some = min(CHUNK, count - start)
+            _rotate(x + 4 * start, some, out + 4 * start, is_cosine)
+            for place in range(start, start + some):
+                number = load_f32(x, place)
+                if number > MOST or number < -MOST:
+                    fetch_add(job + 8 * TrigonometryJob.refused)
+            start = CHUNK * next_unit(call, (count + CHUNK - 1) // CHUNK)
+
+    rotate.__qualname__ = name
+    return Task(rotate)
+
+
+SINE, COSINE = _task("_sine", 0), _task("_cosine", 1)
+
+
+@backend.accelerates(Sin, Cos)
+def trigonometry(op: Operation, data: Value) -> Kernel | None:
+    """f32."""
+    if not is_f32(data):
+        return None
+    task, other = (SINE, np.sin) if isinstance(op, Sin) else (COSINE, np.cos)
+    task.prepare()
+
+    def kernel(x: Array) -> Array:
+        out = np.empty(x.shape, np.float32)
+        if not x.size:
+            return out
+        job = TrigonometryJob.fill(count=x.size, refused=0)
+        count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
+        parallel_for(task.address, job, out, np.ascontiguousarray(x), UNUSED, UNUSED, count)
+        return other(x) if was_refused(job, TrigonometryJob.refused) else out
+
+    return accepting(replayed(kernel, alone=False), any_lengths)
