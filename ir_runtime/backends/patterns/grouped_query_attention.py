@@ -129,8 +129,10 @@ def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, cop
     target, end = wide.tolist(), joined.tolist()
     if len(target) != 5 or len(end) != 4 or 0 in shape or (end[0] == 0 and not copies):
         return False
-    full = (batch, heads, times, length, width)
-    if target[2] != times or any(n not in (1, m) for n, m in zip(target, full, strict=True)):
+    n, shared, repeats, rows, columns = target
+    if repeats != times or n not in (1, batch) or shared not in (1, heads):
+        return False
+    if rows not in (1, length) or columns not in (1, width):
         return False
     return (
         end[0] in (0, -1, batch) and end[1] in (-1, heads * times) and end[3] in (-1, width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -56,7 +57,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
     heads_per_group, scale = heads // groups, np.array(factor, np.float32)
-    ones = np.ones((columns, 1), np.float32)
+    ones = _ones(columns)
 
     def head_groups(chunk: slice) -> None:
         """Compute all queries of some groups of heads."""
@@ -94,7 +95,9 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     size = batch * heads * rows * columns * (width + v.shape[3] + SOFTMAX_COST)
     threads = thread_count(size)
     max_scores = BLOCK_SCORES if threads < 2 else SHARED_SCORES
-    if rows <= FEW_QUERIES or batch * heads_per_group * rows * columns <= max_scores // 2:
+    if threads < 2 and batch * heads * rows * columns <= BLOCK_SCORES:
+        head_groups(slice(0, groups))
+    elif rows <= FEW_QUERIES or batch * heads_per_group * rows * columns <= max_scores // 2:
         parallel_for(
             head_groups, split_range(groups, max(threads, batch * heads * rows * columns // max_scores)), size
         )
@@ -102,6 +105,14 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
         step = max(BLOCK_SCORES // columns, 16)
         parallel_for(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
     return out
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int) -> Array:
+    """Return a column of ones, which sums rows in a product."""
+    column = np.ones((count, 1), np.float32)
+    column.setflags(write=False)
+    return column
 
 
 def _weights(compute: Callable[[], Array], ones: Array) -> tuple[Array, Array]:
