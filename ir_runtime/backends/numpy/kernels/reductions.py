@@ -17,6 +17,8 @@ __all__: list[str] = []
 
 # The most elements of a sum for which an f32 accumulator is precise enough.
 MAX_LENGTH = 256
+# Numbers for which every call counts.
+FEW = 1 << 10
 
 
 @backend.accelerates(ReduceSum)
@@ -29,6 +31,8 @@ def reduce_sum(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
 
     def kernel(x: Array, _: Array) -> Array:
         length = x.shape[axis]
+        if 0 < x.size <= FEW:
+            return np.asarray(np.add.reduce(x, axis, np.float64, keepdims=op.keep_dims), np.float32)
         if not x.size or not 1 < length <= MAX_LENGTH or x.strides[axis] != x.itemsize:
             return op.evaluate(x, constant)
         order = axes_by_stride(x, axis)

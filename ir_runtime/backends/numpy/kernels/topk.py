@@ -14,6 +14,9 @@ from .._backend import backend
 
 __all__: list[str] = []
 
+# Numbers of a tensor that are sorted as a whole.
+FEW = 1 << 8
+
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
@@ -28,12 +31,15 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
         axis, count = op.axis % x.ndim, int(k)
         if not 1 <= count <= x.shape[axis]:
             return op.evaluate(x, k)
-        selected = (
-            _argbest(x, axis, largest) if count == 1 else _select(op, moveaxis(x, axis, -1), count, largest)
-        )
-        if selected is None:
+        if count == 1:
+            indices = _argbest(x, axis, largest)
+        elif x.size <= FEW and x.dtype.kind == "f":
+            indices = _first_in_order(op, x, axis, count)
+        else:
+            selected = _select(op, moveaxis(x, axis, -1), count, largest)
+            indices = None if selected is None else moveaxis(selected, -1, axis)
+        if indices is None:
             return op.evaluate(x, k)
-        indices = selected if count == 1 else moveaxis(selected, -1, axis)
         values = UNREAD if 0 in unread else np.take_along_axis(x, indices, axis)
         return values, indices.astype(index, copy=False)
 
@@ -47,6 +53,15 @@ def _argbest(x: Array, axis: int, largest: bool) -> Array | None:
     indices = x.argmin(axis, keepdims=True)
     nan = x.dtype.kind == "f" and np.isnan(np.take_along_axis(x, indices, axis)).any()
     return None if nan else indices
+
+
+def _first_in_order(op: TopKBase, x: Array, axis: int, count: int) -> Array | None:
+    """Return the indices of the best, of few numbers: to sort them all takes fewer calls."""
+    if np.isnan(x).any():
+        return None
+    order = (-x if op.mode == "max" else x).argsort(axis, kind="stable")
+    indices = np.asarray(order[(*(slice(None),) * axis, slice(count))])
+    return np.sort(indices, axis) if op.sort == "index" else indices
 
 
 def _select(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
