@@ -28,11 +28,12 @@ def reduce_sum(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
     if not is_f32(data) or not rank or known is None or len(known) != 1 or not -rank <= known[0] < rank:
         return None
     axis, constant = known[0] % rank, np.array(known)
+    add: Callable[..., Array] = np.add.reduce
 
     def kernel(x: Array, _: Array) -> Array:
         length = x.shape[axis]
         if 0 < x.size <= FEW:
-            return np.asarray(np.add.reduce(x, axis, np.float64, keepdims=op.keep_dims), np.float32)
+            return np.asarray(add(x, axis, np.float64, keepdims=op.keep_dims), np.float32)
         if not x.size or not 1 < length <= MAX_LENGTH or x.strides[axis] != x.itemsize:
             return op.evaluate(x, constant)
         order = axes_by_stride(x, axis)
