@@ -18,7 +18,7 @@ from ...common.tape import Tape
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
-from ..math.gemm import gemm, split_range
+from ..math.gemm import EPILOGUE_COST, gemm, split_range
 from ..math.panels import Panels
 from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
@@ -35,6 +35,8 @@ __all__ = ["next_tiled_layer"]
 PATCH_BYTES = 600_000
 # With several threads, this many times as much: they may wait for each other (GIL) after each call of NumPy.
 SHARED_FACTOR = 4
+# Copying an element of a patch takes as long as this many multiplications; from rows of an image, with few channels, longer.
+PATCH_COST, PIXEL_COST = 8, 24
 # With fewer rows than this, a product does not amortize the packing of the filters by BLAS.
 MIN_ROWS = 224
 
@@ -157,8 +159,15 @@ def _im2col_gemm(window_view: Array, packed: Panels, out: Array, epilogue: RowEp
         packed.multiply(patches, rows)
         epilogue(rows, first + start)
 
-    count = _block_count(len(window_view), size, inner, thread_count(out.size * size))
-    parallel_for(work, split_range(len(window_view), count), out.size * size)
+    cost = _cost(out, size, PATCH_COST)
+    count = _block_count(len(window_view), size, inner, thread_count(cost))
+    parallel_for(work, split_range(len(window_view), count), cost)
+
+
+def _cost(out: Array, depth: int, copy: int) -> int:
+    """Return the multiplications of a convolution, and what takes as long: its epilogue, and ``copy`` for each element of patches."""
+    positions: int = out.size // max(out.shape[-1], 1)
+    return positions * (out.shape[-1] * (depth + EPILOGUE_COST) + depth * copy)
 
 
 def _few_channels(op: Convolution, w: Array) -> Kernel:
@@ -186,11 +195,9 @@ def _few_channels(op: Convolution, w: Array) -> Kernel:
             packed.multiply(patches.T, rows)
             epilogue(rows, image * out[0] * inner + out_rows.start * inner)
 
-        multiplied = y.size * packed.depth
-        blocks = _block_count(out[0], packed.depth, inner, thread_count(multiplied))
-        parallel_for(
-            work, [(n, part) for n in range(len(x)) for part in split_range(out[0], blocks)], multiplied
-        )
+        cost = _cost(y, packed.depth, PIXEL_COST)
+        blocks = _block_count(out[0], packed.depth, inner, thread_count(cost))
+        parallel_for(work, [(n, part) for n in range(len(x)) for part in split_range(out[0], blocks)], cost)
         return channels_first(y)
 
     return RowKernel(compute, 2, 1, accepts=_accepts(op, w[None]))
