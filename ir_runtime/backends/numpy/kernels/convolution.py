@@ -166,8 +166,9 @@ def _im2col_gemm(window_view: Array, packed: Panels, out: Array, epilogue: RowEp
 
 def _cost(out: Array, depth: int, copy: int) -> int:
     """Return the multiplications of a convolution, and what takes as long: its epilogue, and ``copy`` for each element of patches."""
-    positions: int = out.size // max(out.shape[-1], 1)
-    return positions * (out.shape[-1] * (depth + EPILOGUE_COST) + depth * copy)
+    positions = out.size // max(out.shape[-1], 1)
+    cost: int = positions * (out.shape[-1] * (depth + EPILOGUE_COST) + depth * copy)
+    return cost
 
 
 def _few_channels(op: Convolution, w: Array) -> Kernel:
