@@ -17,10 +17,10 @@ from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _int8_conversion, _int8_layers
 from ir_runtime.backends.numba.kernels._int8_conversion import Dequantizing, Quantizing
 from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
-from ir_runtime.backends.numba.kernels._int8_nodes import Pooled, Product, Quantizer, Source
 from ir_runtime.backends.numba.kernels._int8_weights import IntegerWeights
 from ir_runtime.backends.numba.threading.parallel import parallel_for, threads
 from ir_runtime.backends.numba.threading.task import UNUSED
+from ir_runtime.backends.patterns.quantized_nodes import Pooled, Product, Quantizer, Source
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
 

@@ -23,11 +23,11 @@ from ir_runtime.backends.numba.kernels import _int8_layers, _int8_winograd, quan
 from ir_runtime.backends.numba.kernels._int8_gemm import AheadRecord, pack_levels
 from ir_runtime.backends.numba.kernels._int8_layers import requantization
 from ir_runtime.backends.numba.kernels._int8_maps import LevelMap
-from ir_runtime.backends.numba.kernels._int8_nodes import Node, Part, Pooled, Product, Quantizer, Source
 from ir_runtime.backends.numba.kernels._int8_shares import share_starts
 from ir_runtime.backends.numba.kernels._int8_tile import LevelBounds
 from ir_runtime.backends.numba.kernels._int8_weights import IntegerWeights
 from ir_runtime.backends.numba.kernels._panels import Panel
+from ir_runtime.backends.patterns.quantized_nodes import Node, Pooled, Product, Quantizer, Source, Subgraph
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
 
@@ -176,7 +176,9 @@ def run(node: Node, *data: tuple[Source, Array]) -> Array:
         raise AssertionError
 
     nodes = (*(source for source, _ in data), node)
-    kernel: Any = quantized_network.QuantizedNetwork(Part(node, nodes, ()), refuse, tuple(range(len(data))))
+    kernel: Any = quantized_network.QuantizedNetwork(
+        Subgraph(node, nodes, ()), refuse, tuple(range(len(data)))
+    )
     arrays = [values_of(source.quantizer)[levels] for source, levels in data]
     with backend.around():
         found = kernel(*arrays)
@@ -437,7 +439,7 @@ def test_nan_is_left_to_the_operations() -> None:
         asked.append(len(arrays))
         return np.zeros(1)
 
-    kernel = quantized_network.QuantizedNetwork(Part(node, (node.data, node), ()), definition, (0,))
+    kernel = quantized_network.QuantizedNetwork(Subgraph(node, (node.data, node), ()), definition, (0,))
     data = values_of(node.data.quantizer)[x]
     data[0, 0, 0, 3] = np.nan
     assert kernel(data).shape == (1,)

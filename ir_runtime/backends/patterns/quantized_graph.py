@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, Protocol
 
 import numpy as np
 
@@ -15,16 +16,15 @@ from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
 from ...ops.activation.clipped import Clamp, ReLU
 from ...ops.arithmetic.binary import Add, Multiply, Subtract
-from ...ops.convolution.forward import Convolution, GroupConvolution
+from ...ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ...ops.elementwise import Binary
 from ...ops.quantization import FakeQuantize
 from .. import MatchContext
 from ..common.fake_quantize import quantize_parameters
-from ..common.layout import is_f32
 from ..common.post_op import constant_row
-from .quantized_nodes import MaxPool, Node, Pooled, Product, Quantizer, Source, Subgraph
+from .quantized_nodes import MaxPool, Node, Pooled, Product, Quantizer, Source, Subgraph, Weights
 
-__all__ = ["find_subgraph"]
+__all__ = ["MAX_LEVEL", "Kernels", "find_subgraph"]
 
 MAX_LEVEL = 255
 # How far the level that stands for zero may be from an integer.
@@ -33,11 +33,24 @@ ZERO_TOLERANCE = 1e-3
 MAX_DEPTH = 64
 
 
-def find_subgraph(context: MatchContext, layer: Layer) -> Subgraph | None:
+class Kernels(Protocol[Weights]):
+    """What the kernels of a backend compute of quantized subgraphs."""
+
+    def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> Weights | None:
+        """Return the constant filters of a convolution, ``None`` if no kernel multiplies levels by them."""
+
+    def compute_pooling(self, op: MaxPool, data: Node[Weights]) -> bool:
+        """Return whether a kernel computes the largest levels under the windows of a pooling of images."""
+
+    def add_residual(self, op: ForwardConvolution) -> bool:
+        """Return whether the kernel of a convolution can add a residual to its levels."""
+
+
+def find_subgraph(context: MatchContext, layer: Layer, kernels: Kernels[Weights]) -> Subgraph[Weights] | None:
     """Return the quantized subgraph that ends with a FakeQuantize, ``None`` if it has no product."""
     shared: set[Port] = set()
     while True:
-        result = _Search(context, shared).levels(Port(layer.id, 0))
+        result = _Search(context, shared, kernels).levels(Port(layer.id, 0))
         nodes = () if result is None else tuple(_in_order(result, set()))
         if result is None or not any(isinstance(node, Product) for node in nodes):
             return None
@@ -50,12 +63,14 @@ def find_subgraph(context: MatchContext, layer: Layer) -> Subgraph | None:
         shared |= more
 
 
-def _in_order(node: Node, seen: set[int]) -> Iterator[Node]:
-    """Return a node and all nodes that it depends on, once each, in topological order: a residual before the data."""
+def _in_order(node: Node[Weights], seen: set[int]) -> Iterator[Node[Weights]]:
+    """Return a node and all nodes that it depends on, once each, in topological order: a residual before the data.
+
+    What computes the residual is small; the last product of the data takes long enough to prefetch weights.
+    """
     seen.add(id(node))
-    reads = () if isinstance(node, Source) else (node.other if isinstance(node, Product) else None, node.data)
-    for read in reads:
-        if read is not None and id(read) not in seen:
+    for read in reversed(node.reads):
+        if id(read) not in seen:
             yield from _in_order(read, seen)
     yield node
 
@@ -77,15 +92,16 @@ class _Affine:
 
 
 @dataclass
-class _Search:
+class _Search(Generic[Weights]):
     """Walks back from a FakeQuantize; levels of ``shared`` ports are taken from outside."""
 
     context: MatchContext
     shared: set[Port]
-    known: dict[Port, Node | None] = field(default_factory=dict)
+    kernels: Kernels[Weights]
+    known: dict[Port, Node[Weights] | None] = field(default_factory=dict)
     depth: int = 0
 
-    def levels(self, port: Port) -> Node | None:
+    def levels(self, port: Port) -> Node[Weights] | None:
         """Return the node that computes the levels of a port, ``None`` if it has none."""
         if port not in self.known:
             self.depth += 1
@@ -93,7 +109,7 @@ class _Search:
             self.depth -= 1
         return self.known[port]
 
-    def _levels(self, port: Port) -> Node | None:
+    def _levels(self, port: Port) -> Node[Weights] | None:
         layer, shape = self.context.graph[port.layer], self._shape(port)
         if shape is None or port.number:
             return None
@@ -105,7 +121,9 @@ class _Search:
         if port in self.shared or self.depth > MAX_DEPTH:
             return Source(port, shape, quantizer)
         data = self.context.sources(layer)[0]
-        found: Node | None = self._product(data, quantizer, shape) or self._sum(data, quantizer, shape)
+        found: Node[Weights] | None = self._product(data, quantizer, shape) or self._sum(
+            data, quantizer, shape
+        )
         if found is None:
             found = Source(data, shape, quantizer)
         found.layers.append(layer)
@@ -133,18 +151,20 @@ class _Search:
             return None
         return Quantizer(numbers, span / steps, round(zero))
 
-    def _pooled(self, layer: Layer, shape: tuple[int, ...]) -> Node | None:
+    def _pooled(self, layer: Layer, shape: tuple[int, ...]) -> Node[Weights] | None:
         op = layer.op
         assert isinstance(op, MaxPool)
         unread = all(not self.context.graph.readers(port) for port in layer.output_ports[1:])
         data = self.levels(self.context.sources(layer)[0]) if unread and len(op.kernel) == 2 else None
-        return None if data is None else Pooled(op, data, shape, [layer])
+        if data is None or not self.kernels.compute_pooling(op, data):
+            return None
+        return Pooled(op, data, shape, [layer])
 
     def _alone(self, port: Port) -> Layer | None:
         """Return the layer of a port that one layer reads."""
         layer = self.context.graph[port.layer]
         single = len(layer.outputs) == 1 and len(self.context.graph.readers(port)) == 1
-        return layer if single and layer.op is not None and self.context.value(port).known() is None else None
+        return layer if single and layer.op is not None and not self.context.value(port).is_known else None
 
     def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
         """Walk back over ReLU and Clamp; return the port that the first one reads, their bounds, and the layers."""
@@ -156,7 +176,7 @@ class _Search:
             port = self.context.sources(layer)[0]
         return port, (low, high), layers
 
-    def _product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product | None:
+    def _product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
         start, bounds, layers = self._bounds(port)
         affine = _Affine(np.ones(shape[1]), np.zeros(shape[1]))
         while (layer := self._alone(start)) is not None and isinstance(layer.op, Binary):
@@ -168,12 +188,12 @@ class _Search:
         if layer is None or not isinstance(layer.op, Convolution | GroupConvolution):
             return None
         data, filters = self.context.sources(layer)
-        weights = self.context.value(filters)
-        node = self.levels(data) if weights.known() is not None and is_f32(weights) else None
-        if node is None:
+        weights = self.kernels.weights(self.context, filters, layer.op)
+        node = None if weights is None else self.levels(data)
+        if weights is None or node is None:
             return None
         return Product(
-            layer.op, node, filters, affine.factor, affine.shift, bounds, quantizer, shape,
+            layer.op, node, weights, affine.factor, affine.shift, bounds, quantizer, shape,
             layers=[layer, *reversed(layers)],
         )  # fmt: skip
 
@@ -197,7 +217,7 @@ class _Search:
             return ports[place]
         return None
 
-    def _sum(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product | None:
+    def _sum(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product[Weights] | None:
         start, bounds, layers = self._bounds(port)
         layer = self._alone(start)
         if layer is None or not isinstance(layer.op, Add) or layer.op.auto_broadcast != "numpy":
@@ -212,10 +232,11 @@ class _Search:
                 return product
         return None
 
-    def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product | None:
+    def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product[Weights] | None:
         """Return a product whose levels only a sum reads."""
         layer = self._alone(port)
         quantizer = None if layer is None or port in self.shared else self._quantizer(layer)
         if layer is None or quantizer is None or self._shape(port) != shape:
             return None
-        return self._product(self.context.sources(layer)[0], quantizer, shape)
+        product = self._product(self.context.sources(layer)[0], quantizer, shape)
+        return product if product is not None and self.kernels.add_residual(product.op) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from ...ops.convolution.forward import ForwardConvolution
 from ...ops.pooling.windowed import MaxPool1, MaxPool8, MaxPool14
 from ..common.fake_quantize import QuantizeParameter
 
-__all__ = ["MaxPool", "Node", "Pooled", "Product", "Quantizer", "Source", "Subgraph"]
+__all__ = ["MaxPool", "Node", "Pooled", "Product", "Quantizer", "Source", "Subgraph", "Weights"]
+
+Weights = TypeVar("Weights")
+"""The constant filters of a convolution, as a backend multiplies them."""
 
 MaxPool: TypeAlias = MaxPool1 | MaxPool8 | MaxPool14
 
@@ -33,6 +36,11 @@ class Quantizer:
     zero: int
 
     @property
+    def steps(self) -> int:
+        """The highest level."""
+        return int(self.parameters[QuantizeParameter.STEPS])
+
+    @property
     def low(self) -> float:
         """The value of the lowest level."""
         return float(self.parameters[QuantizeParameter.LOW])
@@ -40,13 +48,21 @@ class Quantizer:
     @property
     def step(self) -> float:
         """The difference between two neighbouring levels of the data."""
-        _, _, _, width, steps, *_ = map(float, self.parameters)
-        return width / steps
+        return float(self.parameters[QuantizeParameter.WIDTH]) / self.steps
+
+    def levels(self, x: Array) -> Array:
+        """Return the levels of f32 numbers, as integers in f32."""
+        bottom, top, low, width, steps, *_ = self.parameters
+        found = x.clip(bottom, top)
+        found -= low
+        found /= width
+        found *= steps
+        np.rint(found, out=found)
+        return found
 
     def level_of(self, bound: float) -> int:
         """Return the level of a number, which may be infinite."""
-        bottom, top, low, width, steps, *_ = self.parameters
-        return int(np.rint((np.float32(bound).clip(bottom, top) - low) / width * steps))
+        return int(self.levels(np.array([bound], np.float32))[0])
 
 
 @dataclass(eq=False)
@@ -58,9 +74,14 @@ class Source:
     quantizer: Quantizer
     layers: list[Layer] = field(default_factory=list)
 
+    @property
+    def reads(self) -> tuple[()]:
+        """The nodes that it reads: none."""
+        return ()
+
 
 @dataclass(eq=False)
-class Product:
+class Product(Generic[Weights]):
     """A convolution of levels, its scale, bias and bounds, a residual, and the quantizer of the result.
 
     Twelve fields, one for each layer that one kernel computes, and where its data come from.
@@ -68,7 +89,7 @@ class Product:
     Args:
         op: the operation.
         data: its data.
-        filters: the port of its constant filters.
+        weights: its constant filters.
         factor: multiplies each channel.
         shift: is added to each channel, after that.
         bounds: of the result, before it is quantized.
@@ -81,14 +102,14 @@ class Product:
     """
 
     op: ForwardConvolution
-    data: Node
-    filters: Port
+    data: Node[Weights]
+    weights: Weights
     factor: Array
     shift: Array
     bounds: tuple[float, float]
     first: Quantizer
     shape: tuple[int, ...]
-    other: Node | None = None
+    other: Node[Weights] | None = None
     sum_bounds: tuple[float, float] = (-np.inf, np.inf)
     last: Quantizer | None = None
     layers: list[Layer] = field(default_factory=list)
@@ -98,13 +119,18 @@ class Product:
         """The quantizer of the levels of the result."""
         return self.last or self.first
 
+    @property
+    def reads(self) -> tuple[Node[Weights], ...]:
+        """The nodes that it reads, its data first."""
+        return (self.data,) if self.other is None else (self.data, self.other)
+
 
 @dataclass(eq=False)
-class Pooled:
+class Pooled(Generic[Weights]):
     """The largest levels under windows."""
 
     op: MaxPool
-    data: Node
+    data: Node[Weights]
     shape: tuple[int, ...]
     layers: list[Layer] = field(default_factory=list)
 
@@ -113,14 +139,19 @@ class Pooled:
         """The quantizer of the levels of the result."""
         return self.data.quantizer
 
+    @property
+    def reads(self) -> tuple[Node[Weights], ...]:
+        """The node that it reads."""
+        return (self.data,)
 
-Node: TypeAlias = Source | Product | Pooled
+
+Node: TypeAlias = Source | Product[Weights] | Pooled[Weights]
 
 
 @dataclass(frozen=True)
-class Subgraph:
+class Subgraph(Generic[Weights]):
     """A quantized subgraph: what computes its result, its nodes and layers, each behind those that it reads."""
 
-    result: Node
-    nodes: tuple[Node, ...]
+    result: Node[Weights]
+    nodes: tuple[Node[Weights], ...]
     layers: tuple[Layer, ...]

@@ -11,6 +11,7 @@ from llvmlite import ir
 from ....ir.tensor import Array
 from ...common.fake_quantize import QuantizeParameter as P
 from ...common.layout import channels_first, channels_last
+from ...patterns.quantized_nodes import Quantizer
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
@@ -20,7 +21,6 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._int8_maps import LevelMap, fill_borders, line_address
-from ._int8_nodes import Quantizer
 from .contiguous import contiguous
 
 __all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]

@@ -1,238 +1,42 @@
-"""Find quantized subgraphs: FakeQuantize, products of its levels and integer weights, FakeQuantize.
-
-A quantized subgraph ("part") ends with a FakeQuantize. It quantizes its own inputs, and also values inside that other
-layers read, as these need them in f32.
-"""
+"""Which convolutions and poolings of quantized subgraphs the kernels of integers compute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import TypeAlias
 
-import numpy as np
-
-from ....ir.graph import Layer, Port
-from ....ir.tensor import Array
-from ....ops.activation.clipped import Clamp, ReLU
-from ....ops.arithmetic.binary import Add, Multiply, Subtract
-from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
-from ....ops.elementwise import Binary
-from ....ops.quantization import FakeQuantize
+from ....ir.graph import Port
+from ....ops.convolution.forward import Convolution, ForwardConvolution
 from ... import MatchContext
-from ...common.fake_quantize import quantize_parameters
-from ...common.post_op import constant_row
-from ._int8_nodes import MaxPool, Node, Part, Pooled, Product, Quantizer, Source
+from ...patterns.quantized_graph import MAX_LEVEL
+from ...patterns.quantized_nodes import MaxPool, Node, Pooled, Product, Subgraph
 from ._int8_weights import IntegerWeights, integer_weights
 from ._int8_windows import FORMS
 
-__all__ = ["find_part"]
+__all__ = ["IntegerKernels", "IntegerNode", "IntegerPooled", "IntegerProduct", "IntegerSubgraph"]
 
-MAX_LEVEL = 255
-# How far the level that stands for zero may be from an integer.
-ZERO_TOLERANCE = 1e-3
-# The recursion limit of the search; levels beyond it are taken from outside.
-MAX_DEPTH = 64
-
-
-def find_part(context: MatchContext, layer: Layer) -> Part | None:
-    """Return the part that ends with a FakeQuantize, ``None`` if it has no product."""
-    shared: set[Port] = set()
-    while True:
-        search = _Search(context, shared)
-        result = search.levels(Port(layer.id, 0))
-        nodes = [] if result is None else list(_in_order(result, set()))
-        if result is None or not any(isinstance(node, Product) for node in nodes):
-            return None
-        layers = tuple(each for node in nodes for each in node.layers)
-        more = _read_elsewhere(context, layers, layer)
-        if not more:
-            return Part(result, tuple(nodes), layers)
-        if more <= shared:
-            return None
-        shared |= more
+IntegerNode: TypeAlias = Node[IntegerWeights]
+IntegerPooled: TypeAlias = Pooled[IntegerWeights]
+IntegerProduct: TypeAlias = Product[IntegerWeights]
+IntegerSubgraph: TypeAlias = Subgraph[IntegerWeights]
 
 
-def _in_order(node: Node, seen: set[int]) -> Iterator[Node]:
-    """Return a node and all nodes that it depends on, once each, in topological order: a residual before the data.
+class IntegerKernels:
+    """The kernels of integers; see `Kernels` of `backends.patterns.quantized_graph`."""
 
-    What computes the residual is small; the last product of the data takes long enough to prefetch weights.
-    """
-    seen.add(id(node))
-    reads = () if isinstance(node, Source) else (node.other if isinstance(node, Product) else None, node.data)
-    for read in reads:
-        if read is not None and id(read) not in seen:
-            yield from _in_order(read, seen)
-    yield node
+    def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> IntegerWeights | None:
+        """Return integer weights, ``None`` if no kernel multiplies by them."""
+        weights = integer_weights(context, filters, op)
+        return weights if weights is not None and _fits(op, weights) else None
 
+    def compute_pooling(self, op: MaxPool, data: IntegerNode) -> bool:
+        """Return whether windows are dense, and the border, which has the level of zero, is never the largest."""
+        if any(n != 1 for n in op.spread()):
+            return False
+        return not (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel))))
 
-def _read_elsewhere(context: MatchContext, layers: Sequence[Layer], last: Layer) -> set[Port]:
-    """Return the ports of all layers but the last that layers outside read."""
-    inside = {layer.id for layer in layers}
-    ports = (port for layer in layers if layer.id != last.id for port in layer.output_ports)
-    readers = context.graph.readers
-    return {port for port in ports if any(reader.layer not in inside for reader in readers(port))}
-
-
-@dataclass
-class _Affine:
-    """The affine epilogue of a product: ``factor * x + shift`` for each channel, then bounds."""
-
-    factor: Array
-    shift: Array
-    bounds: tuple[float, float] = (-np.inf, np.inf)
-
-
-@dataclass
-class _Search:
-    """Walks back from a FakeQuantize; levels of ``shared`` ports are taken from outside."""
-
-    context: MatchContext
-    shared: set[Port]
-    known: dict[Port, Node | None] = field(default_factory=dict)
-    depth: int = 0
-
-    def levels(self, port: Port) -> Node | None:
-        """Return the node that computes the levels of a port, ``None`` if it has none."""
-        if port not in self.known:
-            self.depth += 1
-            self.known[port] = self._levels(port)
-            self.depth -= 1
-        return self.known[port]
-
-    def _levels(self, port: Port) -> Node | None:
-        layer, shape = self.context.graph[port.layer], self._shape(port)
-        if shape is None or port.number:
-            return None
-        if isinstance(layer.op, MaxPool):
-            return None if port in self.shared else self._pooled(layer, shape)
-        quantizer = self._quantizer(layer)
-        if quantizer is None:
-            return None
-        if port in self.shared or self.depth > MAX_DEPTH:
-            return Source(port, shape, quantizer)
-        data = self.context.sources(layer)[0]
-        found: Node | None = self._product(data, quantizer, shape) or self._sum(data, quantizer, shape)
-        if found is None:
-            found = Source(data, shape, quantizer)
-        found.layers.append(layer)
-        return found
-
-    def _shape(self, port: Port) -> tuple[int, ...] | None:
-        shape = self.context.value(port).shape
-        return shape.static if shape.rank == 4 and shape.is_static and 0 not in shape.static else None
-
-    def _quantizer(self, layer: Layer) -> Quantizer | None:
-        if not isinstance(layer.op, FakeQuantize) or layer.op.levels > MAX_LEVEL + 1:
-            return None
-        ports = self.context.sources(layer)
-        if self.context.value(ports[0]).known() is not None:
-            return None
-        parameters = quantize_parameters(layer.op, [self.context.value(port) for port in ports])
-        if parameters is None or parameters[0].size != 1:
-            return None
-        numbers = parameters.reshape(-1)
-        _, _, _, width, steps, span, first, *_ = numbers.astype(np.float64)
-        if width <= 0 or span <= 0:
-            return None
-        zero = -first / (span / steps)
-        if abs(zero - round(zero)) > ZERO_TOLERANCE or not 0 <= round(zero) <= steps:
-            return None
-        return Quantizer(numbers, span / steps, round(zero))
-
-    def _pooled(self, layer: Layer, shape: tuple[int, ...]) -> Node | None:
-        op = layer.op
-        assert isinstance(op, MaxPool)
-        unread = all(not self.context.graph.readers(port) for port in layer.output_ports[1:])
-        if not unread or len(op.kernel) != 2 or any(n != 1 for n in op.spread()):
-            return None
-        data = self.levels(self.context.sources(layer)[0])
-        # The border has the level of zero, which must not be the largest of a window.
-        if data is None or (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel)))):
-            return None
-        return Pooled(op, data, shape, [layer])
-
-    def _alone(self, port: Port) -> Layer | None:
-        """Return the layer of a port that one layer reads."""
-        layer = self.context.graph[port.layer]
-        single = len(layer.outputs) == 1 and len(self.context.graph.readers(port)) == 1
-        return layer if single and layer.op is not None and not self.context.value(port).is_known else None
-
-    def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
-        """Walk back over ReLU and Clamp; return the port that the first one reads, their bounds, and the layers."""
-        low, high, layers = -np.inf, np.inf, []
-        while (layer := self._alone(port)) is not None and isinstance(layer.op, Clamp | ReLU):
-            first, last = (layer.op.min, layer.op.max) if isinstance(layer.op, Clamp) else (0.0, np.inf)
-            low, high = min(max(first, low), high), min(max(last, low), high)
-            layers.append(layer)
-            port = self.context.sources(layer)[0]
-        return port, (low, high), layers
-
-    def _product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product | None:
-        start, bounds, layers = self._bounds(port)
-        affine = _Affine(np.ones(shape[1]), np.zeros(shape[1]), bounds)
-        while (layer := self._alone(start)) is not None and isinstance(layer.op, Binary):
-            step = self._affine(layer, affine)
-            if step is None:
-                return None
-            layers.append(layer)
-            start = step
-        if layer is None or not isinstance(layer.op, Convolution | GroupConvolution):
-            return None
-        data, filters = self.context.sources(layer)
-        weights = integer_weights(self.context, filters, layer.op)
-        if weights is None or not _fits(layer.op, weights):
-            return None
-        node = self.levels(data)
-        if node is None:
-            return None
-        return Product(
-            layer.op, node, weights, affine.factor, affine.shift, affine.bounds, quantizer, shape,
-            layers=[layer, *reversed(layers)],
-        )  # fmt: skip
-
-    def _affine(self, layer: Layer, affine: _Affine) -> Port | None:
-        """Take a layer that multiplies or shifts each channel by a constant; return its other input."""
-        ports = self.context.sources(layer)
-        values = [self.context.value(port) for port in ports]
-        for place, other in ((0, 1), (1, 0)):
-            if values[other].known() is None or values[place].known() is not None:
-                continue
-            row = constant_row(values[other], values[place], 1)
-            if row is None or layer.op is None or not np.isfinite(row).all():
-                return None
-            if isinstance(layer.op, Multiply):
-                affine.factor = affine.factor * row
-            elif isinstance(layer.op, Add) or (isinstance(layer.op, Subtract) and place == 0):
-                sign = 1 if isinstance(layer.op, Add) else -1
-                affine.shift = affine.shift + sign * affine.factor * row
-            else:
-                return None
-            return ports[place]
-        return None
-
-    def _sum(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product | None:
-        start, bounds, layers = self._bounds(port)
-        layer = self._alone(start)
-        if layer is None or not isinstance(layer.op, Add) or layer.op.auto_broadcast != "numpy":
-            return None
-        ports = self.context.sources(layer)
-        for own, other in (ports, ports[::-1]):
-            product = self._own_product(own, shape)
-            added = None if product is None or self._shape(other) != shape else self.levels(other)
-            if product is not None and added is not None:
-                product.layers += [self.context.graph[own.layer], layer, *reversed(layers)]
-                product.other, product.sum_bounds, product.last = added, bounds, quantizer
-                return product
-        return None
-
-    def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product | None:
-        """Return a dense product whose levels only a sum reads."""
-        layer = self._alone(port)
-        quantizer = None if layer is None or port in self.shared else self._quantizer(layer)
-        if layer is None or quantizer is None or self._shape(port) != shape:
-            return None
-        product = self._product(self.context.sources(layer)[0], quantizer, shape)
-        return product if product is not None and isinstance(product.op, Convolution) else None
+    def add_residual(self, op: ForwardConvolution) -> bool:
+        """Return whether it is a convolution without groups."""
+        return isinstance(op, Convolution)
 
 
 def _fits(op: ForwardConvolution, weights: IntegerWeights) -> bool:

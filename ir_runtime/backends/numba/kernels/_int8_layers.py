@@ -11,6 +11,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
+from ...patterns.quantized_nodes import Pooled, Quantizer
 from ..codegen.levels import GROUP, WEIGHT_DTYPE
 from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
@@ -18,8 +19,8 @@ from ..threading.parallel import threads
 from ._gemm_tile import ROW_MULTIPLE
 from ._int8_depthwise import BLOCK, TALL, are_interleaved, pack_blocks, pack_row
 from ._int8_gemm import LEVELS_GEMM, AheadRecord, LevelsGemmJob, pack_levels
+from ._int8_graph import IntegerPooled, IntegerProduct
 from ._int8_maps import LevelMap
-from ._int8_nodes import Pooled, Product, Quantizer
 from ._int8_shares import MAX_SHARES, share_starts
 from ._int8_tile import LevelBounds
 from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
@@ -62,7 +63,7 @@ class Bound(NamedTuple):
     weights: Array | None = None
 
 
-def bind(node: Product | Pooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
+def bind(node: IntegerProduct | IntegerPooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
     """Return the task of a node, for maps of the given geometry."""
     if isinstance(node, Pooled):
         return _maximum(node, data, out)
@@ -78,7 +79,7 @@ def prefetch_weights(bound: Sequence[Bound]) -> None:
         task.job.view(np.int64)[LevelsGemmJob.ahead] = following.weights.ctypes.data
 
 
-def requantization(node: Product, stored: int) -> tuple[Array, Array, Array]:
+def requantization(node: IntegerProduct, stored: int) -> tuple[Array, Array, Array]:
     """Return the scale and the bias that make levels of sums, for each stored channel, and the `LevelBounds`.
 
     All is computed in f64 and rounded once.
@@ -131,7 +132,7 @@ def _chunk_rows(rows: int, row_bytes: int) -> int:
     return math.ceil(chunk / multiple) * multiple
 
 
-def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
+def _dense(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
     op, numbers = node.op, node.weights.numbers
     outputs, channels, *kernel = numbers.shape
     w = np.zeros((outputs, *kernel, data.stored), WEIGHT_DTYPE)
@@ -171,7 +172,7 @@ def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bou
     return Bound(LEVELS_GEMM.address, job, large, kept, weights)
 
 
-def _winograd(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
+def _winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
     tiles = count_tiles(out)
     starts = share_starts(tiles, _shares())
     scale, bias, bounds = requantization(node, out.stored)
@@ -188,7 +189,7 @@ def _winograd(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> 
     return Bound(LEVELS_WINOGRAD.address, job, large, (starts, scale, bias, bounds, weights))
 
 
-def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:
+def _depthwise(node: IntegerProduct, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:
     numbers = node.weights.numbers
     packed = pack_depthwise(numbers.reshape(len(numbers), *numbers.shape[3:]), out.stored)
     scale, bias, bounds = requantization(node, out.stored)
@@ -200,14 +201,14 @@ def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bou
     return _windows(node, data, out, form, numbers.shape[3:], arrays)
 
 
-def _maximum(node: Pooled, data: LevelMap, out: LevelMap) -> Bound:
+def _maximum(node: IntegerPooled, data: LevelMap, out: LevelMap) -> Bound:
     unused = np.zeros(1, np.float32)
     arrays = dict.fromkeys(("scale", "bias", "bounds", "weights"), unused)
     return _windows(node, data, out, MAXIMUM, node.op.kernel, arrays)
 
 
 def _windows(
-    node: Product | Pooled,
+    node: IntegerProduct | IntegerPooled,
     data: LevelMap,
     out: LevelMap,
     form: int,

@@ -18,8 +18,8 @@ from ..codegen.memory import alloc, free, load_i64
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
+from ._int8_graph import IntegerProduct
 from ._int8_maps import LevelMap, MapJob, fill_borders, share_of_lines
-from ._int8_nodes import Product
 from ._int8_shares import first_share, take_units
 from ._int8_winograd_tiles import COLUMNS, SUM_BITS, multiply_tiles, transform_levels, transform_sums
 from ._winograd_transforms import TILE_ELEMENTS
@@ -62,7 +62,7 @@ def count_tiles(out: LevelMap) -> int:
     return out.images * math.ceil(out.height / 4) * math.ceil(out.width / 4)
 
 
-def is_winograd(node: Product, data: LevelMap, out: LevelMap, shares: int) -> bool:
+def is_winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, shares: int) -> bool:
     """Return whether Winograd computes a convolution, and is faster."""
     op, numbers = node.op, node.weights.numbers
     if not isinstance(op, Convolution) or numbers.shape[2:] != (3, 3):

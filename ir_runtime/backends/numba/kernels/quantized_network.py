@@ -1,6 +1,6 @@
 """Quantized networks in integers: products of 8-bit levels and weights, and all layers between them.
 
-A quantized subgraph that `find_part` finds is one kernel. It quantizes its inputs, passes levels from layer to layer, and
+A quantized subgraph that `find_subgraph` finds is one kernel. It quantizes its inputs, passes levels from layer to layer, and
 dequantizes its result. Data with NaN, which has no level, is computed by the operations themselves. Sums are exact; levels
 differ from those of the reference only where a number is halfway between two levels, up to rounding.
 """
@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....ir.deferred import DeferredValue
-from ....ir.graph import Layer, Port
+from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelObject, MatchContext, Refusal
+from ...patterns.layer_by_layer import LayerByLayer
+from ...patterns.quantized_graph import find_subgraph
+from ...patterns.quantized_nodes import Pooled, Product, Source
 from .._backend import backend
 from ..codegen.levels import GROUP, IS_FAST
 from ..codegen.vectors import LANES
@@ -24,10 +27,9 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._int8_conversion import Dequantizing, Quantizing
-from ._int8_graph import find_part
+from ._int8_graph import IntegerKernels, IntegerNode, IntegerSubgraph
 from ._int8_layers import Bound, bind, prefetch_weights
 from ._int8_maps import LevelMap
-from ._int8_nodes import Node, Part, Pooled, Product, Source
 
 __all__: list[str] = []
 
@@ -38,16 +40,16 @@ MAX_PICTURE_CHANNELS = 4
 @backend.pattern(FakeQuantize)
 def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Convolutions of quantized data by integer weights, up to a FakeQuantize of the last result."""
-    part = find_part(context, layer) if IS_FAST else None
+    part = find_subgraph(context, layer, IntegerKernels()) if IS_FAST else None
     if part is None:
         return None
     layers = (*_deferred(context, part), *part.layers)
     reads = context.reads(layers, *(node.port for node in part.nodes if isinstance(node, Source)))
     places = [reads.index(node.port) for node in part.nodes if isinstance(node, Source)]
-    return Fusion(layers, reads, QuantizedNetwork(part, _Definition(context, layers, reads), tuple(places)))
+    return Fusion(layers, reads, QuantizedNetwork(part, LayerByLayer(context, layers, reads), tuple(places)))
 
 
-def _deferred(context: MatchContext, part: Part) -> list[Layer]:
+def _deferred(context: MatchContext, part: IntegerSubgraph) -> list[Layer]:
     """Return the layers that dequantize weights that only the part reads: for it, they are computed only if data has NaN."""
     inside = {each.id for each in part.layers}
     ports = dict.fromkeys(port for each in part.layers for port in context.sources(each))
@@ -56,28 +58,11 @@ def _deferred(context: MatchContext, part: Part) -> list[Layer]:
     return [layer for value in values if isinstance(value, DeferredValue) for layer in value.layers]
 
 
-class _Definition:
-    """A quantized subgraph that is computed layer by layer by its operations, for NaN, which has no level."""
-
-    def __init__(self, context: MatchContext, layers: Sequence[Layer], reads: Sequence[Port]) -> None:
-        self._reads = reads
-        self._layers = [(layer, context.sources(layer)) for layer in layers]
-
-    def __call__(self, *arrays: Array) -> Array:
-        found: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
-        for layer, sources in self._layers:
-            assert layer.op is not None
-            result: Array | tuple[Array, ...] = layer.op.evaluate(*(found[source] for source in sources))
-            found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
-        last: Array = found[Port(self._layers[-1][0].id, 0)]
-        return last
-
-
 @dataclass(frozen=True)
 class QuantizedNetwork(KernelObject):
     """The kernel of a quantized subgraph, and its definition; ``places`` are the indices of its sources among the inputs."""
 
-    part: Part
+    part: IntegerSubgraph
     definition: Callable[..., Array]
     places: tuple[int, ...]
     _prepared: list[Kernel] = field(default_factory=list, compare=False)
@@ -106,7 +91,9 @@ class _Step(NamedTuple):
 class _Network:
     """Runs the nodes of a quantized subgraph in order; every map is released after its last reader."""
 
-    def __init__(self, part: Part, definition: Callable[..., Array], places: Sequence[int]) -> None:
+    def __init__(
+        self, part: IntegerSubgraph, definition: Callable[..., Array], places: Sequence[int]
+    ) -> None:
         self._definition = definition
         number = {id(node): index for index, node in enumerate(part.nodes)}
         by_vectors = {id(read) for node in part.nodes for read in _read_by_vectors(node)}
@@ -124,13 +111,13 @@ class _Network:
         self._steps = list(self._bound(part, number))
         prefetch_weights([step.bound for step in self._steps])
 
-    def _bound(self, part: Part, number: dict[int, int]) -> list[_Step]:
-        last = {number[id(read)]: index for index, node in enumerate(part.nodes) for read in _reads(node)}
+    def _bound(self, part: IntegerSubgraph, number: dict[int, int]) -> list[_Step]:
+        last = {number[id(read)]: index for index, node in enumerate(part.nodes) for read in node.reads}
         steps = []
         for index, node in enumerate(part.nodes):
             if isinstance(node, Source):
                 continue
-            data, other = (number[id(read)] for read in (*_reads(node), node.data)[:2])
+            data, other = (number[id(read)] for read in (*node.reads, node.data)[:2])
             maps = self._maps[data], self._maps[index], self._maps[other]
             done = tuple(n for n in {data, other} if last[n] == index and n != self._result)
             steps.append(_Step(bind(node, *maps), index, data, other, done))
@@ -154,28 +141,20 @@ class _Network:
         return self._dequantize(levels[self._result])
 
 
-def _reads(node: Node) -> list[Node]:
-    """Return the nodes that a node reads, its data first."""
-    if isinstance(node, Source):
-        return []
-    added = [node.other] if isinstance(node, Product) and node.other is not None else []
-    return [node.data, *added]
-
-
-def _read_by_vectors(node: Node) -> list[Node]:
+def _read_by_vectors(node: IntegerNode) -> tuple[IntegerNode, ...]:
     """Return the nodes whose pixels a node reads by vectors of channels; dense products read them word by word."""
     dense = isinstance(node, Product) and isinstance(node.op, Convolution)
-    return _reads(node)[1:] if dense else _reads(node)
+    return node.reads[1:] if dense else node.reads
 
 
-def _map(node: Node, by_vectors: bool) -> LevelMap:
+def _map(node: IntegerNode, by_vectors: bool) -> LevelMap:
     images, channels, height, width = node.shape
     few = isinstance(node, Source) and channels <= MAX_PICTURE_CHANNELS and not by_vectors
     stored = -(-channels // GROUP) * GROUP if few else -(-channels // LANES) * LANES
     return LevelMap(images, height, width, channels, stored, node.quantizer.zero)
 
 
-def _borders(node: Node) -> list[tuple[Node, tuple[int, int, int, int]]]:
+def _borders(node: IntegerNode) -> list[tuple[IntegerNode, tuple[int, int, int, int]]]:
     """Return the data of a node, and the border that its windows reach into."""
     if isinstance(node, Source):
         return []

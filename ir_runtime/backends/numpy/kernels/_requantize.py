@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ....ir.tensor import Array
+from ....ir.tensor import Array, Value
 from ...common.activations import Activation, broadcast_binary
 from ...common.epilogue import RowPostOp
 from ...common.tape import Call
@@ -50,7 +50,7 @@ def dequantize(quantizer: Quantizer, levels: Array) -> Array:
     return apply_activation(passes, levels)
 
 
-def level_scale(node: Product) -> Array:
+def level_scale(node: Product[Value]) -> Array:
     """Return the factor of the filters of each channel with which products of levels are levels; f64."""
     return np.asarray(node.data.quantizer.scale * node.factor / node.first.step)
 
@@ -111,7 +111,7 @@ class _Residual:
     rounding: _Rounding
 
 
-def requantization(node: Product) -> RowPostOp:
+def requantization(node: Product[Value]) -> RowPostOp:
     """Return the post-op from the products of levels and scaled filters to the levels of a node."""
     first = _Rounding.of(node.first, node.bounds, node.shift / node.first.step)
     if node.other is None or node.last is None:

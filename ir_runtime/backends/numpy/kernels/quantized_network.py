@@ -15,11 +15,14 @@ import numpy as np
 
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
+from ....ops.convolution.forward import ForwardConvolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelObject, MatchContext
 from ...common.epilogue import RowKernel
+from ...common.layout import is_f32
+from ...patterns.layer_by_layer import LayerByLayer
 from ...patterns.quantized_graph import find_subgraph
-from ...patterns.quantized_nodes import Node, Pooled, Product, Source, Subgraph
+from ...patterns.quantized_nodes import MaxPool, Node, Pooled, Product, Source, Subgraph
 from .._backend import backend
 from ..tiling.tiled_chain import TiledChain
 from ._requantize import dequantize, level_scale, quantize, requantization
@@ -30,15 +33,29 @@ __all__: list[str] = []
 @backend.pattern(FakeQuantize)
 def quantized_network(context: MatchContext, layer: Layer) -> Fusion | None:
     """Match convolutions of quantized data by constant filters, up to a FakeQuantize of the last result."""
-    graph = find_subgraph(context, layer)
+    graph = find_subgraph(context, layer, _FilterKernels())
     if graph is None:
         return None
-    inside = {each.id for each in graph.layers}
-    constants = (port for each in graph.layers for port in context.sources(each) if port.layer not in inside)
-    sources = [node.port for node in graph.nodes if isinstance(node, Source)]
-    reads = tuple(dict.fromkeys([*sources, *constants]))
+    reads = context.reads(graph.layers, *(node.port for node in graph.nodes if isinstance(node, Source)))
     steps = _Steps(context, graph)
     return Fusion(graph.layers, reads, QuantizedNetwork(context, graph, reads, steps.found))
+
+
+class _FilterKernels:
+    """Kernels of any constant f32 filters; see `Kernels` of `backends.patterns.quantized_graph`."""
+
+    def weights(self, context: MatchContext, filters: Port, op: ForwardConvolution) -> Value | None:
+        """Return constant filters."""
+        value = context.value(filters)
+        return value if value.is_known and is_f32(value) else None
+
+    def compute_pooling(self, op: MaxPool, data: Node[Value]) -> bool:
+        """Return whether a pooling is computed: each is."""
+        return True
+
+    def add_residual(self, op: ForwardConvolution) -> bool:
+        """Return whether a residual can be added: to each product."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -49,16 +66,16 @@ class _Step:
     """
 
     kernel: Kernel
-    reads: tuple[Node | Array, ...]
-    node: Node
+    reads: tuple[Node[Value] | Array, ...]
+    node: Node[Value]
 
 
 class _Steps:
     """Builds the kernels of a quantized subgraph: convolutions that can be computed tile by tile are joined."""
 
-    def __init__(self, context: MatchContext, graph: Subgraph) -> None:
+    def __init__(self, context: MatchContext, graph: Subgraph[Value]) -> None:
         self._context, self.found = context, list[_Step]()
-        reads = [read for node in graph.nodes for read in _reads(node)]
+        reads = [read for node in graph.nodes for read in node.reads]
         self._readers = {id(node): reads.count(node) for node in graph.nodes}
         for node in graph.nodes:
             if isinstance(node, Pooled):
@@ -66,17 +83,17 @@ class _Steps:
             elif isinstance(node, Product):
                 self._product(node)
 
-    def _pooling(self, node: Pooled) -> Kernel:
+    def _pooling(self, node: Pooled[Value]) -> Kernel:
         (layer, *_), unread = node.layers, range(1, len(node.op.outputs))
         values = [self._context.value(port) for port in self._context.sources(layer)]
         kernel = backend.kernel(node.op, values, unread)
         assert kernel is not None
         return kernel
 
-    def _product(self, node: Product) -> None:
-        data, filters = (self._context.value(port) for port in self._context.sources(node.layers[0]))
-        values = data, _scaled(filters, node)
-        zeros = np.broadcast_to(np.float32(0), filters.shape.static)
+    def _product(self, node: Product[Value]) -> None:
+        data = self._context.value(self._context.sources(node.layers[0])[0])
+        values = data, _scaled(node)
+        zeros = np.broadcast_to(np.float32(0), node.weights.shape.static)
         more = () if node.other is None else (node.other,)
         before = next((step for step in self.found if step.node is node.data), None)
         if before is not None and self._readers[id(node.data)] == 1 and isinstance(before.kernel, TiledChain):
@@ -90,23 +107,16 @@ class _Steps:
         self.found.append(_Step(_finished(kernel, node), (node.data, zeros, *more), node))
 
 
-def _reads(node: Node) -> list[Node]:
-    """Return the nodes that a node reads."""
-    if isinstance(node, Source):
-        return []
-    return [node.data, *([node.other] if isinstance(node, Product) and node.other is not None else [])]
-
-
-def _scaled(filters: Value, node: Product) -> Value:
+def _scaled(node: Product[Value]) -> Value:
     """Return filters whose products with levels are levels."""
-    known = filters.known()
+    known = node.weights.known()
     assert known is not None
     groups = known.ndim - 4  # [groups, outputs, ...] or [outputs, ...]
     scale = level_scale(node).reshape(known.shape[: 1 + groups] + (1,) * 3)
     return Value.constant((known * scale).astype(np.float32))
 
 
-def _finished(kernel: Kernel, node: Product) -> Kernel:
+def _finished(kernel: Kernel, node: Product[Value]) -> Kernel:
     """Return the kernel of a convolution that also computes the levels of its result."""
     post_op = requantization(node)
     if isinstance(kernel, TiledChain):
@@ -128,7 +138,7 @@ class QuantizedNetwork(KernelObject):
     """
 
     context: MatchContext
-    graph: Subgraph
+    graph: Subgraph[Value]
     reads: tuple[Port, ...]
     steps: Sequence[_Step]
     _prepared: list[Kernel] = field(default_factory=list, compare=False)
@@ -149,7 +159,7 @@ class _Network:
 
     def __init__(self, network: QuantizedNetwork) -> None:
         graph = network.graph
-        self._definition = _Definition(network.context, graph, network.reads)
+        self._definition = LayerByLayer(network.context, graph.layers, network.reads)
         self._quantizer = graph.result.quantizer
         number = {id(node): index for index, node in enumerate(graph.nodes)}
         self._sources = [
@@ -183,20 +193,3 @@ class _Network:
         result = levels[self._result]
         assert result is not None
         return dequantize(self._quantizer, result)
-
-
-class _Definition:
-    """A quantized subgraph that is computed layer by layer by its operations, for NaN, which has no level."""
-
-    def __init__(self, context: MatchContext, graph: Subgraph, reads: Sequence[Port]) -> None:
-        self._reads = reads
-        self._layers = [(layer, context.sources(layer)) for layer in graph.layers]
-
-    def __call__(self, *arrays: Array) -> Array:
-        found: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
-        for layer, sources in self._layers:
-            assert layer.op is not None
-            result: Array | tuple[Array, ...] = layer.op.evaluate(*(found[source] for source in sources))
-            found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
-        last: Array = found[Port(self._layers[-1][0].id, 0)]
-        return last

@@ -1,0 +1,28 @@
+"""Fused layers, computed one by one by their operations, for inputs that a fused kernel does not compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.graph import Layer, Port
+from ...ir.tensor import Array
+from .. import MatchContext
+
+__all__ = ["LayerByLayer"]
+
+
+class LayerByLayer:
+    """Computes layers in order, from the arrays of the ports that they read; the result is that of the last layer."""
+
+    def __init__(self, context: MatchContext, layers: Sequence[Layer], reads: Sequence[Port]) -> None:
+        self._reads = reads
+        self._layers = [(layer, context.sources(layer)) for layer in layers]
+
+    def __call__(self, *arrays: Array) -> Array:
+        """Return the first output of the last layer."""
+        found: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
+        for layer, sources in self._layers:
+            assert layer.op is not None
+            result: Array | tuple[Array, ...] = layer.op.evaluate(*(found[source] for source in sources))
+            found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
+        return found[Port(self._layers[-1][0].id, 0)]
