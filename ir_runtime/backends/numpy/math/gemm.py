@@ -15,6 +15,8 @@ __all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "for_row_blocks", "
 EPILOGUE_COST = 32
 # A product alone is one long call, or a few: a second thread is worth it for this many times fewer multiplications.
 GEMM_WEIGHT = 4
+# Threads share the columns of one panel if these are so many times as many as rows: multiples of a cache line and more.
+MANY_COLUMNS, COLUMN_GRAIN = 8, 64
 # Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
 # after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of this many takes.
 EPILOGUE_BLOCK, SHARED_BLOCK = 1 << 17, 1 << 19
@@ -38,6 +40,11 @@ def gemm(rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue) -> Non
     if most < 2 and out.size <= EPILOGUE_BLOCK:
         weights.multiply(rows, out)
         epilogue(out, 0)
+    elif weights.count == 1 and most > 1 and len(rows) * MANY_COLUMNS <= weights.columns:
+        # BLAS packs the matrix, which takes longer than to multiply it: each thread packs some columns.
+        columns = split_range(weights.columns, most, COLUMN_GRAIN)
+        parallel_for(lambda some: weights.multiply_columns(rows, out[:, some], some), columns, size)
+        apply_epilogue(out, epilogue)
     elif len(rows) >= weights.columns or weights.count == 1:
         blocks = block_count(out.size, most)
 

@@ -102,6 +102,10 @@ class Panels:
             return
         replay(self.tape(rows, out[..., first * self.width : last * self.width], panels))
 
+    def multiply_columns(self, rows: Array, out: Array, columns: slice) -> None:
+        """Compute some columns of the product; with several panels, these begin with a panel."""
+        replay(self.tape_of_columns(rows, out, columns))
+
     def _is_one_call(self, rows: Array) -> bool:
         """Return whether a tape for all panels would have one call, so that making it takes longer than the call."""
         few = not self._max_tile_rows or len(rows) <= self._max_tile_rows
