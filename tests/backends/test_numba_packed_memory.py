@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 import weakref
 
 import numpy as np
 import pytest
 
-from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba import backend, packed_memory
 from ir_runtime.backends.numba.packed_memory import FIRST_BLOCK, MIN_SHARED, aligned_empty
 from ir_runtime.ir.tensor import Array
 
@@ -65,3 +68,34 @@ def test_a_block_is_given_back_with_its_last_array() -> None:
     second[...] = 1
     del second
     assert block() is None
+
+
+def is_resident(begin: int, end: int) -> bool:
+    """Whether any page between two addresses is in memory."""
+    page = mmap.PAGESIZE
+    begin = -(-begin // page) * page
+    pages = (ctypes.c_ubyte * ((end - begin) // page))()
+    assert ctypes.CDLL(None).mincore(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), pages) == 0
+    return any(pages)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux which pages are in memory")
+def test_what_is_left_of_a_block_takes_no_memory() -> None:
+    """Neither of one that was too small for the next array, nor of the last one; huge pages would have 2 MiB."""
+    with backend.compiling():
+        arrays = []
+        for size in (FIRST_BLOCK // 16, FIRST_BLOCK // 4):  # of f32: the second needs another block
+            arrays.append(aligned_empty(size + 1000))
+            arrays[-1][...] = 1
+    for array in arrays:
+        begin, huge = array.ctypes.data, 1 << 21
+        end = begin + array.nbytes
+        assert is_resident(begin, end // huge * huge + huge)
+        assert not is_resident(end, end // huge * huge + huge)
+        assert (array == 1).all()
+
+
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_memory, "FIRST_BLOCK", 1 << 60)
+    with backend.compiling(), pytest.raises(MemoryError, match="annot allocate"):
+        aligned_empty(MIN_SHARED)

@@ -6,8 +6,9 @@ provide memory in pages of 4 KiB as packing them takes.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 import numpy as np
@@ -18,10 +19,14 @@ from ...scoped import setting
 __all__ = ["aligned_empty", "one_compilation"]
 
 _ALIGNMENT, _HUGE_PAGE = 64, 1 << 21
+# What systems may be told; not all know them.
+_WANT_HUGE, _DONT_NEED = (getattr(mmap, name, None) for name in ("MADV_HUGEPAGE", "MADV_DONTNEED"))
 # Bytes of the first and of the largest block; each is four times as large as the one before. What is not used takes no memory.
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 22, 1 << 26
 # Smaller arrays are on their own.
 MIN_SHARED = 1 << 17
+# Not shared with child processes, where one may ask for that.
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class _Blocks:
@@ -29,6 +34,7 @@ class _Blocks:
 
     def __init__(self) -> None:
         self._left: Array = np.empty(0, np.uint8)
+        self._block: mmap.mmap | None = None
         self._size = FIRST_BLOCK
 
     def take(self, size: int) -> Array:
@@ -36,12 +42,43 @@ class _Blocks:
         if size > len(self._left):
             if size >= max(self._size // 2, FIRST_BLOCK):  # the rest of the block is for smaller ones
                 return np.empty(size, np.uint8)
-            block = np.empty(self._size + _HUGE_PAGE, np.uint8)
-            start = -block.ctypes.data % _HUGE_PAGE
-            self._left = block[start : start + self._size]
+            self.release()
+            self._left, self._block = _new_block(self._size)
             self._size = min(4 * self._size, LARGEST_BLOCK)
         found, self._left = self._left[:size], self._left[size:]
         return found
+
+    def release(self) -> None:
+        """Give back the rest of the block, of whose first huge page the last array has a part."""
+        if self._block is not None:
+            length = len(self._left) // mmap.PAGESIZE * mmap.PAGESIZE
+            end = self._left.ctypes.data + len(self._left) - np.frombuffer(self._block, np.uint8).ctypes.data
+            if length:
+                _advise(self._block, _DONT_NEED, end - length, length)
+        self._left, self._block = np.empty(0, np.uint8), None
+
+
+def _advise(mapped: mmap.mmap, advice: int | None, start: int, length: int) -> None:
+    """Tell the system what memory is for, if it can be told."""
+    if advice is not None:
+        with suppress(OSError):
+            mapped.madvise(advice, start, length)
+
+
+def _new_block(size: int) -> tuple[Array, mmap.mmap]:
+    """Return a block that begins with a huge page, and the mapped memory that it is in.
+
+    Raises:
+        MemoryError: if there is not so much.
+    """
+    try:
+        mapped = mmap.mmap(-1, size + _HUGE_PAGE, **_PRIVATE)
+    except OSError as reason:
+        raise MemoryError(str(reason)) from None
+    _advise(mapped, _WANT_HUGE, 0, len(mapped))
+    block = np.frombuffer(mapped, np.uint8)
+    start = -block.ctypes.data % _HUGE_PAGE
+    return block[start : start + size], mapped
 
 
 _BLOCKS: ContextVar[_Blocks | None] = ContextVar("blocks of packed weights", default=None)
@@ -53,8 +90,10 @@ def one_compilation() -> Iterator[None]:
     if _BLOCKS.get() is not None:
         yield
         return
-    with setting(_BLOCKS, _Blocks()):
+    blocks = _Blocks()
+    with setting(_BLOCKS, blocks):
         yield
+    blocks.release()
 
 
 def aligned_empty(size: int) -> Array:
