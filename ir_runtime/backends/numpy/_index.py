@@ -86,6 +86,7 @@ PATTERNS: dict[str, str] = {
     "Concat": "movement",
     "Divide": "rms_norm",
     "FakeQuantize": "quantized_network",
+    "MatMul": "gathered_matmul",
     "Multiply": "rms_norm",
     "ScaledDotProductAttention": "sdpa",
 }
