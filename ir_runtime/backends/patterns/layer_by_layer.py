@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...ir.deferred import DeferredValue
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
 from .. import MatchContext
 
-__all__ = ["LayerByLayer"]
+__all__ = ["LayerByLayer", "with_deferred"]
 
 
 class LayerByLayer:
@@ -26,3 +27,16 @@ class LayerByLayer:
             result: Array | tuple[Array, ...] = layer.op.evaluate(*(found[source] for source in sources))
             found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
         return found[Port(self._layers[-1][0].id, 0)]
+
+
+def with_deferred(context: MatchContext, layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Return layers of one kernel, behind those that dequantize weights that only they read.
+
+    These weights are then computed only where the layers are computed one by one.
+    """
+    inside = {each.id for each in layers}
+    ports = dict.fromkeys(port for each in layers for port in context.sources(each))
+    alone = (port for port in ports if all(each.layer in inside for each in context.graph.readers(port)))
+    values = map(context.value, alone)
+    more = [layer for value in values if isinstance(value, DeferredValue) for layer in value.layers]
+    return (*more, *layers)

@@ -20,7 +20,7 @@ from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelObject, MatchContext
 from ...common.epilogue import RowKernel
 from ...common.layout import is_f32
-from ...patterns.layer_by_layer import LayerByLayer
+from ...patterns.layer_by_layer import LayerByLayer, with_deferred
 from ...patterns.quantized_graph import find_subgraph
 from ...patterns.quantized_nodes import MaxPool, Node, Pooled, Product, Source, Subgraph
 from .._backend import backend
@@ -36,9 +36,10 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | None:
     graph = find_subgraph(context, layer, _FilterKernels())
     if graph is None:
         return None
-    reads = context.reads(graph.layers, *(node.port for node in graph.nodes if isinstance(node, Source)))
-    steps = _Steps(context, graph)
-    return Fusion(graph.layers, reads, QuantizedNetwork(context, graph, reads, steps.found))
+    layers = with_deferred(context, graph.layers)
+    reads = context.reads(layers, *(node.port for node in graph.nodes if isinstance(node, Source)))
+    steps, definition = _Steps(context, graph).found, LayerByLayer(context, layers, reads)
+    return Fusion(layers, reads, QuantizedNetwork(definition, graph, reads, steps))
 
 
 class _FilterKernels:
@@ -113,7 +114,8 @@ def _scaled(node: Product[Value]) -> Value:
     assert known is not None
     groups = known.ndim - 4  # [groups, outputs, ...] or [outputs, ...]
     scale = level_scale(node).reshape(known.shape[: 1 + groups] + (1,) * 3)
-    return Value.constant((known * scale).astype(np.float32))
+    scaled = np.multiply(known, scale, out=np.empty(known.shape, np.float32), casting="same_kind")
+    return Value.constant(scaled)
 
 
 def _finished(kernel: Kernel, node: Product[Value]) -> Kernel:
@@ -131,13 +133,13 @@ class QuantizedNetwork(KernelObject):
     """The kernel of a quantized subgraph.
 
     Args:
-        context: the graph around it.
+        definition: computes it layer by layer.
         graph: the subgraph.
         reads: the inputs of the kernel.
         steps: what computes the nodes.
     """
 
-    context: MatchContext
+    definition: LayerByLayer
     graph: Subgraph[Value]
     reads: tuple[Port, ...]
     steps: Sequence[_Step]
@@ -159,7 +161,7 @@ class _Network:
 
     def __init__(self, network: QuantizedNetwork) -> None:
         graph = network.graph
-        self._definition = LayerByLayer(network.context, graph.layers, network.reads)
+        self._definition = network.definition
         self._quantizer = graph.result.quantizer
         number = {id(node): index for index, node in enumerate(graph.nodes)}
         self._sources = [
