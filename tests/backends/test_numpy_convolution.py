@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
-from ir_runtime.backends.numpy.kernels import _flat_windows
-from ir_runtime.backends.numpy.kernels._flat_windows import flat_convolution, suits_flat_windows
+from ir_runtime.backends.numpy.kernels import _shifted_products
 from ir_runtime.backends.numpy.kernels._shifted_products import shifted_products
 from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
 
@@ -172,25 +171,6 @@ def test_max_pool_with_indices_runs_the_reference() -> None:
     assert backend.kernel(op, [unknown(numbers(1, 2, 4, 4))]) is None
 
 
-@pytest.mark.parametrize("lengths", [(9, 40), (40, 9), (6, 5, 30), (70,), (3, 3)])
-def test_few_channels_in_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, ...]) -> None:
-    monkeypatch.setattr(_flat_windows, "PATCH_BYTES", 10_000)
-    axes = len(lengths)
-    how = {name: text([n] * axes) for name, n in (("strides", 1), ("pads_begin", 2), ("pads_end", 1))}
-    op = layer("Convolution-1", **how, dilations=text([2] + [1] * (axes - 1)))
-    agree(op, numbers(2, 5, *lengths), numbers(7, 5, *[3] * axes))
-
-
-def test_blocks_of_few_channels_keep_nothing_of_other_data() -> None:
-    op, w = layer("Convolution-1", **SAME_PADDING), numbers(4, 3, 3, 3)
-    assert suits_flat_windows(op, w)
-    kernel = flat_convolution(op, w, lambda: pytest.fail("the map is dense"))
-    for shape in ((1, 3, 20, 20), (1, 3, 40, 9), (1, 3, 20, 20)):
-        x = numbers(*shape)
-        found = kernel(x, w, lambda rows, first: None)
-        assert np.allclose(found, op.evaluate(x, w), atol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("lengths", "kernel", "dilation", "pad"),
     [
@@ -204,8 +184,13 @@ def test_blocks_of_few_channels_keep_nothing_of_other_data() -> None:
     ],
 )
 def test_windows_that_meet_much_padding(
-    lengths: tuple[int, ...], kernel: tuple[int, ...], dilation: int, pad: int
+    monkeypatch: pytest.MonkeyPatch,
+    lengths: tuple[int, ...],
+    kernel: tuple[int, ...],
+    dilation: int,
+    pad: int,
 ) -> None:
+    monkeypatch.setattr(_shifted_products, "MIN_SAVED", 0)
     axes = len(lengths)
     each = {"strides": 1, "pads_begin": pad, "pads_end": pad, "dilations": dilation}
     op = layer("Convolution-1", **{name: text([n] * axes) for name, n in each.items()})
@@ -215,3 +200,14 @@ def test_windows_that_meet_much_padding(
     w[0, 0, ..., 0] = np.inf
     assert shifted_products(op, w, lengths) is None
     agree(op, numbers(2, 33, *lengths), w)
+
+
+@pytest.mark.parametrize(
+    ("channels", "lengths", "faster"), [(256, (1, 1), True), (16, (4, 4, 4), False), (256, (7, 7), False)]
+)
+def test_products_of_elements_must_save_enough(channels: int, lengths: tuple[int, ...], faster: bool) -> None:
+    axes = len(lengths)
+    names = ("strides", "pads_begin", "pads_end", "dilations")
+    op = layer("Convolution-1", **dict.fromkeys(names, text([1] * axes)))
+    found = shifted_products(op, numbers(channels, channels, *[3] * axes), lengths)
+    assert (found is not None) is faster

@@ -24,8 +24,9 @@ from ..threading.parallel import parallel_for, thread_count
 
 __all__ = ["shifted_products"]
 
-# Several small products and their sum take longer than one product of all rows, unless this part of it suffices.
-MAX_SHARE = 0.6
+# Small products take longer than one of all rows, unless this part of it suffices, and it saves so many multiplications
+# for each of the calls that they take.
+MAX_SHARE, MIN_SAVED = 0.6, 400_000
 
 
 class _Element(NamedTuple):
@@ -69,10 +70,11 @@ def shifted_products(
         return None
     out, elements = _elements(op, w.shape[2:], known)
     outputs, channels = w.shape[:2]
-    positions = sum(element.size for element in elements)
-    if positions > MAX_SHARE * math.prod(w.shape[2:]) * math.prod(out):
-        return None
     met = [element for element in elements if element.size]
+    positions, all_positions = sum(element.size for element in met), len(elements) * math.prod(out)
+    saved = (all_positions - positions) * channels * outputs
+    if positions > MAX_SHARE * all_positions or saved < MIN_SAVED * len(met):
+        return None
     by_element = w.transpose(*range(2, w.ndim), 1, 0)
     packed = [Panels.of(by_element[element.place], w) for element in met]
 

@@ -24,7 +24,6 @@ from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
 from ..tiling.tiled_chain import TiledChain
 from ..tiling.tiled_layer import TiledLayer
-from ._flat_windows import flat_convolution, suits_flat_windows
 from ._shifted_products import shifted_products
 from ._winograd import suits_winograd, winograd
 from .depthwise import depthwise
@@ -51,10 +50,6 @@ def convolution(op: Convolution, data: Value, filters: Value) -> Kernel | None:
         return _pointwise(op, w)
     if (shifted := shifted_products(op, w, _spatial_lengths(data))) is not None:
         return RowKernel(shifted, 2, 1, accepts=_accepts(op, w[None]))
-    if suits_flat_windows(op, w):
-        return RowKernel(
-            flat_convolution(op, w, cache(partial(_im2col, op, w))), 2, 1, accepts=_accepts(op, w[None])
-        )
     if w.shape[1] <= FEW_CHANNELS:
         return _few_channels(op, w)
     if suits_winograd(op, w, _spatial_lengths(data)):
