@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,26 @@ def angles_and_masks() -> ir.Model:
     return ir.Model([op.cos(angles), op.sin(angles), mask, angles], [positions, kept])
 
 
-def test_layers_of_masks_and_angles_are_replayed() -> None:
-    replayed, plain = (ir.compile_model(angles_and_masks(), backend="numba") for _ in range(2))
+def comparisons() -> ir.Model:
+    positions = op.parameter([-1, -1], np.int64, name="positions")
+    others = op.parameter([-1, -1], np.int64, name="others")
+    functions = (op.equal, op.not_equal, op.less, op.less_equal, op.greater, op.greater_equal)
+    found = []
+    for kind in ("i32", "i64"):
+        row, column = (
+            op.unsqueeze(x if kind == "i64" else op.convert(x, kind), op.constant([axis]))
+            for x, axis in ((positions, 1), (others, 2))
+        )
+        answers = [function(row, column) for function in functions]
+        chosen = op.select(answers[3], row, op.constant(np.array(-1, kind.replace("i", "int"))))
+        bias = op.select(answers[5], op.constant(np.float32(0)), op.constant(np.float32(-3e38)))
+        found += [*answers, chosen, bias]
+    return ir.Model(found, [positions, others])
+
+
+@pytest.mark.parametrize("built", [angles_and_masks, comparisons])
+def test_layers_of_masks_and_angles_are_replayed(built: Callable[[], ir.Model]) -> None:
+    replayed, plain = (ir.compile_model(built(), backend="numba") for _ in range(2))
     object.__setattr__(plain._plan.programs, "replayer", None)
     for seed in range(5):
         found, wanted = (run(inputs(seed)) for run in (replayed, plain))

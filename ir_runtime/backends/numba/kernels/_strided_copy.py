@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
@@ -19,7 +20,16 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
 
-__all__ = ["MAX_SIZE", "SIZES", "STRIDED_COPY", "expanded", "join", "recorded_copy", "strided_copy"]
+__all__ = [
+    "MAX_SIZE",
+    "SIZES",
+    "STRIDED_COPY",
+    "broadcast_together",
+    "expanded",
+    "join",
+    "recorded_copy",
+    "strided_copy",
+]
 
 # Axes of a job, the last three of which are those of units; bytes of the elements that it copies; elements up to which it is
 # as fast as NumPy, and from which several threads are faster.
@@ -111,6 +121,18 @@ def expanded(x: Array, shape: tuple[int, ...]) -> Array | None:
         return x
     found = np.empty(shape, x.dtype)
     return found if strided_copy(np.broadcast_to(x, shape), found) else None
+
+
+def broadcast_together(*arrays: Array) -> list[Array] | None:
+    """Return few elements in the shape that all broadcast to; ``None`` if they do not, and where no task can copy them."""
+    try:
+        shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    except ValueError:
+        return None  # which operations say better
+    if not 0 < math.prod(shape) <= MAX_SIZE:
+        return None
+    found = [x for x in (expanded(array, shape) for array in arrays) if x is not None]
+    return found if len(found) == len(arrays) else None
 
 
 def join(parts: Sequence[Array], axis: int) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
-from ._strided_copy import MAX_SIZE, STRIDED_COPY, expanded
+from ._strided_copy import STRIDED_COPY, broadcast_together
 
 __all__: list[str] = []
 
@@ -85,16 +84,9 @@ def booleans(op: Binary, a: Value, b: Value) -> Kernel | None:
 
 def _combined(code: int, a: Array, b: Array) -> Array | None:
     """Return the result by tasks, ``None`` where they cannot."""
-    try:
-        shape = np.broadcast_shapes(a.shape, b.shape)
-    except ValueError:
-        return None  # which the operation says better
-    if not 0 < math.prod(shape) <= MAX_SIZE:
+    if (found := broadcast_together(a, b)) is None:
         return None
-    left, right = expanded(a, shape), expanded(b, shape)
-    if left is None or right is None:
-        return None
-    out = np.empty(shape, np.bool_)
+    out = np.empty(found[0].shape, np.bool_)
     job = BooleansJob.fill(count=out.size, code=code)
-    parallel_for(BOOLEANS.address, job, out, left, right, UNUSED, 1)
+    parallel_for(BOOLEANS.address, job, out, found[0], found[1], UNUSED, 1)
     return out

@@ -14,11 +14,20 @@ from ... import MatchContext
 from ...common.sdpa import Attend
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task
 from ._packed_attention import DECODE_PACKED, PACK, UNPACK, RowsJob
 from .contiguous import contiguous
-from .sdpa import MAX_DECODE_ROWS, attention, decode, followed, grouped_attention
+from .sdpa import (
+    MAX_DECODE_ROWS,
+    SCALE,
+    attention,
+    decode,
+    followed,
+    grouped_attention,
+    shared_contents,
+)
 
 __all__ = ["KERNELS", "pack", "packed_attention", "unpack"]
 
@@ -68,7 +77,12 @@ def packed_attention(
 def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | None:
     """Match attention whose keys and values may be packed."""
     attend, _ = followed()
-    return match_cached_attention(context, layer, attention, attend, partial(packed_attention, attend=attend))
+    found = match_cached_attention(
+        context, layer, attention, attend, partial(packed_attention, attend=attend)
+    )
+    if found is not None:
+        replayed(found.kernel, [SCALE] if len(found.layers) == 1 else shared_contents(found.reads))
+    return found
 
 
 KERNELS = CacheKernels(pack, cached_attention)

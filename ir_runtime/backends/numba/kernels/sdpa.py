@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ....ir.graph import Layer
+from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal, named
@@ -26,7 +27,16 @@ from ._gemm_tile import WIDE
 from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous_rows
 
-__all__ = ["MAX_DECODE_ROWS", "attention", "bf16_attention", "decode", "followed", "grouped_attention"]
+__all__ = [
+    "MAX_DECODE_ROWS",
+    "SCALE",
+    "attention",
+    "bf16_attention",
+    "decode",
+    "followed",
+    "grouped_attention",
+    "shared_contents",
+]
 
 # Inputs whose contents decide what is computed: the scale; with shared heads, all but keys, values and mask.
 SCALE, SHARED_DATA = 4, (1, 5, 9)
@@ -55,9 +65,12 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
     found = match_grouped_queries(context, layer, attention, attend)
     if not isinstance(found, Fusion):
         return found
-    shapes = range(1, len(found.reads))  # all but the keys, the values and the mask
-    contents = [index for index in shapes if index not in SHARED_DATA]
-    return replace(found, kernel=replayed(named(found.kernel, name), contents))
+    return replace(found, kernel=replayed(named(found.kernel, name), shared_contents(found.reads)))
+
+
+def shared_contents(reads: Sequence[Port]) -> list[int]:
+    """Return the inputs whose contents decide what is computed with shared heads: all but queries, keys, values and mask."""
+    return [index for index in range(1, len(reads)) if index not in SHARED_DATA]
 
 
 def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:

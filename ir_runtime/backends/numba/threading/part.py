@@ -91,6 +91,10 @@ class Part:
         written = {slot: x for slot, x in zip(step.writes, made, strict=True) if x is not None}
         mark = self.host.mark()
         try:
+            for slot, array in fresh:
+                if not array.size:  # no call reads it, but its shape counts
+                    self._place(slot, array, fixed)
+            fresh = [(slot, x) for slot, x in fresh if x.size]
             before = [(self._call_before(each, pairs, fixed), each.made) for each in record.host.before]
             hosted = {} if record.calls else self._hosted(before, written)
             inputs = [(~self.host.holds.get(slot, ~slot), x) for slot, x in fresh]
@@ -121,7 +125,6 @@ class Part:
             (slot, x)
             for slot, x in pairs.items()
             if slot not in fixed and slot not in self.alive and id(x) not in args
-            if x.size or slot not in self.host.holds
         ]
 
     def _hosted(self, before: Sequence[tuple[int, Array]], written: Mapping[int, Array]) -> dict[int, int]:
