@@ -24,7 +24,7 @@ from ._strided_copy import STRIDED_COPY, broadcast_together
 __all__: list[str] = []
 
 _INTEGERS = (ElementType.i32, ElementType.i64)
-# Whether "less" is asked, else "equal"; whether operands are swapped; whether the answer is negated.
+# Whether the question is "less", else "equal"; whether operands are swapped; whether the answer is negated.
 _QUESTIONS: dict[type[Operation], tuple[bool, bool, bool]] = {
     Equal: (False, False, False), NotEqual: (False, False, True), Less: (True, False, False),
     GreaterEqual: (True, False, True), Greater: (True, True, False), LessEqual: (True, True, True),
@@ -32,7 +32,7 @@ _QUESTIONS: dict[type[Operation], tuple[bool, bool, bool]] = {
 
 
 class MaskJob(Descriptor):
-    """The job of `COMPARE` and `SELECT`: the number of elements, their bytes, and what is asked."""
+    """The job of `COMPARE` and `SELECT`: the number of elements, their bytes, and the question."""
 
     count: i64
     size: i64
