@@ -55,15 +55,16 @@ class RecurrentWeights:
 
 
 class StackedWeights(RecurrentWeights):
-    """Recurrent weights of two directions ``[direction, hidden, rows]``, for one row of each."""
+    """Recurrent weights of two directions ``[gate, direction, hidden, hidden]``, for one row of each."""
 
     def __init__(self, first: RecurrentWeights, second: RecurrentWeights) -> None:
         """Copy the weights of two directions for one row."""
         self.single_row, self.hidden = True, first.hidden
-        self._matrix = np.stack([first._matrix.T, second._matrix.T])
+        both = np.stack([first._matrix, second._matrix]).reshape(2, -1, self.hidden, self.hidden)
+        self._matrix = np.ascontiguousarray(both.transpose(1, 0, 3, 2))
 
     def multiply_into(self, out: Array) -> Callable[[Array], object]:
-        """Return a function that multiplies states ``[direction, 1, hidden]`` into ``out[direction, 1, rows]``."""
+        """Return a function that multiplies states ``[direction, 1, hidden]`` into ``out[gate, direction, 1, hidden]``."""
         matrices = self._matrix
         return lambda states: np.matmul(states, matrices, out)
 
@@ -129,9 +130,10 @@ class Direction:
         """Run the steps, from the products of the inputs; yield the index of each step that is done.
 
         Args:
-            inputs: ``[time, ..., batch, gates * hidden]``.
+            inputs: ``[time, batch, gates * hidden]``; of two directions ``[time, gate, direction, 1, hidden]``, so that
+                what one call computes is contiguous.
             order: the indices of the steps, in order.
-            states: ``[..., batch, hidden]``, which are changed in place.
+            states: ``[batch, hidden]`` or ``[direction, 1, hidden]``, which are changed in place.
         """
         raise NotImplementedError
 
@@ -145,13 +147,13 @@ class RNNDirection(Direction):
 
     def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         (hidden,) = states
-        gate = np.empty(hidden.shape, np.float32)
+        gate = _gates(1, hidden)
         multiply = self.recurrent[0].multiply_into(gate)
         for step in order:
             deadline.check()
             multiply(hidden)
             np.add(gate, inputs[step], out=gate)
-            np.tanh(gate, out=hidden)
+            np.tanh(_part(gate, 0, 1, hidden.shape[-1]), out=hidden)
             yield step
 
 
@@ -166,11 +168,10 @@ class LSTMDirection(Direction):
 
     def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         hidden, cell = states
-        *stack, size = hidden.shape
-        gates = np.empty((*stack, 4 * size), np.float32)
+        size, gates = hidden.shape[-1], _gates(4, hidden)
         multiply = self.recurrent[0].multiply_into(gates)
-        sigmoids, candidate = gates[..., : 3 * size], gates[..., 3 * size :]
-        forget, input_gate, output_gate = (gates[..., i * size : (i + 1) * size] for i in range(3))
+        sigmoids, candidate = _part(gates, 0, 3, size), _part(gates, 3, 4, size)
+        forget, input_gate, output_gate = (_part(gates, i, i + 1, size) for i in range(3))
         for step in order:
             deadline.check()
             multiply(hidden)
@@ -201,21 +202,21 @@ class GRUDirection(Direction):
 
     def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         (hidden,) = states
-        *stack, size = hidden.shape
-        gates, candidate = np.empty((*stack, 2 * size), np.float32), np.empty((*stack, size), np.float32)
-        update, reset = gates[..., :size], gates[..., size:]
+        size, gates, candidates = hidden.shape[-1], _gates(2, hidden), _gates(1, hidden)
+        candidate = _part(candidates, 0, 1, size)
+        update, reset = _part(gates, 0, 1, size), _part(gates, 1, 2, size)
         multiply, multiply_reset = (
             self.recurrent[0].multiply_into(gates),
-            self.recurrent[1].multiply_into(candidate),
+            self.recurrent[1].multiply_into(candidates),
         )
         for step in order:
             deadline.check()
             multiply(hidden)
-            np.add(gates, inputs[step, ..., : 2 * size], out=gates)
+            np.add(gates, _part(inputs[step], 0, 2, size), out=gates)
             _sigmoid(gates)
             np.multiply(reset, hidden, out=reset)
             multiply_reset(reset)
-            np.add(candidate, inputs[step, ..., 2 * size :], out=candidate)
+            np.add(candidate, _part(inputs[step], 2, 3, size), out=candidate)
             _update_hidden(candidate, update, hidden)
             yield step
 
@@ -229,21 +230,33 @@ class GRULinearBeforeResetDirection(GRUDirection):
 
     def steps(self, inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         (hidden,) = states
-        *stack, size = hidden.shape
-        gates = np.empty((*stack, 3 * size), np.float32)
-        sigmoids, candidate = gates[..., : 2 * size], gates[..., 2 * size :]
-        update, reset = gates[..., :size], gates[..., size : 2 * size]
+        size, gates = hidden.shape[-1], _gates(3, hidden)
+        sigmoids, candidate = _part(gates, 0, 2, size), _part(gates, 2, 3, size)
+        update, reset = _part(gates, 0, 1, size), _part(gates, 1, 2, size)
         multiply = self.recurrent[0].multiply_into(gates)
         for step in order:
             deadline.check()
             multiply(hidden)
-            np.add(sigmoids, inputs[step, ..., : 2 * size], out=sigmoids)
+            np.add(sigmoids, _part(inputs[step], 0, 2, size), out=sigmoids)
             _sigmoid(sigmoids)
             np.add(candidate, self.recurrent_bias, out=candidate)
             np.multiply(candidate, reset, out=candidate)
-            np.add(candidate, inputs[step, ..., 2 * size :], out=candidate)
+            np.add(candidate, _part(inputs[step], 2, 3, size), out=candidate)
             _update_hidden(candidate, update, hidden)
             yield step
+
+
+def _gates(count: int, states: Array) -> Array:
+    """Return an array for gates, in the layout of the inputs of a step."""
+    *stack, size = states.shape
+    return np.empty((*stack, count * size) if states.ndim == 2 else (count, *stack, size), np.float32)
+
+
+def _part(gates: Array, first: int, last: int, size: int) -> Array:
+    """Return some of the gates of size ``size``; a single one has the shape of the states."""
+    if gates.ndim == 2:
+        return gates[:, first * size : last * size]
+    return np.asarray(gates[first] if last == first + 1 else gates[first:last])
 
 
 def _sigmoid(halves: Array) -> None:

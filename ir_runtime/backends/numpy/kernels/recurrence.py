@@ -111,8 +111,13 @@ def _run_together(
     """Run the steps of two directions at once, over one row: the calls of a small step take longer than its products."""
     time = x.shape[1]
     reversed_first = [slice(None, None, -1 if direction.reverse else 1) for direction in directions]
+    size = states[0].shape[-1]
     inputs = np.stack(
-        [d.gate_inputs(x)[order] for d, order in zip(directions, reversed_first, strict=True)], axis=1
+        [
+            d.gate_inputs(x)[order].reshape(time, -1, 1, size)
+            for d, order in zip(directions, reversed_first, strict=True)
+        ],
+        axis=2,
     )
     stacked = [np.array(state.swapaxes(0, 1), order="C") for state in states]
     made = np.empty((time, *stacked[0].shape), np.float32)
