@@ -152,6 +152,11 @@ class DepthToSpace(DepthSpaceBase):
         )
 
     def evaluate(self, data: Array) -> Array:
+        view, shape = self.parts(data)
+        return view.reshape(shape)
+
+    def parts(self, data: Array) -> tuple[Array, tuple[int, ...]]:
+        """Return a view in which each spatial axis is before that of its blocks, and the shape that merges them."""
         batch, channels, *spatial = self.infer(Value.constant(data)).static
         count, blocks = len(spatial), [self.block_size] * len(spatial)
         if self.mode == "depth_first":
@@ -160,7 +165,7 @@ class DepthToSpace(DepthSpaceBase):
         else:
             split = data.reshape(batch, *blocks, channels, *data.shape[2:])
             split = split.transpose(0, *range(1 + count, split.ndim), *range(1, 1 + count))
-        return _join(split, 2)
+        return _interleaved(split, 2)
 
 
 @op("SpaceToDepth-1")
@@ -227,7 +232,13 @@ def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
 
 def _join(x: Array, lead: int) -> Array:
     """Merge blocks into the trailing axes: the inverse, from ``[leading..., grid..., block...]``."""
+    view, shape = _interleaved(x, lead)
+    return view.reshape(shape)
+
+
+def _interleaved(x: Array, lead: int) -> tuple[Array, tuple[int, ...]]:
+    """Return a view ``[leading..., grid, block, grid, block...]``, and its shape with these axes merged."""
     count = (x.ndim - lead) // 2
     pairs = [axis for i in range(lead, lead + count) for axis in (i, i + count)]
     shape = [math.prod(x.shape[i : i + count + 1 : count]) for i in range(lead, lead + count)]
-    return x.transpose(*range(lead), *pairs).reshape(*x.shape[:lead], *shape)
+    return x.transpose(*range(lead), *pairs), (*x.shape[:lead], *shape)

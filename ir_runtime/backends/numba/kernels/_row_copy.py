@@ -23,7 +23,7 @@ AXES, UNIT_SIZE = 3, 1 << 12
 class RowCopyJob(Descriptor):
     """The job of `ROW_COPY`: how many rows there are, in all and in a unit, and numbers of one.
 
-    ``lengths`` and ``strides``, in bytes, are those of the axes of rows, innermost first.
+    ``lengths``, and ``strides`` and ``result_strides`` in bytes, are those of the axes of rows, innermost first.
     """
 
     rows: i64
@@ -31,6 +31,7 @@ class RowCopyJob(Descriptor):
     length: i64
     lengths: Annotated[int, (np.int64, (AXES,))]
     strides: Annotated[int, (np.int64, (AXES,))]
+    result_strides: Annotated[int, (np.int64, (AXES,))]
 
 
 def _copy_rows(call: int) -> None:
@@ -41,34 +42,37 @@ def _copy_rows(call: int) -> None:
     first = next_unit(call, units) * some
     while first < rows:
         for row in range(first, min(first + some, rows)):
-            source, place = x, row
+            source, target, place = x, out, row
             for axis in range(AXES):
                 count = load_i64(job, RowCopyJob.lengths + axis)
                 rest = place // count
-                source += (place - rest * count) * load_i64(job, RowCopyJob.strides + axis)
+                at = place - rest * count
+                source += at * load_i64(job, RowCopyJob.strides + axis)
+                target += at * load_i64(job, RowCopyJob.result_strides + axis)
                 place = rest
-            copy_row(source, length, out + 4 * length * row)
+            copy_row(source, length, target)
         first = next_unit(call, units) * some
 
 
 ROW_COPY = Task(_copy_rows)
-"""Copy the rows of A to the result, one after the other."""
+"""Copy the rows of A to those of the result."""
 
 
-def row_copy_job(length: int, axes: Sequence[tuple[int, int]]) -> Array | None:
+def row_copy_job(length: int, axes: Sequence[tuple[int, int, int]]) -> Array | None:
     """Return the job that copies rows of 4-byte numbers; ``None`` for too many axes.
 
     Args:
         length: of a row.
-        axes: length, and stride in bytes, of each axis of rows, innermost first.
+        axes: length, stride and stride in the result, in bytes, of each axis of rows, innermost first.
     """
     if len(axes) > AXES:
         return None
-    lengths, strides = zip(*axes, *[(1, 0)] * (AXES - len(axes)), strict=True)
+    lengths, strides, result_strides = zip(*axes, *[(1, 0, 0)] * (AXES - len(axes)), strict=True)
     return RowCopyJob.fill(
         rows=math.prod(lengths),
         unit_rows=max(UNIT_SIZE // length, 1),
         length=length,
         lengths=lengths,
         strides=strides,
+        result_strides=result_strides,
     )

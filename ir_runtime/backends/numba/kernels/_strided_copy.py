@@ -27,6 +27,7 @@ __all__ = [
     "broadcast_together",
     "expanded",
     "join",
+    "merged_copy_axes",
     "recorded_copy",
     "strided_copy",
 ]
@@ -39,9 +40,12 @@ MAX_SIZE = 1 << 16
 MIN_PARALLEL_SIZE = 1 << 13
 # The most units of a thread.
 MAX_UNITS = 16
+# Elements of an innermost axis below which a longer one is copied in the innermost loop.
+SHORT = 8
 
 
 _Axis: TypeAlias = tuple[int, int, int]
+_Shape: TypeAlias = tuple[int, ...]
 
 
 class StridedCopyJob(Descriptor):
@@ -99,10 +103,16 @@ STRIDED_COPY = Task(_copy)
 """Copy A to the result."""
 
 
-def strided_copy(x: Array, out: Array) -> bool:
-    """Copy an array to one of the same shape and element size by a task; return whether that is possible."""
+def strided_copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
+    """Copy an array to one of the same shape and element size by a task; return whether that is possible.
+
+    Args:
+        x: the array.
+        out: the copy.
+        most: the elements above which it is left to NumPy.
+    """
     count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
-    job = _job(x.shape, x.strides, out.strides, x.itemsize, count) if x.size <= MAX_SIZE else None
+    job = _job(x.shape, x.strides, out.strides, x.itemsize, count) if x.size <= most else None
     if job is None or x.dtype.hasobject:
         return False
     if x.size:
@@ -159,10 +169,21 @@ def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _job(
-    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...], size: int, threads: int
-) -> Array | None:
+def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int, threads: int) -> Array | None:
     """Return the job of a copy for some threads; ``None`` for too many axes, and for elements of other sizes."""
+    merged = merged_copy_axes(shape, strides, widths)
+    if len(merged) > RANK or size not in SIZES:
+        return None
+    axes = _divided(merged, threads)
+    if axes[0][0] < SHORT:
+        longest = max(range(INNER), key=lambda index: axes[index][0])
+        axes[0], axes[longest] = axes[longest], axes[0]
+    lengths, steps, result_steps = zip(*axes, strict=True)
+    return StridedCopyJob.fill(size=size, lengths=lengths, strides=steps, result_strides=result_steps)
+
+
+def merged_copy_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
+    """Return length, stride, and stride in the copy of each axis, innermost first; axes that are like one are merged."""
     axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
     axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
     merged = axes[:1]
@@ -172,10 +193,7 @@ def _job(
             merged[-1] = (length * axis[0], stride, width)
         else:
             merged.append(axis)
-    if len(merged) > RANK or size not in SIZES:
-        return None
-    lengths, steps, result_steps = zip(*_divided(merged, threads), strict=True)
-    return StridedCopyJob.fill(size=size, lengths=lengths, strides=steps, result_strides=result_steps)
+    return merged
 
 
 def _divided(axes: Sequence[_Axis], threads: int) -> list[_Axis]:

@@ -25,7 +25,7 @@ from ._row_copy import ROW_COPY, row_copy_job
 from ._rows import transpose_square, transpose_vectors
 from ._strided_copy import strided_copy
 
-__all__ = ["contiguous", "contiguous_rows"]
+__all__ = ["contiguous", "contiguous_rows", "merged_axes"]
 
 # Arrays with fewer elements are left to NumPy; from how many on several threads are faster.
 MIN_SIZE = 1 << 11
@@ -133,9 +133,9 @@ def contiguous_rows(x: Array) -> Array:
 @lru_cache(maxsize=256)
 def _job(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Task, Array] | None:
     """Return the task and job of a copy; ``None`` where rows are not contiguous, where they are short, and for too many axes."""
-    axes = _merged(shape, strides)
+    axes = merged_axes(shape, strides)
     if len(axes) > 1 and axes[-1][1] == 4 and axes[-1][0] >= LANES:
-        job = row_copy_job(axes[-1][0], [axis[:2] for axis in reversed(axes[:-1])])
+        job = row_copy_job(axes[-1][0], axes[-2::-1])
         return None if job is None else (ROW_COPY, job)
     columns, apart, _ = axes.pop()
     place = next((index for index, (_, stride, _) in enumerate(axes) if stride == 4), None)
@@ -154,7 +154,7 @@ def _job(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Task, Array]
     return TRANSPOSE, job
 
 
-def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int, int]]:
+def merged_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int, int]]:
     """Return length, stride and stride in the copy of each axis; axes that are like one in both are merged."""
     axes: list[tuple[int, int, int]] = []
     width = 4

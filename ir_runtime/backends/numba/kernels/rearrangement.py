@@ -1,0 +1,132 @@
+"""Reshape, Roll and DepthToSpace of f32 that copy: by the threads of the run, and so that a replay does not end there."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, product
+from typing import TypeAlias
+
+import numpy as np
+
+from ....errors import IRError
+from ....ir.tensor import Array, Value
+from ....ops.movement.blocks import DepthToSpace
+from ....ops.movement.reorder import Roll
+from ....ops.shape.reshape import Reshape
+from ... import Kernel
+from ...common.layout import is_f32
+from .._backend import backend
+from ..codegen.vectors import LANES
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED
+from ._row_copy import ROW_COPY, row_copy_job
+from ._strided_copy import STRIDED_COPY, merged_copy_axes, strided_copy
+from .contiguous import MIN_SIZE, contiguous, merged_axes
+
+__all__: list[str] = []
+
+# Axes from which on data may be transposed, so that a reshape copies; elements from which several threads are faster.
+MIN_RANK = 4
+MIN_PARALLEL_WORK = 1 << 16
+
+_Shape: TypeAlias = tuple[int, ...]
+_Region: TypeAlias = tuple[slice, ...]
+
+
+@backend.accelerates(Reshape)
+def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
+    """Static shapes of several axes: those of transposed data are copied in order, others are views."""
+    wanted, rank = shape.known(), data.shape.rank or 0
+    if not is_f32(data) or wanted is None or rank < MIN_RANK or not data.shape.is_static:
+        return None
+    given = data.shape.static
+    if np.prod(given) < MIN_SIZE:
+        return None
+    try:
+        target = op.infer(data, shape).static
+    except IRError:
+        return None  # the operation raises it when it runs
+
+    def kernel(x: Array, _: Array) -> Array:
+        if x.shape != given:
+            return op.evaluate(x, wanted)
+        copied = not (x.flags.c_contiguous or _is_view(x.shape, x.strides, target))
+        return (contiguous(x) if copied else x).reshape(target)
+
+    ROW_COPY.prepare()
+    return replayed(kernel, alone=False)
+
+
+@lru_cache(maxsize=256)
+def _is_view(shape: _Shape, strides: _Shape, target: _Shape) -> bool:
+    """Return whether no axis of a target shape is made of axes that are not one in memory."""
+    lengths = [length for length, *_ in reversed(merged_axes(shape, strides))]
+    return set(accumulate(lengths, operator.mul)).issubset(accumulate(reversed(target), operator.mul))
+
+
+@backend.accelerates(Roll)
+def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
+    """f32 by constant shifts: a copy of each part that stays together."""
+    shifts, along = shift.known(), axes.known()
+    if not is_f32(data) or shifts is None or along is None or not data.shape.is_static:
+        return None
+    shape = data.shape.static
+    if not data.shape.rank or np.prod(shape) < MIN_SIZE:
+        return None
+    pieces = list(_pieces(shape, *np.broadcast_arrays(shifts, np.atleast_1d(along))))
+    ROW_COPY.prepare()
+
+    def kernel(x: Array, shift: Array, axes: Array) -> Array:
+        if x.shape != shape:
+            return op.evaluate(x, shift, axes)
+        x, y = contiguous(x), np.empty(shape, np.float32)
+        found = [_row_job(x[source].shape, x.strides, y.strides) for source, _ in pieces]
+        jobs = [job for job in found if job is not None]
+        if len(jobs) < len(pieces):
+            return op.evaluate(x, shift, axes)
+        count = threads() if x.size >= MIN_PARALLEL_WORK else 1
+        for job, (source, place) in zip(jobs, pieces, strict=True):
+            parallel_for(ROW_COPY.address, job, y[place], x[source], UNUSED, UNUSED, count)
+        return y
+
+    return replayed(kernel, alone=False)
+
+
+def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region, _Region]]:
+    """Yield where each part of rolled data is before and afterwards."""
+    total = [0] * len(shape)
+    for number, axis in zip(shifts.tolist(), axes.tolist(), strict=True):
+        total[axis] += number
+    ways: list[Sequence[tuple[slice, slice]]] = []
+    for length, number in zip(shape, total, strict=True):
+        by = number % length
+        halves = (slice(0, length - by), slice(by, length)), (slice(length - by, length), slice(0, by))
+        ways.append(halves if by else halves[:1])
+    for pairs in product(*ways):
+        sources, places = zip(*pairs, strict=True)
+        yield sources, places
+
+
+@lru_cache(maxsize=256)
+def _row_job(shape: _Shape, strides: _Shape, widths: _Shape) -> Array | None:
+    """Return the job of `ROW_COPY` for a copy between these strides; ``None`` where rows are short, and for many axes."""
+    (length, *steps), *outer = merged_copy_axes(shape, strides, widths) or [(0, 0, 0)]
+    return row_copy_job(length, outer) if length >= LANES and steps == [4, 4] else None
+
+
+@backend.accelerates(DepthToSpace)
+def depth_to_space(op: DepthToSpace, data: Value) -> Kernel | None:
+    """f32 of static shape."""
+    if not is_f32(data) or not data.shape.is_static or np.prod(data.shape.static) < MIN_SIZE:
+        return None
+    STRIDED_COPY.prepare()
+
+    def kernel(x: Array) -> Array:
+        view, shape = op.parts(x)
+        y = np.empty(shape, np.float32)
+        return y if strided_copy(view, y.reshape(view.shape), np.inf) else op.evaluate(x)
+
+    return replayed(kernel, alone=False)

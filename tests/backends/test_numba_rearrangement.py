@@ -1,0 +1,97 @@
+"""Copies of the numba backend that move elements: Reshape of transposed data, Roll and DepthToSpace."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import ir_runtime as ov
+from ir_runtime import opset7 as op
+from ir_runtime.backends import available
+
+pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
+
+
+def as_the_reference(model, shape):
+    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
+    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        x = rng.standard_normal(shape, np.float32)
+        np.testing.assert_array_equal(compiled(x)[0], reference(x)[0])
+    return compiled
+
+
+def replayed(compiled):
+    """The first steps of the instructions of the recorded run."""
+    (program,) = compiled._plan.programs.recorded.values()
+    return list(program.starts)
+
+
+def last_of(type, compiled):
+    """The index of the last step of a type."""
+    return max(i for i, step in enumerate(compiled._plan.steps) if step.layer.type == type)
+
+
+def rolled(shape, shifts, axes):
+    x = op.parameter(list(shape), np.float32)
+    moved = op.roll(op.relu(x), op.constant(np.array(shifts)), op.constant(np.array(axes)))
+    return ov.Model([op.softmax(moved, 1)], [x])
+
+
+@pytest.mark.parametrize(
+    ("shape", "shifts", "axes"),
+    [
+        ((1, 28, 28, 96), [-3, -3], [1, 2]),
+        ((1, 28, 28, 96), [3, 60], [1, -2]),
+        ((2, 7, 300), 5, [2]),
+        ((2, 7, 300), 5, 2),
+        ((2, 7, 300), [5, -7], [2, 2]),
+        ((2, 7, 300), [-2, 9], [1, -1]),
+        ((4, 50, 40), [1, 2, 3], [0, 1, 2]),
+        ((3, 50, 64), [0, 50], [0, 1]),
+        ((3, 1000, 2), [1, 1], [0, 1]),
+    ],
+)
+def test_parts_of_rolled_data_are_copied(shape, shifts, axes):
+    as_the_reference(rolled(shape, shifts, axes), shape)
+
+
+def test_a_replay_does_not_end_at_a_roll():
+    compiled = as_the_reference(rolled((1, 28, 28, 96), [-3, -3], [1, 2]), (1, 28, 28, 96))
+    assert last_of("Roll", compiled) not in replayed(compiled)
+
+
+@pytest.mark.parametrize("target", [[24, 700], [8, 3, 700], [-1], [2, 12, 700], [12, 5, 280], [0, 0, -1]])
+def test_reshapes_of_transposed_data(target):
+    shape = 4, 6, 20, 35
+    for order in permutations(range(4)):
+        x = op.parameter(list(shape), np.float32)
+        data = op.transpose(op.relu(x), op.constant(list(order)))
+        as_the_reference(ov.Model([op.softmax(op.reshape(data, op.constant(target), True), 0)], [x]), shape)
+
+
+def test_a_replay_does_not_end_where_windows_are_divided():
+    x = op.parameter([1, 28, 28, 96], np.float32)
+    windows = op.reshape(op.softmax(x, 3), op.constant([1, 4, 7, 4, 7, 96]), False)
+    rows = op.reshape(
+        op.transpose(windows, op.constant([0, 1, 3, 2, 4, 5])), op.constant([16, 49, 96]), False
+    )
+    compiled = as_the_reference(ov.Model([op.softmax(rows, 2)], [x]), (1, 28, 28, 96))
+    assert last_of("Reshape", compiled) not in replayed(compiled)
+
+
+@pytest.mark.parametrize("mode", ["blocks_first", "depth_first"])
+@pytest.mark.parametrize(
+    ("shape", "block"),
+    [
+        ((1, 9, 160, 160), 3),
+        ((2, 8, 30, 20, 10), 2),
+        ((2, 64, 31, 17), 4),
+        ((1, 12, 5000), 2),
+        ((1, 8, 40, 20), 1),
+    ],
+)
+def test_depth_to_space(shape, block, mode):
+    x = op.parameter(list(shape), np.float32)
+    as_the_reference(ov.Model([op.depth_to_space(op.softmax(x, 1), mode, block)], [x]), shape)
