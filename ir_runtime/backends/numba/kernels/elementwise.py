@@ -19,7 +19,7 @@ from .._backend import backend
 from ..codegen.descriptor import Job, concatenate
 from ..threading.capture import REPLAYER, replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.recording import is_recording
+from ..threading.recording import RECORD, is_recording
 from ..threading.task import UNUSED, Task
 from ._activation_code import ActivationKind
 from ._bf16_program import RUN_BF16_PROGRAM
@@ -136,7 +136,7 @@ class ElementwiseChain(KernelObject):
         except KeyError:
             plan = self._remember(key, x, others)
         if plan is None:
-            whole = self._expanded(*arrays)
+            whole = None if RECORD.get() is None else self._expanded(*arrays)
             return self._op_by_op(*arrays) if whole is None else self(*whole)
         out = np.empty(plan.shape, BF16 if self.rounds else F32)
         source = contiguous(x.transpose(plan.order))
