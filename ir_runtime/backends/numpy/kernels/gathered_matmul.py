@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 # The most products that are computed one by one, and of how many rows; the least numbers of a matrix: to copy smaller ones
 # takes no longer.
-MOST, MAX_ROWS, LEAST_SIZE = 64, 8, 1 << 12
+MOST, MAX_ROWS, LEAST_SIZE = 16, 8, 1 << 10
 
 
 @backend.pattern(MatMul)
