@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ....ir.deferred import DeferredValue
 from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.quantization import FakeQuantize
 from ... import Fusion, Kernel, KernelObject, MatchContext, Refusal
-from ...patterns.layer_by_layer import LayerByLayer
+from ...patterns.layer_by_layer import LayerByLayer, with_deferred
 from ...patterns.quantized_graph import find_subgraph
 from ...patterns.quantized_nodes import Pooled, Product, Source
 from .._backend import backend
@@ -43,19 +42,10 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal |
     part = find_subgraph(context, layer, IntegerKernels()) if IS_FAST else None
     if part is None:
         return None
-    layers = (*_deferred(context, part), *part.layers)
+    layers = with_deferred(context, part.layers)
     reads = context.reads(layers, *(node.port for node in part.nodes if isinstance(node, Source)))
     places = [reads.index(node.port) for node in part.nodes if isinstance(node, Source)]
     return Fusion(layers, reads, QuantizedNetwork(part, LayerByLayer(context, layers, reads), tuple(places)))
-
-
-def _deferred(context: MatchContext, part: IntegerSubgraph) -> list[Layer]:
-    """Return the layers that dequantize weights that only the part reads: for it, they are computed only if data has NaN."""
-    inside = {each.id for each in part.layers}
-    ports = dict.fromkeys(port for each in part.layers for port in context.sources(each))
-    alone = (port for port in ports if all(each.layer in inside for each in context.graph.readers(port)))
-    values = map(context.value, alone)
-    return [layer for value in values if isinstance(value, DeferredValue) for layer in value.layers]
 
 
 @dataclass(frozen=True)
