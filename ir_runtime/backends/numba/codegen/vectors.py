@@ -61,14 +61,12 @@ class Emit:
 
     def load(self, address: Value, kind: ir.Type = VECTOR) -> Value:
         """Load a value; vectors are aligned to one element only."""
-        found = self.builder.load(self.builder.inttoptr(address, _pointer(kind)), typ=kind)
-        found.align = 8 if kind == I64 else 4
-        return found
+        pointer = self.builder.inttoptr(address, _pointer(kind))
+        return self.builder.load(pointer, align=8 if kind == I64 else 4, typ=kind)
 
     def store(self, value: Value, address: Value) -> None:
         """Store a value; vectors are aligned to one element only."""
-        done = self.builder.store(value, self.builder.inttoptr(address, _pointer(value.type)))
-        done.align = 4
+        self.builder.store(value, self.builder.inttoptr(address, _pointer(value.type)), align=4)
 
     def vector_loop(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
         """Loop over ``count`` elements, a vector at a time, and the rest with a mask.
@@ -130,8 +128,7 @@ class Emit:
         """Ask for the cache line at an address, which may be any, in the L2 cache."""
         pointer = self.builder.inttoptr(address, _pointer(F32))
         function = self.function("llvm.prefetch.p0", None, pointer.type, I32, I32, I32)
-        read, locality, data = ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1)
-        self.builder.call(function, [pointer, read, locality, data])
+        self.builder.call(function, [pointer, *(ir.Constant(I32, n) for n in (0, 2, 1))])  # read, L2, data
 
     def call_address(self, address: Value, *arguments: Value) -> None:
         """Call the function at an address with i64 arguments."""
