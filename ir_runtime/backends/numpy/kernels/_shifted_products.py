@@ -24,7 +24,7 @@ from ..threading.parallel import parallel_for, thread_count
 
 __all__ = ["shifted_products"]
 
-# Small products take longer than one of all rows, unless this part of it suffices, and it saves so many multiplications
+# Small products take longer than one of all rows, unless this part of it suffices, and it saves this many multiplications
 # for each of the calls that they take.
 MAX_SHARE, MIN_SAVED = 0.6, 400_000
 

@@ -15,7 +15,7 @@ __all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "for_row_blocks", "
 EPILOGUE_COST = 32
 # A product alone is one long call, or a few: a second thread is worth it for this many times fewer multiplications.
 GEMM_WEIGHT = 4
-# Threads share the columns of one panel if these are so many times as many as rows: multiples of a cache line and more.
+# Threads share the columns of one panel if these are this many times as many as rows: multiples of a cache line and more.
 MANY_COLUMNS, COLUMN_GRAIN = 8, 64
 # Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
 # after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of this many takes.
