@@ -57,6 +57,7 @@ DEPTH = [
         case("DepthToSpace-1", numbers(1, 16, 1, 2, 2), block_size=2, mode=mode),
         case("DepthToSpace-1", numbers(2, 18, 2, 2), block_size=3, mode=mode),
         case("DepthToSpace-1", numbers(2, 3, 2, 2), block_size=1, mode=mode),
+        case("DepthToSpace-1", numbers(1, 16, 12, 12), block_size=2, mode=mode),
         case("SpaceToDepth-1", numbers(1, 2, 4, 6), block_size=2, mode=mode),
         case("SpaceToDepth-1", numbers(2, 2, 9), block_size=3, mode=mode),
         case("SpaceToDepth-1", numbers(1, 2, 2, 4, 4), block_size=2, mode=mode),

@@ -23,6 +23,7 @@ ROLL = [
     ),
     case("Roll-7", numbers(2, 3, 4, 2), ints(-7, 9, dtype="i32"), ints(1, -2, dtype="i32")),
     case("Roll-7", numbers(1, 4, 4, 3), ints(-2, -2), ints(1, 2)),
+    case("Roll-7", numbers(2, 24, 48), ints(-5, 11), ints(1, 2)),
     case("Roll-7", numbers(5), ints(3, dtype="i32"), ints(0)),
     case("Roll-7", numbers(5), scalar(0), scalar(-1)),
     case("Roll-7", numbers(2, 0, 3), ints(1, 1), ints(1, 2)),

@@ -69,6 +69,7 @@ def reshapes() -> list[Sample]:
         for fixed in ((1,), ())
     ]
     found += [case("Reshape-1", numbers(*x), ints(*t), special_zero=False) for x, t in NOTHING_LEFT]
+    found.append(case("Reshape-1", numbers(2, 3, 16, 24), ints(6, 384), special_zero=False))
     found += [case("Reshape-1", numbers(2, 3, dtype=t), ints(3, -1), special_zero=False) for t in TYPES]
     return found + [
         case("Reshape-1", numbers(2, 3), ints(0, 3, 1, dtype=t), special_zero=True, _constant=(1,))
