@@ -253,7 +253,7 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 @contextmanager
 def many_threads(watch: Watch, threads: int) -> Iterator[None]:
     """Let calls of tasks, for that many threads, go to the watch."""
-    from ir_runtime.backends.numba.threading import parallel, part, tape
+    from ir_runtime.backends.numba.threading import parallel, part, part_replay, tape
     from ir_runtime.executor.replays import Programs
 
     owners: dict[Any, list[str]] = {}
@@ -284,8 +284,8 @@ def many_threads(watch: Watch, threads: int) -> Iterator[None]:
             (parallel, "_cores", lambda: threads),
             (parallel, "dispatcher", lambda: watch.call),
             (parallel, "pool_address", lambda: 1),
-            (part, "pool_address", lambda: 1),
-            (part, "replay", lambda: watch.replay),
+            (part_replay, "pool_address", lambda: 1),
+            (part_replay, "replay", lambda: watch.replay),
             (part.Part, "add", add),
             (tape.TapeWriter, "tape", tape_of),
             (Programs, "next", following),
