@@ -137,6 +137,6 @@ def trigonometry(op: Operation, data: Value) -> Kernel | None:
         job = TrigonometryJob.fill(count=x.size, refused=0)
         count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
         parallel_for(task.address, job, out, np.ascontiguousarray(x), UNUSED, UNUSED, count)
-        return other(x) if was_refused(job, TrigonometryJob.refused) else out
+        return other(x, out) if was_refused(job, TrigonometryJob.refused) else out
 
     return accepting(replayed(kernel, alone=False), any_lengths)
