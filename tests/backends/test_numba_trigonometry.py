@@ -55,6 +55,14 @@ def test_numbers_beyond_are_those_of_numpy(name: str) -> None:
             np.testing.assert_array_equal(np.signbit(found[~np.isnan(x)]), np.signbit(wanted[~np.isnan(x)]))
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_large_number_without_axes(name: str) -> None:
+    x = op.parameter([], np.float32, name="x")
+    model = ir.compile_model(ir.Model([getattr(op, name)(x)], [x]), backend="numba")
+    number = np.array(1e9, np.float32)
+    np.testing.assert_allclose(model(number)[0], np.asarray(FUNCTIONS[name](number)), rtol=2e-7)
+
+
 def angles_and_masks() -> ir.Model:
     positions = op.parameter([-1, -1], np.int64, name="positions")
     kept = op.parameter([-1, -1], np.int64, name="kept")

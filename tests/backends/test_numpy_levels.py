@@ -103,6 +103,12 @@ def affine(x: Any) -> Any:
     return quantized(grouped(quantized(y, -512, 512), 2), -4096, 4096)
 
 
+def zero_is_odd(x: Any) -> Any:
+    """Ties are rounded to even levels, not to levels that are even numbers away from that of zero."""
+    first = quantized(conv(quantized(x, -8, 8), 16, 3, 1, 1), -37 * 4, 91 * 4)
+    return quantized(op.add(quantized(conv(first, 16), -4096, 4096), first), -37 * 64, 91 * 64)
+
+
 def read_twice(x: Any) -> Any:
     """Levels that an operation on numbers reads, too."""
     middle = quantized(op.relu(conv(quantized(x, -8, 8), 16, 3, 1, 1)), 0, 256)
@@ -114,6 +120,7 @@ NETS: dict[Callable[[Any], Any], tuple[int, ...]] = {
     residual_with_bounds: (1, 16, 9, 12),
     pooled: (1, 3, 17, 21),
     affine: (3, 8, 10, 7),
+    zero_is_odd: (1, 3, 12, 10),
     read_twice: (2, 5, 8, 8),
 }
 

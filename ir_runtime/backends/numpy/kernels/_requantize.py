@@ -63,28 +63,35 @@ class _Rounding:
         shift: for each channel, or one number; ``None`` for 0.
         low: the lower bound.
         high: the upper bound.
+        odd: 1 if the level of zero is odd, else 0. A tie is rounded to an even level, so it is subtracted after rounding.
     """
 
     shift: Array | None
     low: np.float32
     high: np.float32
+    odd: np.float32
 
     @classmethod
     def of(cls, quantizer: Quantizer, bounds: tuple[float, float], shift: Array) -> _Rounding:
         """Return the rounding of a quantizer whose numbers have bounds; shifts are relative to its zero."""
-        row = shift - quantizer.low / quantizer.step - quantizer.zero
+        odd = quantizer.zero % 2
+        row = shift - quantizer.low / quantizer.step - (quantizer.zero - odd)
         low, high = (np.float32(quantizer.level_of(bound) - quantizer.zero) for bound in bounds)
-        return cls(None if (abs(row) < NEGLIGIBLE).all() else row.astype(np.float32), low, high)
+        return cls(
+            None if (abs(row) < NEGLIGIBLE).all() else row.astype(np.float32), low, high, np.float32(odd)
+        )
 
     def activation(self) -> Activation:
         """Return the function of contiguous rows, which also changes its input."""
         add = None if self.shift is None else broadcast_binary(np.add, self.shift)
-        low, high = self.low, self.high
+        low, high, odd = self.low, self.high, self.odd
 
         def run(x: Array, out: Array) -> None:
             if add is not None:
                 add(x, x)
             np.rint(x, out=x)
+            if odd:
+                np.subtract(x, odd, out=x)
             x.clip(low, high, out=out)
 
         return run
