@@ -9,7 +9,7 @@ import pytest
 
 import ir_runtime as ir
 from ir_runtime import opset1, opset4, opset8
-from ir_runtime.backends.numpy.kernels import gathered_matmul
+from ir_runtime.backends.patterns.gathered_matmul import MAX_ROWS
 from ir_runtime.ir.tensor import Array
 
 RANDOM = np.random.default_rng(0)
@@ -58,9 +58,7 @@ def test_products_with_chosen_matrices(rows: Sequence[int], indices: Sequence[in
         np.testing.assert_allclose(fast([x, places])[0], slow([x, places])[0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns"), [((gathered_matmul.MAX_ROWS + 1, 20), 256), ((-1, 20), 256), ((1, 20), 2)]
-)
+@pytest.mark.parametrize(("rows", "columns"), [((MAX_ROWS + 1, 20), 256), ((-1, 20), 256), ((1, 20), 2)])
 def test_many_rows_and_small_matrices_are_left_to_copies(rows: Sequence[int], columns: int) -> None:
     assert not patterns(ir.compile_model(chosen(rows, (2,), True, columns), backend="numpy"))
 

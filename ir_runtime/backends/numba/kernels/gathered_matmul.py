@@ -13,13 +13,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ....ir.element import ElementType
 from ....ir.graph import Layer
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Array
 from ....ops.matrix.matmul import MatMul
 from ....ops.movement.gather import GatherBase
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.layout import is_f32
+from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device
@@ -36,15 +35,11 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Columns of a unit; multiplications from which on several threads are faster; rows of a matrix up to which tiles of several
-# rows would not be faster.
+# Columns of a unit; multiplications from which on several threads are faster.
 COLUMNS_PER_UNIT = 64
 MIN_PARALLEL_WORK = 1 << 16
-MAX_ROWS = 8
 # Shapes whose jobs a kernel keeps.
 MAX_JOBS = 64
-
-_INDICES = (ElementType.i32, ElementType.i64)
 
 
 class GatheredJob(Descriptor):
@@ -122,35 +117,17 @@ GATHERED = Task(_gathered)
 
 @backend.pattern(MatMul)
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match few rows by matrices that Gather takes of a constant ``[matrices, depth, columns]``, f32."""
-    x, chosen = context.sources(layer)
-    gather, op = context.producer(chosen, "Gather"), layer.op
-    if gather is None or not isinstance(op, MatMul) or not isinstance(gather.op, GatherBase):
+    """Match few rows by chosen matrices."""
+    found = match_gathered_matmul(context, layer)
+    if not isinstance(found, GatheredMatMul):
+        return found
+    if not found.matrices.size or not found.matrices.flags.c_contiguous:
         return None
-    table, indices, axis = context.sources(gather)
-    known, places = context.value(table).known(), context.value(indices)
-    if known is None or known.ndim != 3 or not known.size or not known.flags.c_contiguous:
-        return None
-    if context.value(axis).ints() not in ((0,), (-3,)):
-        return None
-    if (
-        not is_f32(context.value(x), context.value(table))
-        or gather.op.batch
-        or places.element not in _INDICES
-    ):
-        return Refusal("rows and matrices are not f32, or indices share an axis with the matrices")
-    if not _are_few_rows(op, context.value(x), places):
-        return Refusal(f"the first input does not have 1 to {MAX_ROWS} rows")
-    depth = known.shape[2 if op.transpose_b else 1]
-    accepts = partial(_accepts, depth)
-    kernel = FusedKernel(partial(_kernel, gather.op, op), accepts=accepts)
-    return Fusion((gather, layer), context.reads([gather, layer], x, table, indices), kernel)
-
-
-def _are_few_rows(op: MatMul, x: Value, indices: Value) -> bool:
-    rank = x.shape.rank
-    few = rank is not None and rank > 1 and x.shape[rank - 2].max
-    return bool(few and few <= MAX_ROWS and not op.transpose_a and indices.shape.rank)
+    if not context.value(found.reads[2]).shape.rank:
+        return Refusal("indices have no axes, or their rank is not known")
+    depth = found.matrices.shape[2 if found.matmul.transpose_b else 1]
+    kernel = FusedKernel(partial(_kernel, found.gather, found.matmul), accepts=partial(_accepts, depth))
+    return Fusion(found.layers, found.reads, kernel)
 
 
 def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) -> bool:

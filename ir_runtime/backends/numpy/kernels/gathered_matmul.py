@@ -10,48 +10,31 @@ from functools import partial
 
 import numpy as np
 
-from ....ir.element import ElementType
 from ....ir.graph import Layer
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Array
 from ....ops.matrix.matmul import MatMul
 from ....ops.movement.gather import GatherBase
 from ... import Fusion, MatchContext, Refusal
-from ...common.layout import is_f32
+from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
 from ._chain import Chain
 
 __all__: list[str] = []
 
-# The most products that are computed one by one, and of how many rows; the least numbers of a matrix: to copy smaller ones
-# takes no longer.
-MOST, MAX_ROWS, LEAST_SIZE = 16, 8, 1 << 10
+# The most products that are computed one by one; the least numbers of a matrix: to copy smaller ones takes no longer.
+MOST, LEAST_SIZE = 16, 1 << 10
 
 
 @backend.pattern(MatMul)
 def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match products with matrices that Gather takes of a constant ``[matrices, depth, columns]``, f32."""
-    x, chosen = context.sources(layer)
-    gather, op = context.producer(chosen, "Gather"), layer.op
-    if gather is None or not isinstance(op, MatMul) or not isinstance(gather.op, GatherBase):
+    """Match few rows by chosen matrices that are not small."""
+    found = match_gathered_matmul(context, layer)
+    if not isinstance(found, GatheredMatMul):
+        return found
+    if math.prod(found.matrices.shape[1:]) < LEAST_SIZE:
         return None
-    table, indices, axis = context.sources(gather)
-    known, rows = context.value(table).known(), context.value(x)
-    if known is None or known.ndim != 3 or math.prod(known.shape[1:]) < LEAST_SIZE:
-        return None
-    if context.value(axis).ints() not in ((0,), (-3,)):
-        return None
-    if gather.op.batch or context.value(indices).element not in (ElementType.i32, ElementType.i64):
-        return Refusal("indices share an axis with the matrices, or are neither i32 nor i64")
-    if not is_f32(rows, context.value(table)) or op.transpose_a or not _are_few(rows):
-        return Refusal(f"the first input is not f32, is transposed, or does not have 1 to {MAX_ROWS} rows")
-    kernel = Chain(partial(_multiply, gather.op, bool(op.transpose_b)), 4)
-    return Fusion((gather, layer), context.reads([gather, layer], x, table, indices), kernel)
-
-
-def _are_few(x: Value) -> bool:
-    rank = x.shape.rank or 0
-    most = x.shape[rank - 2].max if rank > 1 else None
-    return most is not None and most <= MAX_ROWS
+    kernel = Chain(partial(_multiply, found.gather, bool(found.matmul.transpose_b)), 4)
+    return Fusion(found.layers, found.reads, kernel)
 
 
 def _multiply(

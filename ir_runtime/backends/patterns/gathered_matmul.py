@@ -1,0 +1,53 @@
+"""Products of few rows with matrices of a table that indices choose, as the experts of a mixture."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...ir.element import ElementType
+from ...ir.graph import Layer, Port
+from ...ir.tensor import Array, Value
+from ...ops.matrix.matmul import MatMul
+from ...ops.movement.gather import GatherBase
+from .. import MatchContext, Refusal
+from ..common.layout import is_f32
+
+__all__ = ["GatheredMatMul", "match_gathered_matmul"]
+
+# Rows up to which tiles of several rows would not be faster.
+MAX_ROWS = 8
+
+
+class GatheredMatMul(NamedTuple):
+    """The layers Gather and MatMul; they read the rows, the matrices, their indices, and the axis."""
+
+    layers: tuple[Layer, Layer]
+    reads: tuple[Port, ...]
+    gather: GatherBase
+    matmul: MatMul
+    matrices: Array
+
+
+def match_gathered_matmul(context: MatchContext, layer: Layer) -> GatheredMatMul | Refusal | None:
+    """Match few rows by matrices that Gather takes of a constant ``[matrices, depth, columns]``, f32."""
+    x, chosen = context.sources(layer)
+    gather, op = context.producer(chosen, "Gather"), layer.op
+    if gather is None or not isinstance(op, MatMul) or not isinstance(gather.op, GatherBase):
+        return None
+    table, indices, axis = context.sources(gather)
+    matrices = context.value(table).known()
+    if matrices is None or matrices.ndim != 3 or context.value(axis).ints() not in ((0,), (-3,)):
+        return None
+    if gather.op.batch or context.value(indices).element not in (ElementType.i32, ElementType.i64):
+        return Refusal("indices share an axis with the matrices, or are neither i32 nor i64")
+    rows = context.value(x)
+    if not is_f32(rows, context.value(table)) or op.transpose_a or not _are_few(rows):
+        return Refusal(f"the first input is not f32, is transposed, or does not have 1 to {MAX_ROWS} rows")
+    reads = context.reads([gather, layer], x, table, indices)
+    return GatheredMatMul((gather, layer), reads, gather.op, op, matrices)
+
+
+def _are_few(x: Value) -> bool:
+    rank = x.shape.rank or 0
+    most = x.shape[rank - 2].max if rank > 1 else None
+    return most is not None and 0 < most <= MAX_ROWS
