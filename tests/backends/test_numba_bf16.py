@@ -26,7 +26,7 @@ from ir_runtime.backends import KernelObject, Precision, name_of
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
-from ir_runtime.backends.numba.codegen.bf16 import HAS_BF16
+from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _bf16_gemm, _gemm, _products
 from ir_runtime.backends.numba.kernels._bf16_gemm import Bf16Rows
@@ -269,9 +269,9 @@ def test_winograd_stays_where_it_is_faster() -> None:
     assert F32_PRODUCTS.prefers_winograd((256, 256, 3, 3))
     assert F32_PRODUCTS.prefers_winograd((32, 16, 3, 3))
     assert BF16_PRODUCTS.prefers_winograd((256, 64, 3, 3))
-    assert BF16_PRODUCTS.prefers_winograd((128, 32, 3, 3)) is not HAS_BF16
-    assert BF16_PRODUCTS.prefers_winograd((512, 512, 3, 3)) is not HAS_BF16
-    assert BF16_PRODUCTS.prefers_winograd((512, 64, 3, 3)) is not HAS_BF16
+    assert BF16_PRODUCTS.prefers_winograd((128, 32, 3, 3)) is not IS_FASTER
+    assert BF16_PRODUCTS.prefers_winograd((512, 512, 3, 3)) is not IS_FASTER
+    assert BF16_PRODUCTS.prefers_winograd((512, 64, 3, 3)) is not IS_FASTER
 
 
 def network() -> ir.Model:
@@ -304,7 +304,7 @@ def test_a_model_says_what_it_runs_in() -> None:
 
 def test_the_mode_takes_bf16_where_that_is_faster() -> None:
     compiled = ir.compile_model(network(), "CPU", {"EXECUTION_MODE_HINT": "PERFORMANCE"}, backend="numba")
-    wanted = ir.Type.bf16 if HAS_BF16 else ir.Type.f32
+    wanted = ir.Type.bf16 if IS_FASTER else ir.Type.f32
     assert compiled.get_property("INFERENCE_PRECISION_HINT") == wanted
     exact = ir.compile_model(network(), "CPU", {"EXECUTION_MODE_HINT": "ACCURACY"}, backend="numba")
     assert exact.get_property("INFERENCE_PRECISION_HINT") == ir.Type.f32

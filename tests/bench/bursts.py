@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ir_runtime.backends.numba.codegen.bf16 import HAS_BF16, add_pairs
+from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER, add_pairs
 from ir_runtime.backends.numba.codegen.language import Routine, instruction, routine, types
 from ir_runtime.backends.numba.codegen.levels import GROUP, dot
 from ir_runtime.backends.numba.codegen.vectors import INTS, LANES, VECTOR, Emit, Value
@@ -99,7 +99,7 @@ def read(count: int, address: int, lines: int, out: int) -> None:
 
 OPERATIONS = {
     "f32": (multiply_f32, 2 * LANES),
-    "bf16": (multiply_bf16, 4 * LANES) if HAS_BF16 else (multiply_f32, 2 * LANES),
+    "bf16": (multiply_bf16, 4 * LANES) if IS_FASTER else (multiply_f32, 2 * LANES),
     "int8": (multiply_int8, 2 * GROUP * LANES),
 }
 """For each type the kernel, and the multiplications and additions of one of its instructions."""

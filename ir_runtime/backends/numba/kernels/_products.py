@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....ir.tensor import Array
 from ...core.precision import current
-from ..codegen.bf16 import HAS_BF16
+from ..codegen.bf16 import IS_FASTER
 from ..threading.task import Task
 from ._bf16_gemm import BF16_GEMM, Bf16Rows
 from ._bf16_panels import pack_bf16_panels
@@ -73,7 +73,7 @@ def _as_given(x: Array) -> Array:
 
 
 F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _as_given)
-BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, HAS_BF16, MIN_BF16_WORK)
+BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, IS_FASTER, MIN_BF16_WORK)
 
 
 def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
