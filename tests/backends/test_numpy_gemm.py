@@ -7,6 +7,7 @@ import pytest
 from harness.numpy_kernels import numbers
 
 from ir_runtime.backends.numpy.math import gemm as gemm_module
+from ir_runtime.backends.numpy.math import panels
 from ir_runtime.backends.numpy.math.gemm import gemm
 from ir_runtime.backends.numpy.math.panels import Panels
 from ir_runtime.backends.numpy.threading import parallel
@@ -27,6 +28,42 @@ def test_every_column_is_computed(tiled: bool, rows: int, depth: int, columns: i
     with parallel.single_blas():
         gemm(x, Panels.of(matrix, matrix, tiled), out, plus_one)
     np.testing.assert_allclose(out, x @ matrix + 1, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [3, 300])
+def test_deeper_matrices_than_the_cache_holds_are_packed_by_blas(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panels, "MAX_DEPTH", 39)
+    x, matrix = numbers(rows, 40), numbers(40, 200)
+    packed = Panels.of(matrix, matrix, tiled=True)
+    assert not packed.is_tiled
+    assert packed.count == 1
+    assert Panels.of(matrix[1:], matrix, tiled=True).is_tiled
+    out = np.full((rows, 200), np.nan, np.float32)
+    with parallel.single_blas():
+        gemm(x, packed, out, plus_one)
+    np.testing.assert_allclose(out, x @ matrix + 1, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(2, (9, 128)), (300, (9, 200))])
+def test_each_thread_lets_blas_pack_as_little_as_possible(
+    rows: int, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed_by_blas: list[tuple[int, ...]] = []
+    multiply = np.matmul
+
+    def spy(a: Array, b: Array, out: Array) -> None:
+        packed_by_blas.append(b.shape[-2:])
+        multiply(a, b, out=out)
+
+    monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
+    monkeypatch.setattr(parallel, "max_threads", 2)
+    monkeypatch.setattr(panels.np, "matmul", spy)
+    x, matrix, out = numbers(rows, 9), numbers(9, 200), np.empty((rows, 200), np.float32)
+    gemm(x, Panels.of(matrix, matrix, tiled=False), out, plus_one)
+    assert packed_by_blas[0] == expected
+    np.testing.assert_allclose(out, multiply(x, matrix) + 1, rtol=1e-4, atol=1e-4)
 
 
 def test_threads_share_the_columns_of_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:

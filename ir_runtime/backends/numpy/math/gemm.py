@@ -15,8 +15,8 @@ __all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "for_row_blocks", "
 EPILOGUE_COST = 32
 # A product alone is one long call, or a few: a second thread is worth it for this many times fewer multiplications.
 GEMM_WEIGHT = 4
-# Threads share the columns of one panel if these are this many times as many as rows: multiples of a cache line and more.
-MANY_COLUMNS, COLUMN_GRAIN = 8, 64
+# Threads that share columns take multiples of as many: a cache line and more.
+COLUMN_GRAIN = 64
 # Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
 # after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of this many takes.
 EPILOGUE_BLOCK, SHARED_BLOCK = 1 << 17, 1 << 19
@@ -40,11 +40,8 @@ def gemm(rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue) -> Non
     if most < 2 and out.size <= EPILOGUE_BLOCK:
         weights.multiply(rows, out)
         epilogue(out, 0)
-    elif weights.count == 1 and most > 1 and len(rows) * MANY_COLUMNS <= weights.columns:
-        # BLAS packs the matrix, which takes longer than to multiply it: each thread packs some columns.
-        columns = split_range(weights.columns, most, COLUMN_GRAIN)
-        parallel_for(lambda some: weights.multiply_columns(rows, out[:, some], some), columns, size)
-        apply_epilogue(out, epilogue)
+    elif not weights.is_tiled:
+        _gemm_packed_by_blas(rows, weights, out, epilogue, most)
     elif len(rows) >= weights.columns or weights.count == 1:
         blocks = block_count(out.size, most)
 
@@ -57,6 +54,20 @@ def gemm(rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue) -> Non
         shares = split_range(weights.count, most)
         parallel_for(lambda part: weights.multiply(rows, out, part), shares, size)
         apply_epilogue(out, epilogue)
+
+
+def _gemm_packed_by_blas(
+    rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue, threads: int
+) -> None:
+    """Compute the product in as few calls as there are threads: each packs what it multiplies, which should be little."""
+    size = rows.shape[0] * weights.size * GEMM_WEIGHT
+    if len(rows) < weights.columns:
+        columns = split_range(weights.columns, threads, COLUMN_GRAIN)
+        parallel_for(lambda some: weights.multiply_columns(rows, out[:, some], some), columns, size)
+    else:
+        parts = split_range(len(rows), threads, 16)
+        parallel_for(lambda some: weights.multiply(rows[some], out[some]), parts, size)
+    apply_epilogue(out, epilogue)
 
 
 def apply_epilogue(out: Array, epilogue: RowEpilogue) -> None:

@@ -6,7 +6,8 @@ not pack, for up to `UNPACKED_LIMIT` multiplications. So the matrix is packed in
 is compiled, and tiles have as many rows as that limit allows; NumPy loops over all tiles in one call. Nor do two threads
 pack the same matrix twice.
 
-With other micro-kernels, all columns are one panel, and all rows one tile.
+With other micro-kernels, all columns are one panel, and all rows one tile. So they are where panels are too deep for Intel's
+processors, which multiply twice as much in a cycle as the L2 cache delivers to kernels that do not pack.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ....ir.pages import let_go
 from ....ir.tensor import Array
 from ...common.blas import AVX512
 from ...common.tape import Call, Tape, replay
+from ...core.processor import is_intel
 from ..threading.parallel import defer
 
 __all__ = ["TILED", "WIDTH", "Panels", "tiled_product"]
@@ -28,6 +30,8 @@ __all__ = ["TILED", "WIDTH", "Panels", "tiled_product"]
 # With AVX-512, OpenBLAS has kernels that do not pack, for up to this many multiplications.
 TILED = AVX512
 UNPACKED_LIMIT = 10**6
+# The most rows of a panel: on Intel's processors, it stays in the L1 cache, with the rows of a tile (20 KiB of 48).
+MAX_DEPTH = 160 if is_intel() else UNPACKED_LIMIT
 # Columns of a panel: two vectors of 16. A tile then has 12 rows or more for up to 2600 channels.
 WIDTH = 32
 # Elements of panels that stay in the L2 cache while all rows are multiplied.
@@ -65,7 +69,7 @@ class Panels:
         self.size = self.depth * self.columns
         """Multiplications for each row."""
         tiled = TILED if tiled is None else tiled
-        if not tiled or UNPACKED_LIMIT // (self.depth * WIDTH) < MICRO_ROWS:
+        if not tiled or self.depth > MAX_DEPTH or UNPACKED_LIMIT // (self.depth * WIDTH) < MICRO_ROWS:
             self.width, self._max_tile_rows = self.columns, 0
         else:
             self.width = min(WIDTH, self.columns)
@@ -75,6 +79,8 @@ class Panels:
         self._rest = np.empty((*stack, 1, self.depth, rest), np.float32) if rest else None
         self.count = whole + (self._rest is not None)
         """The number of panels."""
+        self.is_tiled = bool(self._max_tile_rows)
+        """Whether it is multiplied as it is packed; else BLAS packs it again in every call."""
         defer(lambda chunk: write(*chunk), self._pack_chunks(), partial(let_go, source))
 
     @classmethod
