@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.kernels import _shifted_products
+from ir_runtime.backends.numpy.kernels._patches import neighbours
 from ir_runtime.backends.numpy.kernels._shifted_products import shifted_products
 from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
 
@@ -108,6 +109,38 @@ def test_nan_and_infinity_reach_only_their_windows() -> None:
     x[0, 1, 4, 4], x[0, 2, 0, 0] = np.nan, np.inf
     agree(layer("Convolution-1", **SAME_PADDING), x, numbers(8, 3, 3, 3))
     agree(layer("GroupConvolution-1", **SAME_PADDING), x, numbers(3, 1, 1, 3, 3))
+
+
+@quick
+@given(st.data(), st.booleans())
+def test_neighbouring_results_of_one_row_of_patches(data: st.DataObject, finite: bool) -> None:
+    spatial = data.draw(st.integers(1, 3))
+    lengths = [data.draw(st.sampled_from([8, 12])) for _ in range(spatial)]
+    batch, channels, outputs = (data.draw(st.integers(1, n)) for n in (2, 8, 16))
+    wide, stride = data.draw(st.integers(2, 5)), data.draw(st.integers(1, 2))
+    more = {"dilations": text([1] * spatial), "auto_pad": "same_upper"}
+    op = layer("Convolution-1", **window(spatial, data.draw) | more | {"strides": text([stride] * spatial)})
+    x, w = numbers(batch, channels, *lengths), numbers(outputs, channels, *[3] * (spatial - 1), wide)
+    if not finite:
+        x[(-1, 0, *[3] * spatial)], x[(0, -1, *[0] * spatial)] = np.nan, np.inf
+    agree(op, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1), w)
+
+
+def test_few_outputs_are_computed_with_their_neighbours() -> None:
+    op, wide = layer("Convolution-1", **SAME_PADDING), {"strides": "1,1", "dilations": "1,2"}
+    dilated = layer("Convolution-1", **SAME_PADDING | wide | {"pads_begin": "1,2", "pads_end": "1,2"})
+    few, many = numbers(4, 8, 3, 3), numbers(64, 8, 3, 3)
+    assert neighbours(op, few, (16, 16)) in (4, 8)
+    assert neighbours(op, few, (16, 15)) in (1, 3, 5)
+    assert neighbours(op, many, (16, 16)) == neighbours(dilated, few, (16, 16)) == 1
+    assert neighbours(op, few, (16, None)) == neighbours(op, np.full_like(few, np.inf), (16, 16)) == 1
+
+
+def test_a_map_of_one_position_is_one_product() -> None:
+    pointwise = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    for dynamic in (False, True):
+        op = layer("Convolution-1", **pointwise)
+        agree(op, numbers(1, 24, 1, 1), numbers(72, 24, 1, 1), dynamic=dynamic)
 
 
 @pytest.mark.parametrize("pads", ["1,1", "0,2"])

@@ -42,7 +42,7 @@ RowEpilogue: TypeAlias = Callable[[Array, int], None]
 
 
 class OutOfPlaceEpilogue(Protocol):
-    """A `RowEpilogue` that can write the result of its last post-op to another array."""
+    """A `RowEpilogue` that can write its result to another array; without post-ops, it copies."""
 
     def __call__(self, block: Array, first: int, out: Array | None = None) -> None: ...
 
@@ -130,6 +130,8 @@ def _row_epilogue(pairs: Sequence[tuple[Callable[..., Call], Array | None]]) -> 
     last = len(pairs) - 1
 
     def epilogue(block: Array, first: int, out: Array | None = None) -> None:
+        if out is not None and last < 0:
+            np.copyto(out, block)
         for place, (call, other) in enumerate(pairs):
             to = block if out is None or place < last else out
             rows = block if other is None else other[first : first + len(block)]

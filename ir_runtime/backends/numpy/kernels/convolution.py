@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 
 import numpy as np
 
 from ....ir.operation import Operation
+from ....ir.pages import let_go
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
-from ...common.epilogue import RowEpilogue, RowKernel
+from ...common.epilogue import OutOfPlaceEpilogue, RowEpilogue, RowKernel
 from ...common.layout import FEW_CHANNELS, as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.tape import Tape
 from ...common.window_fit import window_fit
@@ -24,20 +25,18 @@ from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
 from ..tiling.tiled_chain import TiledChain
 from ..tiling.tiled_layer import TiledLayer
+from ._im2col import im2col
+from ._patches import MIN_ROWS, PATCH_BYTES, SHARED_FACTOR
 from ._shifted_products import shifted_products
 from ._winograd import suits_winograd, winograd
 from .depthwise import depthwise
 
 __all__ = ["next_tiled_layer"]
 
-# Bytes of im2col patches for one matrix product: they stay in the L2 cache.
-PATCH_BYTES = 600_000
-# With several threads, this many times as much: they may wait for each other (GIL) after each call of NumPy.
-SHARED_FACTOR = 4
-# Copying an element of a patch takes as long as this many multiplications; from rows of an image, with few channels, longer.
-PATCH_COST, PIXEL_COST = 8, 24
-# With fewer rows than this, a product does not amortize the packing of the filters by BLAS.
-MIN_ROWS = 224
+# Copying an element of a patch from rows of an image, with few channels, takes as long as this many multiplications.
+PIXEL_COST = 24
+# Elements of a row of windows that are better copied at once than from strided rows of an image.
+SHORT_PIECE = 16
 
 
 @backend.accelerates(Convolution)
@@ -47,14 +46,15 @@ def convolution(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters):
         return None
     if math.prod(w.shape[2:]) == 1 and not any(map(any, op.pads((1,) * (w.ndim - 2), w.shape[2:]))):
-        return _pointwise(op, w)
-    if (shifted := shifted_products(op, w, _spatial_lengths(data))) is not None:
+        return _one_position(w) if _is_one_position(data) else _pointwise(op, w)
+    lengths = _spatial_lengths(data)
+    if (shifted := shifted_products(op, w, lengths)) is not None:
         return RowKernel(shifted, 2, 1, accepts=_accepts(op, w[None]))
-    if w.shape[1] <= FEW_CHANNELS:
-        return _few_channels(op, w)
-    if suits_winograd(op, w, _spatial_lengths(data)):
-        return RowKernel(winograd(op, w, cache(partial(_im2col, op, w))), 2, 1, accepts=_accepts(op, w[None]))
-    return RowKernel(_im2col(op, w), 2, 1, accepts=_accepts(op, w[None]))
+    if w.shape[1] <= FEW_CHANNELS and (op.strides[-1] == 1 or w.shape[1] * w.shape[-1] < SHORT_PIECE):
+        return _few_channels(op, w, lengths)
+    if suits_winograd(op, w, lengths):
+        return RowKernel(winograd(op, w, cache(partial(im2col, op, w))), 2, 1, accepts=_accepts(op, w[None]))
+    return RowKernel(im2col(op, w, lengths), 2, 1, accepts=_accepts(op, w[None]))
 
 
 def _accepts(op: ForwardConvolution, w: Array) -> Accepts:
@@ -63,9 +63,29 @@ def _accepts(op: ForwardConvolution, w: Array) -> Accepts:
     return filter_lengths(w.shape[0] * w.shape[2], extents)
 
 
+def _is_one_position(data: Value) -> bool:
+    """Return whether the data are one image of one position."""
+    shape = data.shape
+    return shape.is_static and shape.static[0] == 1 and set(shape.static[2:]) == {1}
+
+
 def _spatial_lengths(data: Value) -> tuple[int | None, ...]:
     """Return the lengths of the spatial axes, where they are known."""
     return () if data.shape.rank is None else tuple(n.min if n.is_static else None for n in data.shape)[2:]
+
+
+def _one_position(w: Array) -> RowKernel:
+    """Return a pointwise convolution of maps of one position: a product of one row, which reads each weight once."""
+    matrix = np.array(w.reshape(w.shape[:2]).T, order="C")
+    let_go(w)
+
+    def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
+        y = np.empty((1, matrix.shape[1]), np.float32)
+        np.dot(x.reshape(1, -1), matrix, y)
+        epilogue(y, 0)
+        return y.reshape(1, -1, *x.shape[2:])
+
+    return RowKernel(compute, 2, 1)
 
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
@@ -113,52 +133,6 @@ def next_tiled_layer(op: Operation, inputs: Sequence[Value], last: TiledLayer) -
     return kernel.layers[0] if isinstance(kernel, TiledChain) else None
 
 
-def _im2col(op: Convolution, w: Array) -> Callable[..., Array]:
-    outputs, kernel = len(w), w.shape[2:]
-    packed = Panels((w[0].size, outputs), partial(_pack_filters, w), w)
-    fit = window_fit(op, kernel)
-
-    def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        pads, out = fit(x.shape[2:])
-        y = np.empty((len(x), *out, outputs), np.float32)
-        flat = y.reshape(len(x), math.prod(out), outputs)
-        for index, image in enumerate(pad_spatial(channels_last(x), pads)):
-            window_view = windows(image, kernel, op.strides, op.dilations)
-            _im2col_gemm(window_view, packed, flat[index], epilogue, index * flat.shape[1])
-        return channels_first(y)
-
-    return compute
-
-
-def _pack_filters(w: Array, columns: slice, out: Array) -> None:
-    """Pack some filters ``[outputs, C, kernel...]`` into panels ``[panel, kernel element and channel, output]``."""
-    _, channels, *kernel = w.shape
-    panels, _, width = out.shape
-    filters = w[columns].reshape(panels, width, channels, -1).transpose(0, 3, 2, 1)
-    out.reshape(panels, math.prod(kernel), channels, width)[...] = filters
-
-
-def _im2col_gemm(window_view: Array, packed: Panels, out: Array, epilogue: RowEpilogue, first: int) -> None:
-    """Convolve one image: im2col and GEMM for some rows at a time, or for all of them if the filters are larger."""
-    size = packed.depth
-    if len(out) < packed.columns:
-        patches = np.ascontiguousarray(window_view).reshape(len(out), size)
-        gemm(patches, packed, out, lambda block, start: epilogue(block, first + start))
-        return
-    inner = len(out) // max(len(window_view), 1)
-
-    def work(part: slice) -> None:
-        patches = np.ascontiguousarray(window_view[part]).reshape(-1, size)
-        start = part.start * inner
-        rows = out[start : start + len(patches)]
-        packed.multiply(patches, rows)
-        epilogue(rows, first + start)
-
-    cost = _cost(out, size, PATCH_COST)
-    count = _block_count(len(window_view), size, inner, thread_count(cost))
-    parallel_for(work, split_range(len(window_view), count), cost)
-
-
 def _cost(out: Array, depth: int, copy: int) -> int:
     """Return the multiplications of a convolution, and what takes as long: its epilogue, and ``copy`` for each element of patches."""
     positions = out.size // max(out.shape[-1], 1)
@@ -166,16 +140,19 @@ def _cost(out: Array, depth: int, copy: int) -> int:
     return cost
 
 
-def _few_channels(op: Convolution, w: Array) -> Kernel:
-    """With few channels, im2col copies along rows of the image instead of along channels."""
+def _few_channels(op: Convolution, w: Array, lengths: Sequence[int | None]) -> Kernel:
+    """With few channels, stored first, im2col copies along rows of the image instead of along channels."""
     outputs, _, *kernel = w.shape
     packed = Panels.of(w.reshape(outputs, -1).T, w)
     fit = window_fit(op, tuple(kernel))
     axes = len(kernel)
     # From windows of images [channel, position..., 1, element..., 1].
     order = (0, *range(axes + 1, 2 * axes + 2), *range(1, axes + 1), 2 * axes + 2)
+    of_channels_last = cache(partial(im2col, op, w, lengths))
 
-    def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
+    def compute(x: Array, w: Array, epilogue: OutOfPlaceEpilogue) -> Array:
+        if x.shape[1] > 1 and channels_last(x).flags.c_contiguous:
+            return of_channels_last()(x, w, epilogue)
         pads, out = fit(x.shape[2:])
         inner = math.prod(out[1:])
         y = np.empty((len(x), *out, outputs), np.float32)
