@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ....ir.tensor import Array
-from ....limits import check_array_size
 from ....ops.convolution.forward import Convolution
 from ....ops.window import Pads
 from ...common.epilogue import OutOfPlaceEpilogue
@@ -30,6 +29,7 @@ from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
 from ..tiling.scratch import MAX_KEPT, Scratch, borrow_scratch
 from ._patches import (
+    MAX_COLUMNS,
     MIN_ROWS,
     PATCH_BYTES,
     PATCH_COST,
@@ -60,6 +60,8 @@ class _Plan:
     """Returns the blocks for a number of threads."""
     cost: int
     """Multiplications, or work that takes as long, of an image."""
+    sizes: tuple[int, int, int]
+    """How many numbers a padded image has, the patches of a block, and its results."""
     bound: dict[int, tuple[Array, _Bound]] = field(default_factory=dict)
     """By the id of a scratch memory: that memory, and the views of it."""
 
@@ -83,14 +85,17 @@ def im2col(op: Convolution, w: Array, lengths: Sequence[int | None] = ()) -> Com
         w: filters ``[C_out, C_in, kernel...]``.
         lengths: those of the spatial axes of the data, where they are known.
     """
-    count = neighbours(op, w, lengths)
-    if count == 1:
+    if len(w) > MAX_COLUMNS // 2:
         return _Im2Col(op, w, 1).compute
-    alone, together = cache(lambda: _Im2Col(op, w, 1)), _Im2Col(op, w, count)
+    few = w.copy()  # which a later packing may read when the file is gone
+    of_count = cache(partial(_Im2Col, op, few))
+    count_of = lru_cache(maxsize=16)(partial(neighbours, op, few))
+    of_count(count_of(tuple(lengths)))
 
     def compute(x: Array, w: Array, epilogue: OutOfPlaceEpilogue) -> Array:
-        y = together.finite(x, epilogue)
-        return alone().compute(x, w, epilogue) if y is None else y
+        count = count_of(x.shape[2:])
+        y = of_count(count).finite(x, epilogue) if count > 1 else None
+        return of_count(1).compute(x, w, epilogue) if y is None else y
 
     return compute
 
@@ -129,7 +134,8 @@ class _Im2Col:
         depth, columns = self._packed.depth, self._packed.columns
         cost = math.prod(counts) * (columns * (depth + EPILOGUE_COST) + depth * PATCH_COST)
         blocks = cache(lambda threads: split_windows(counts, self._most_rows(threads), threads))
-        return _Plan(pads, out, padded, blocks, cost)
+        most = max((block.rows.stop - block.rows.start for block in blocks(1)), default=0)
+        return _Plan(pads, out, padded, blocks, cost, (math.prod(padded), most * depth, most * columns))
 
     def _most_rows(self, threads: int) -> int:
         """Return how many rows of patches to multiply at once."""
@@ -181,7 +187,7 @@ class _Im2Col:
     ) -> None:
         """Compute block by block in scratch memory, whose views are kept."""
         each = math.prod(plan.out)
-        with borrow_scratch(sum(self._sizes(plan))) as scratch:
+        with borrow_scratch(sum(plan.sizes)) as scratch:
             bound = self._bound(plan, scratch)
             replay(bound.clear)
             for image, array in enumerate(data):
@@ -192,13 +198,6 @@ class _Im2Col:
                         finite.append(_is_finite(numbers))
                     first = image * each + place.start
                     epilogue(rows, first, flat[first : image * each + place.stop])
-
-    def _sizes(self, plan: _Plan) -> tuple[int, int, int]:
-        """Return how many numbers a padded image has, the patches of a block, and its results."""
-        most = max((block.rows.stop - block.rows.start for block in plan.blocks(1)), default=0)
-        sizes = math.prod(plan.padded), most * self._packed.depth, most * self._packed.columns
-        check_array_size(sum(sizes), 4)
-        return sizes
 
     def _bound(self, plan: _Plan, scratch: Scratch) -> _Bound:
         """Return the views of a scratch memory, made when it is first used."""
@@ -211,7 +210,7 @@ class _Im2Col:
         return bound
 
     def _bind(self, plan: _Plan, memory: Array) -> _Bound:
-        image, patch, result = self._sizes(plan)
+        image, patch, result = plan.sizes
         padded = memory[:image].reshape(plan.padded)
         patches, results = memory[image : image + patch], memory[image + patch : image + patch + result]
         view = windows(padded, self._kernel, self._strides, self._op.dilations)

@@ -18,6 +18,7 @@ from ....ops.convolution.forward import Convolution
 from ..math.panels import TILED, WIDTH
 
 __all__ = [
+    "MAX_COLUMNS",
     "MIN_ROWS",
     "PATCH_BYTES",
     "PATCH_COST",
