@@ -10,7 +10,7 @@ from harness.numpy_kernels import SPECIAL, agree, layouts, numbers, same, unknow
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.common.layout import flat_view
 from ir_runtime.backends.numpy import backend
-from ir_runtime.backends.numpy.kernels import matmul
+from ir_runtime.backends.numpy.kernels import matmul, sdpa
 from ir_runtime.backends.numpy.math import gemm, panels
 from ir_runtime.backends.numpy.math.panels import Panels, tiled_product
 from ir_runtime.backends.numpy.threading import parallel
@@ -222,7 +222,11 @@ MASKS = [None, (), (5, 7), (1, 1, 1, 7), (2, 1, 5, 7), (2, 3, 5, 1), (1, 3, 1, 7
 @pytest.mark.parametrize("causal", ["true", "false"])
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 @pytest.mark.parametrize("truth", [True, False])
-def test_attention(mask: tuple[int, ...] | None, truth: bool, causal: str) -> None:
+@pytest.mark.parametrize("few", [True, False])
+def test_attention(
+    mask: tuple[int, ...] | None, truth: bool, causal: str, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdpa, "FEW_SCORES", 1000 if few else 0)
     op = layer("ScaledDotProductAttention-13", causal=causal)
     q, k, v = numbers(2, 3, 5, 8), numbers(2, 1, 7, 8), numbers(1, 3, 7, 4)
     others = [] if mask is None else [numbers(*mask) > -1 if truth else numbers(*mask)]
@@ -239,7 +243,7 @@ def test_attention_of_many_queries_and_without_keys() -> None:
     agree(op, numbers(1, 1, 2, 4), numbers(1, 1, 3, 4), numbers(1, 1, 3, 4), hidden)
 
 
-@pytest.mark.parametrize("queries", [3, 300])
+@pytest.mark.parametrize("queries", [3, 10, 300])
 def test_attention_with_rows_of_very_different_scores(queries: int) -> None:
     """One maximum for all rows would let the exponentials of the low ones, or of all beside infinity, vanish."""
     op = layer("ScaledDotProductAttention-13", causal="false")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,21 +42,34 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         if not y.size:
             return y
         length = x.shape[-1]
-        ones, count = np.ones((length, 1), np.float32), np.array(length, np.float32)
+        ones, count = _ones(length)
         source, target = x.reshape(-1, length), y.reshape(-1, length)
 
-        def work(block: slice) -> None:
-            rows, out = source[block], target[block]
+        def normalize_rows(rows: Array, out: Array, first: int) -> None:
             means = np.dot(rows, ones)
             np.subtract(rows, np.divide(means, count, means), out)
             if normalize is not None:
                 normalize(out, count)
-            epilogue(out, block.start)
+            epilogue(out, first)
 
-        for_row_blocks(work, *target.shape)
+        if y.size <= FEW:
+            normalize_rows(source, target, 0)
+        else:
+            for_row_blocks(
+                lambda block: normalize_rows(source[block], target[block], block.start), *target.shape
+            )
         return y
 
     return RowKernel(compute, 2, accepts=any_lengths)
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int) -> tuple[Array, Array]:
+    """Return a column of ones, whose product with rows is their sums, and their number as an array."""
+    found = np.ones((count, 1), np.float32), np.array(count, np.float32)
+    for array in found:
+        array.setflags(write=False)
+    return found
 
 
 def _row_normalizer(op: MVN) -> Callable[[Array, Array], None] | None:
@@ -141,8 +155,10 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
 
     def kernel(x: Array, _: Array) -> Array:
         rows = channels_last(x).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
-        sums = np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)
-        means: Array = sums / np.float32(max(rows.shape[1], 1))
+        ones, count = _ones(rows.shape[1])
+        means = np.matmul(ones.T, rows)
+        if rows.shape[1]:
+            np.divide(means, count, means)
         return means.reshape(x.shape[:2] + ((1,) * (rank - 2) if op.keep_dims else ()))
 
     return Chain(kernel, 2)

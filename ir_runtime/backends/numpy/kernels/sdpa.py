@@ -27,6 +27,8 @@ __all__: list[str] = []
 BLOCK_SCORES, SHARED_SCORES = 1 << 17, 1 << 19
 # Up to this many queries, several heads are computed together, for any number of keys.
 FEW_QUERIES = 4
+# Scores for which every call counts: they take no longer than a few calls.
+FEW_SCORES = 1 << 12
 # The softmax of a score takes as long as this many multiplications.
 SOFTMAX_COST = 48
 # Sums of exponentials from which rows need no maximum of their own, e^-40: of the weights in such a row, those are
@@ -53,6 +55,8 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     """
     batch, heads, rows, width = q.shape
     groups, columns = k.shape[1], k.shape[2]
+    if batch * heads * rows * columns <= FEW_SCORES:
+        return _attention_of_few(q, k, v, mask, factor, causal)
     # The next layers join the heads of a token, so these are stored side by side.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
@@ -105,6 +109,36 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
         step = max(BLOCK_SCORES // columns, 16)
         parallel_for(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
     return out
+
+
+def _attention_of_few(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+    """Compute attention with few scores, in as few calls as possible."""
+    batch, heads, rows, _ = q.shape
+    groups, columns = k.shape[1], k.shape[2]
+    scaled, shape = np.multiply(q, np.float32(factor)), (batch, heads, rows, columns)
+    shared = None if heads == groups else (batch, groups, heads // groups * rows, -1)
+    if shared is not None:
+        scaled = scaled.reshape(shared)
+    scores: Array = np.matmul(scaled, k.swapaxes(2, 3)).reshape(shape)
+    if causal:
+        np.copyto(scores, -np.inf, where=_future(rows, columns))
+    elif mask is not None and mask.dtype == np.bool_:
+        np.copyto(scores, -np.inf, where=~mask)
+    elif mask is not None:
+        np.add(scores, mask, scores)
+    np.subtract(scores, np.maximum.reduce(scores, -1, keepdims=True), scores)
+    np.exp(scores, scores)
+    sums = np.matmul(scores, _ones(columns))
+    means = np.matmul(scores if shared is None else scores.reshape(shared), v)
+    # The next layers join the heads of a token, so these are stored side by side.
+    out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
+    return np.divide(means.reshape(out.shape), sums, out)
+
+
+@lru_cache(maxsize=64)
+def _future(queries: int, keys: int) -> Array:
+    """Return which keys come after each query."""
+    return np.arange(keys) > np.arange(queries)[:, None]
 
 
 @lru_cache(maxsize=64)
