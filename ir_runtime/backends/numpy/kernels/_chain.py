@@ -155,10 +155,11 @@ def apply_activation(activation: Activation, x: Array, out: Array | None = None)
         return result
     source = flat_view(x)
     if source is None:
-        x = out = x.copy(order="C")
-        source = x.reshape(-1)
+        x = out = x.copy(order="K")  # which keeps the order of memory that other layers expect
+        source = flat_view(x)
     result = np.empty_like(x) if out is None else out
     target = flat_view(result)
+    assert source is not None
     assert target is not None
     activation(source, target)
     return result
