@@ -23,6 +23,7 @@ from ...common.epilogue import OutOfPlaceEpilogue
 from ...common.layout import FEW_CHANNELS, channels_first, channels_last, pad_spatial
 from ...common.tape import Tape, replay
 from ...common.window_fit import window_fit
+from ..math.finite import is_finite
 from ..math.gemm import EPILOGUE_COST
 from ..math.panels import Panels
 from ..math.windows import windows
@@ -140,7 +141,7 @@ class _Im2Col:
     def _most_rows(self, threads: int) -> int:
         """Return how many rows of patches to multiply at once."""
         return (SHARED_FACTOR if threads > 1 else 1) * max(
-            PATCH_BYTES // (4 * self._packed.depth), MIN_ROWS // self._neighbours
+            PATCH_BYTES // (4 * (self._packed.depth + self._packed.columns)), MIN_ROWS // self._neighbours
         )
 
     def _run(self, x: Array, epilogue: OutOfPlaceEpilogue, finite: list[bool]) -> Array | None:
@@ -175,7 +176,7 @@ class _Im2Col:
             rows = flat[first : first + len(patches) * self._neighbours]
             self._packed.multiply(patches, rows.reshape(-1, self._packed.columns))
             if self._neighbours > 1:
-                finite.append(_is_finite(rows.reshape(-1)))
+                finite.append(is_finite(rows.reshape(-1)))
             epilogue(rows, first)
 
         blocks = plan.blocks(threads)
@@ -195,7 +196,7 @@ class _Im2Col:
                 for tape, numbers, rows, place in bound.blocks:
                     replay(tape)
                     if self._neighbours > 1:
-                        finite.append(_is_finite(numbers))
+                        finite.append(is_finite(numbers))
                     first = image * each + place.start
                     epilogue(rows, first, flat[first : image * each + place.stop])
 
@@ -225,11 +226,6 @@ class _Im2Col:
             blocks.append((tape, out, out.reshape(-1, self._outputs), place))
         inside, edges = _places(plan.pads, plan.padded)
         return _Bound(padded[inside], [(padded[edge].fill, (0,)) for edge in edges], blocks)
-
-
-def _is_finite(numbers: Array) -> bool:
-    """Return whether all numbers are finite; large ones, whose squares are not, may be taken for infinities."""
-    return math.isfinite(np.dot(numbers, numbers))
 
 
 def _copy_image(image: Array, inside: Array) -> None:

@@ -26,6 +26,7 @@ from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit
+from ..math.finite import is_finite
 from ..math.gemm import split_range
 from ..math.panels import Panels, tiled_product
 from ..math.windows import windows
@@ -83,7 +84,7 @@ def winograd(
             rows = y[image, OUT * part.start : OUT * part.stop]
             _winograd_block(tiles_view, filters, rows)
             rows = rows.reshape(-1, outputs)
-            finite.append(bool(np.isfinite(rows).all()))
+            finite.append(is_finite(rows.reshape(-1)))
             epilogue(rows, (image * out[0] + OUT * part.start) * out[1])
 
         size = y.size * w.size // outputs

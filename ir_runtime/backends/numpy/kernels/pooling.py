@@ -27,12 +27,15 @@ from ....ops.window import Pads
 from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
+from ..math.finite import is_finite
 from ..math.gemm import block_count, split_range
 from ..threading.parallel import parallel_for, thread_count
 
 __all__: list[str] = []
 # An element of a window takes as long as this many multiplications of a GEMM.
 ELEMENT_COST = 6
+# Elements of a result that one thread computes at a time: what it reads for them stays in the L2 cache.
+BLOCK = 1 << 15
 
 
 @backend.accelerates(MaxPool1)
@@ -58,7 +61,11 @@ def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
 
     def kernel(x: Array) -> Array:
         plan = plan_of(x.shape[2:])
-        return _reduce_windows(x, np.fmax, fill, plan, lambda y, _: np.fmax(y, lowest_finite, out=y))
+        return _reduce_windows(x, np.fmax, fill, plan, complete)
+
+    def complete(y: Array, _: slice) -> None:
+        if not is_finite(y.reshape(-1)):
+            np.fmax(y, lowest_finite, out=y)
 
     return kernel
 
@@ -141,7 +148,8 @@ def _reduce_windows(
         complete(out, rows)
 
     size = y.size * plan.size * ELEMENT_COST
-    blocks = block_count(y[:1].size, thread_count(size))
+    threads = thread_count(size)
+    blocks = block_count(y[:1].size, threads) if threads > 1 else y[:1].size // BLOCK + 1
     parallel_for(
         work, [(n, rows) for n in range(len(x)) for rows in split_range(plan.lengths[0], blocks)], size
     )
