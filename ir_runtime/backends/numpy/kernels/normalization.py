@@ -156,7 +156,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
     def kernel(x: Array, _: Array) -> Array:
         rows = channels_last(x).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
         ones, count = _ones(rows.shape[1])
-        means = np.matmul(ones.T, rows)
+        means: Array = np.matmul(ones.T, rows)
         if rows.shape[1]:
             np.divide(means, count, means)
         return means.reshape(x.shape[:2] + ((1,) * (rank - 2) if op.keep_dims else ()))

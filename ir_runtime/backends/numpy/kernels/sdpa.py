@@ -132,7 +132,8 @@ def _attention_of_few(q: Array, k: Array, v: Array, mask: Array | None, factor: 
     means = np.matmul(scores if shared is None else scores.reshape(shared), v)
     # The next layers join the heads of a token, so these are stored side by side.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
-    return np.divide(means.reshape(out.shape), sums, out)
+    np.divide(means.reshape(out.shape), sums, out)
+    return out
 
 
 @lru_cache(maxsize=64)
