@@ -7,7 +7,7 @@ import numpy as np
 from ..codegen.language import Device, Routine, device
 from ..codegen.vectors import LANES
 from ._gemm_tile import SINGLE, TALL, WIDE, gemm_panel
-from ._rows import copy_row, transpose_square
+from ._rows import copy_padded, copy_row, transpose_part, transpose_square
 
 __all__ = ["multiply_panels", "next_panel", "pack_rows", "pack_transposed", "panels_product", "zero_tail"]
 
@@ -29,28 +29,29 @@ def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> Non
         apart = 4 * LANES * vectors
         for first in range(0, columns, LANES):
             some = min(LANES, columns - first)
-            whole = width // LANES * LANES if some == LANES else 0
             source, target = x + (done + first) * stride, out + 4 * first
-            for k in range(0, whole, LANES):
-                transpose_square(source + 4 * k, stride, target + k * apart, apart)
-            for row in range(some):
-                for k in range(whole, width):
-                    copy_row(source + row * stride + 4 * k, 1, target + k * apart + 4 * row)
-            for k in range(width if some < LANES else 0):
-                for row in range(some, LANES):
-                    copy_row(source, 1, target + k * apart + 4 * row)
+            for k in range(0, width, LANES):
+                count = min(LANES, width - k)
+                if some == LANES and count == LANES:
+                    transpose_square(source + 4 * k, stride, target + k * apart, apart)
+                else:
+                    transpose_part(source + 4 * k, stride, some, count, target + k * apart, apart)
         out += apart * width
         done += columns
 
 
 @device
 def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
-    """Pack ``rows`` rows of ``width`` columns in panels."""
+    """Pack ``rows`` rows of ``width`` columns in panels.
+
+    Columns that no result has are zeros: what memory holds, such as addresses, may be subnormal numbers, with which products
+    take more than ten times as long.
+    """
     done = 0
     while done < width:
         vectors, columns = next_panel(width - done)
         for row in range(rows):
-            copy_row(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
+            copy_padded(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
         out += 4 * LANES * vectors * rows
         done += columns
 

@@ -9,7 +9,16 @@ from llvmlite import ir
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store, Value
 
-__all__ = ["clear_row", "copy_row", "dot_rows", "add_weighted_rows", "transpose_vectors", "transpose_square"]
+__all__ = [
+    "add_weighted_rows",
+    "clear_row",
+    "copy_padded",
+    "copy_row",
+    "dot_rows",
+    "transpose_part",
+    "transpose_square",
+    "transpose_vectors",
+]
 
 
 @instruction(types.int64, types.int64)
@@ -28,6 +37,16 @@ def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
     def body(offset: Value, load: Load, store: Store) -> None:
         store(load(emit.at(x, offset)), emit.at(out, offset))
+
+    emit.vector_loop(count, body)
+
+
+@instruction(*[types.int64] * 3)
+def copy_padded(emit: Emit, x: Value, count: Value, out: Value) -> None:
+    """Copy ``count`` elements, and store zeros up to the end of the last vector."""
+
+    def body(offset: Value, load: Load, store: Store) -> None:
+        emit.store(load(emit.at(x, offset)), emit.at(out, offset))
 
     emit.vector_loop(count, body)
 
@@ -117,6 +136,21 @@ def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Val
     rows = [emit.load(emit.at(x, builder.mul(stride, emit.i64(i)))) for i in range(LANES)]
     for i, row in enumerate(transpose_vectors(emit, rows)):
         emit.store(row, emit.at(out, builder.mul(width, emit.i64(i))))
+
+
+@instruction(*[types.int64] * 6)
+def transpose_part(
+    emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value
+) -> None:
+    """Transpose ``columns`` of ``rows``, up to `LANES` of both, as `transpose_square`; the last row fills up each vector."""
+    builder, (load, _) = emit.builder, emit.masked_access(columns)
+    places, last = [x], emit.at(x, builder.mul(stride, builder.sub(rows, emit.i64(1))))
+    for i in range(1, LANES):
+        is_row = builder.icmp_signed("<", emit.i64(i), rows)
+        places.append(builder.select(is_row, emit.at(x, builder.mul(stride, emit.i64(i))), last))
+    for i, row in enumerate(transpose_vectors(emit, [load(place) for place in places])):
+        with builder.if_then(builder.icmp_signed("<", emit.i64(i), columns)):
+            emit.store(row, emit.at(out, builder.mul(width, emit.i64(i))))
 
 
 def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:
