@@ -15,10 +15,20 @@ from .errors import LimitError
 from .forks import SAFEPOINT
 from .scoped import setting
 
-__all__ = ["check", "deadline", "current_deadline", "deadline_error", "set_deadline", "check_periodically"]
+__all__ = [
+    "check",
+    "deadline",
+    "current_deadline",
+    "deadline_error",
+    "set_deadline",
+    "check_periodically",
+    "is_far",
+]
 
 _Item = TypeVar("_Item")
 _CHECK_INTERVAL = 1024
+_NEAR = 0.1
+"""Shorter times, in seconds, may be over before a first step."""
 
 
 _NEVER = math.inf, math.inf
@@ -36,6 +46,11 @@ def set_deadline(seconds: float) -> float:
     earlier = _earlier(seconds)
     _DEADLINE.set(earlier)
     return earlier[0]
+
+
+def is_far(seconds: float) -> bool:
+    """Return whether what begins now, and may take some seconds, has them, and does not end before it has begun."""
+    return seconds >= _NEAR and _DEADLINE.get() is _NEVER
 
 
 def _earlier(seconds: float) -> tuple[float, float]:

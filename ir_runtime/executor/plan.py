@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import deadline
 from ..analysis.error_context import is_placed, with_context
-from ..backends.core.replay import Program, StepError
+from ..backends.core.replay import Direct, Program, StepError
 from ..backends.core.threads import set_most
 from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.tensor import Array
@@ -78,7 +78,7 @@ class ExecutionPlan:
         object.__setattr__(self, "instructions", instructions_of(self.steps))
         constants = {slot: array for slot, array in enumerate(self.slots) if array is not None}
         object.__setattr__(self, "base_buffers", frozenset(map(base_buffer_of, constants.values())))
-        programs = Programs(self.steps, self.instructions, self.inputs, frozenset(constants))
+        programs = Programs(self.steps, self.instructions, self.inputs, self.outputs, frozenset(constants))
         object.__setattr__(self, "programs", programs)
 
     def run(
@@ -105,7 +105,18 @@ class ExecutionPlan:
             LimitError: if it exceeds ``limits``; it names the layer.
         """
         # A new context leaves the caller's variables unchanged, even after an interrupt.
+        if threads is not None and not observers and patch is None and deadline.is_far(limits.seconds):
+            direct = self.programs.direct(feeds, threads)
+            if direct is not None:
+                found = copy_context().run(self._run_directly, direct, feeds, threads)
+                if found is not None:
+                    return found
         return copy_context().run(self._run, feeds, observers, state or State(), limits, patch, threads)
+
+    def _run_directly(self, direct: Direct, feeds: Sequence[Array], threads: int) -> list[Array] | None:
+        """Run without what only the kernels of single steps look at, such as limits; ``None`` where these must run."""
+        set_most(threads)
+        return inside(self.around, direct, feeds)
 
     def _run(
         self,
@@ -154,21 +165,24 @@ class ExecutionPlan:
         """Execute the steps of a model, or of a body inside a run."""
         env = self.filled(feeds)
         run.envs.append((env, self.slots))
+        on_complete = None
         try:
             if run.observers or run.patch:
                 self._execute_observed(env, run)
             else:
-                self._execute(env, run.ends)
+                on_complete = self._execute(env, run.ends)
         finally:
             run.envs.pop()
         outputs = [env[slot] for slot in self.outputs]
         for contract, array in zip(self.contracts, outputs, strict=False):
             if array.shape != contract.shape or array.dtype is not contract.dtype:
                 contract.check(array)
+        if on_complete is not None:
+            on_complete()
         return outputs
 
-    def _execute(self, env: Slots, ends: float) -> None:
-        """Run the loop over instructions; the step is looked up only if one fails."""
+    def _execute(self, env: Slots, ends: float) -> Callable[[], None] | None:
+        """Run the loop over instructions; the step is looked up only if one fails. Return what is called after the run."""
         clock, program = time.monotonic, self.programs.next(env)
         instructions = program.instructions
         remaining = iter(instructions)
@@ -184,8 +198,7 @@ class ExecutionPlan:
             if is_placed(reason) or not instructions:
                 raise
             self._place(env, program, max(len(instructions) - 1 - length_hint(remaining), 0), reason)
-        if program.on_complete is not None:
-            program.on_complete()
+        return program.on_complete
 
     def _place(self, env: Slots, program: Program, index: int, reason: Exception) -> NoReturn:
         """Raise what an instruction raised, with its step."""

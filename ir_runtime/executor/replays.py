@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 
 from ..backends import Unary
 from ..backends.core.host_calls import has_host_calls
-from ..backends.core.replay import Program, Replayer, contents_of, is_replayed_alone, replayer_of, run_steps
+from ..backends.core.replay import (
+    Direct,
+    Program,
+    Replayer,
+    contents_of,
+    is_replayed_alone,
+    replayer_of,
+    run_steps,
+)
+from ..ir.tensor import Array
 from .context import RUN
 from .instructions import Instruction, Slots
 from .step import Step
@@ -29,12 +38,14 @@ class Programs:
         steps: of the plan.
         instructions: of the steps.
         inputs: the slots of the inputs.
+        outputs: those of the outputs.
         constants: the slots of constants.
     """
 
     steps: Sequence[Step]
     instructions: tuple[Instruction, ...]
     inputs: Sequence[int]
+    outputs: Sequence[int]
     constants: Collection[int]
     plain: Program = field(init=False)
     """One instruction for each step."""
@@ -58,6 +69,13 @@ class Programs:
             return self.plain
         key = (replayer.key(), *[env[slot].shape for slot in self.inputs])
         return self.recorded.get(key) or self._first(replayer, key)
+
+    def direct(self, feeds: Sequence[Array], threads: int) -> Direct | None:
+        """Return what does a whole run on these inputs with at most so many threads, if that was recorded."""
+        if not self.recorded or (replayer := self.replayer) is None:
+            return None
+        program = self.recorded.get((replayer.key(threads), *[feed.shape for feed in feeds]))
+        return None if program is None else program.direct
 
     def _first(self, replayer: Replayer, key: Hashable) -> Program:
         """Return the program of one of the first runs for a key; shapes that change with every run are not recorded."""
@@ -93,11 +111,12 @@ class Programs:
                 oldest, *_ = self.recorded
                 self.recorded.pop(oldest, None)
             self.seen.pop(key, None)
-            found = recorder.program()
+            found = recorder.program(self.inputs, self.outputs)
             ends = [*found.starts[1:], len(taken)]
             parts = zip(found.instructions, found.starts, ends, strict=True)
             instructions = (self._limited(each, start, taken[start:end]) for each, start, end in parts)
-            self.recorded[key] = Program(tuple(instructions), found.starts)
+            direct = None if any(taken) else found.direct  # which counts no memory
+            self.recorded[key] = Program(tuple(instructions), found.starts, direct=direct)
 
         instructions = (_measured(recorder.instruction(index), taken, index) for index in numbers)
         return Program(tuple(instructions), self.plain.starts, keep)

@@ -157,6 +157,28 @@ def test_pictures_in_bf16_are_replayed(threads: int) -> None:
     assert instructions(fast) == 1
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("make", [perceptron, two_inputs, volumes])
+def test_a_plan_that_is_one_call_needs_no_slots(
+    make: Callable[[], ir.Model], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = compiled(make(), threads)
+    inputs = [numbers(*port.shape) for port in fast.inputs]
+    expected = fast(inputs).to_tuple()
+    equal(fast(inputs), expected)
+
+    def refuse(*_: object) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(replays.Programs, "next", refuse)
+    for _ in range(2):
+        equal(fast(inputs), expected)
+    with pytest.raises(NotImplementedError):
+        fast([np.asfortranarray(inputs[0]), *inputs[1:]])
+    with pytest.raises(NotImplementedError):
+        fast._plan.run(inputs, threads=threads, limits=ir.Limits(seconds=1e-3))
+
+
 def test_results_belong_to_the_caller() -> None:
     fast, x, y = compiled(perceptron()), numbers(3, 8), numbers(3, 8)
     for _ in range(2):

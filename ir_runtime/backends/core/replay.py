@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from ...ir.tensor import Array
 from ...scoped import Scope
 
 __all__ = [
+    "Direct",
     "Instruction",
     "Program",
     "Recorder",
@@ -34,6 +36,10 @@ Instruction: TypeAlias = Callable[[Slots], None]
 """A function that calls a kernel on slots, stores its results, and clears the slots that nothing reads any more.
 
 If the kernel fails, it changes no slot."""
+
+Direct: TypeAlias = Callable[[Sequence[Array]], "list[Array] | None"]
+"""A function that does all that a run does: it takes arrays for the inputs of the plan, which have the shapes that were
+recorded, and returns arrays for the outputs; ``None`` where the instructions must run."""
 
 Made = TypeVar("Made")
 
@@ -61,12 +67,14 @@ class Program:
     Args:
         instructions: in order.
         starts: the index of the first step of each instruction.
-        on_complete: is called after a run that succeeded, unless it is ``None``.
+        on_complete: is called after a run that succeeded, with outputs as inferred, unless it is ``None``.
+        direct: stands for all instructions, if that is possible.
     """
 
     instructions: tuple[Instruction, ...]
     starts: Sequence[int]
     on_complete: Callable[[], None] | None = None
+    direct: Direct | None = None
 
 
 class Recorder(Protocol):
@@ -75,8 +83,13 @@ class Recorder(Protocol):
     def instruction(self, index: int) -> Instruction:
         """Return the instruction of a step, which also records it."""
 
-    def program(self) -> Program:
-        """Return the program for later runs, after every instruction ran once, in order."""
+    def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
+        """Return the program for later runs, after every instruction ran once, in order.
+
+        Args:
+            inputs: the slots of the inputs of the plan.
+            outputs: those of its outputs.
+        """
 
 
 class Replayer(Protocol):
@@ -86,8 +99,12 @@ class Replayer(Protocol):
     def around(self) -> Scope:
         """What the backend wants around a run: all that its replayable kernels need."""
 
-    def key(self) -> Hashable:
-        """Return what a recording depends on besides shapes: runs with another key need another one."""
+    def key(self, threads: int | None = None) -> Hashable:
+        """Return what a recording depends on besides shapes: runs with another key need another one.
+
+        Args:
+            threads: the most that a run may use, if it has not begun; else as the current run.
+        """
 
     def recorder(
         self,

@@ -9,8 +9,11 @@ from typing import TypeVar
 
 from ....ir.tensor import Array
 from ...core.replay import Instruction, Program, RecordedStep, Slots, replayable
-from .parallel import running, threads
+from .direct import direct_run
+from .parallel import at_most_cores, running
+from .parallel import threads as threads_of_run
 from .part import Part
+from .part_replay import Replay
 from .recording import Record, recorded
 from .regions import UnknownArrayError
 
@@ -33,9 +36,9 @@ class _Replayer:
 
     around = running
 
-    def key(self) -> Hashable:
+    def key(self, threads: int | None = None) -> Hashable:
         """Return the number of threads."""
-        return threads()
+        return threads_of_run() if threads is None else at_most_cores(threads)
 
     def recorder(
         self,
@@ -68,6 +71,8 @@ class _Recorder:
     constants: Collection[int]
     found: list[tuple[Instruction, int]] = field(default_factory=list)
     """The instructions of the program, and the first step of each."""
+    replay: Replay | None = None
+    """The last of them that replays a part."""
     part: Part | None = None
     """The steps at the end that are not among them yet."""
     known: dict[int, Array] = field(default_factory=dict)
@@ -77,10 +82,13 @@ class _Recorder:
         """Return the instruction of a step, which also records it."""
         return partial(self._run, index)
 
-    def program(self) -> Program:
+    def program(self, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
         """Return the program for later runs."""
         self._close()
-        return Program(tuple(each for each, _ in self.found), [start for _, start in self.found])
+        whole = self.replay if len(self.found) == 1 else None
+        direct = None if whole is None else direct_run(whole, inputs, outputs)
+        starts = [start for _, start in self.found]
+        return Program(tuple(each for each, _ in self.found), starts, direct=direct)
 
     def _run(self, index: int, slots: Slots) -> None:
         step, run = self.steps[index], self.instructions[index]
@@ -136,6 +144,7 @@ class _Recorder:
             return
         self.part = None
         if part.is_worthwhile:
-            self.found.append((part.instruction(), part.start))
+            self.replay = part.replay()
+            self.found.append((self.replay.run, part.start))
         else:
             self.found += [(run, part.start + number) for number, run in enumerate(part.instructions)]

@@ -19,7 +19,7 @@ from .pool import ThreadPool, acquire, dispatcher, release
 from .recording import RECORD, Call
 from .task import UNUSED
 
-__all__ = ["parallel_for", "pool_address", "running", "threads"]
+__all__ = ["at_most_cores", "parallel_for", "pool_address", "running", "threads"]
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +64,11 @@ def _cores() -> int:
 
 
 in_child(_cores.cache_clear)
+
+
+def at_most_cores(threads: int) -> int:
+    """Return how many threads work on a layer of a run that may use as many as ``threads``."""
+    return min(threads, _cores())
 
 
 def threads() -> int:

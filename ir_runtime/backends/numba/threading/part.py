@@ -235,8 +235,8 @@ class Part:
         views = [*self.alive.values(), *(what for _, what in self.after if isinstance(what, View))]
         return list(dict.fromkeys(view.region for view in views if view.region.slot is None))
 
-    def instruction(self) -> Instruction:
-        """Return the instruction that replays the steps."""
+    def replay(self) -> Replay:
+        """Return what replays the steps."""
         writer, results, first = self.writer, self.results, tuple_word()
         inputs = [region for region in writer.regions.all if region.slot is not None]
         inputs.sort(key=_is_hosted)
@@ -264,7 +264,7 @@ class Part:
             [*self.fixed.items(), *((slot, None) for slot in self.cleared)],
             any(call.threads > 1 for call in writer.calls),
             tuple(self.instructions),
-        ).run
+        )
 
 
 def _is_hosted(region: Region) -> bool:

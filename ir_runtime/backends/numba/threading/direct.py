@@ -1,0 +1,58 @@
+"""Runs of whole plans that consist of one replay: from the inputs to the outputs, without slots between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ...core.replay import Direct
+from ..codegen.descriptor import keeping
+from .parallel import pool_address
+from .part_replay import Made, Replay
+from .replay import replay, tuple_word
+
+__all__ = ["direct_run"]
+
+
+def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> Direct | None:
+    """Return a function that does what a replay does, and all of a run; ``None`` if that also takes steps in Python.
+
+    Args:
+        whole: replays all steps of a plan.
+        inputs: the slots of its inputs, whose shapes are those that were recorded.
+        outputs: the slots of its outputs.
+    """
+    stores = dict(whole.stores)
+    reads = {slot for slot, *_ in (*whole.given, *whole.shapes)}
+    in_python = bool(whole.host.constants or whole.after or whole.expected)
+    if in_python or not reads.issubset(inputs) or not set(outputs).issubset(stores):
+        return None
+    given = [(inputs.index(slot), strides, dtype) for slot, _, strides, dtype in whole.given]
+    made: list[Made] = [stores[slot] for slot in outputs]
+    call, address, first, empty = replay(), whole.tape.address, tuple_word(), np.empty
+    scratch, results, shared, can_refuse = whole.scratch, whole.results, whole.shared, whole.tape.can_refuse
+
+    def direct(feeds: Sequence[Array]) -> list[Array] | None:
+        arrays: list[Array] = []
+        for index, strides, dtype in given:
+            array = feeds[index]
+            if array.strides != strides or array.dtype is not dtype:
+                return None
+            arrays.append(array)
+        if (pool := pool_address() if shared else 0) == 0 and shared:
+            return None
+        try:
+            memory = (empty(scratch, np.uint8), *[empty(*result) for result in results], *arrays)
+        except MemoryError:
+            return None
+        call(address, pool, memory, first)
+        if can_refuse and memory[0][:8].any():
+            return None
+        return [
+            memory[index] if view is None else np.ndarray(view[0], view[1], memory[index], view[2], view[3])
+            for index, view in made
+        ]
+
+    return keeping(direct, whole.tape)
