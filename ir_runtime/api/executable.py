@@ -190,7 +190,8 @@ class Executable(ExplainsAbsent):
                     del self._running[run]
         if state.assigned:
             state.commit(feeds)
-        return OVDict(self._outputs, unshared(arrays, [*feeds, *state.arrays], plan.base_buffers))
+        shared = [*feeds, *state.arrays] if state.values else feeds
+        return OVDict(self._outputs, unshared(arrays, shared, plan.base_buffers))
 
     def _shown(self, found: OVDict, decode_strings: bool = True) -> OVDict:
         """Return the results of a run as callers see them."""

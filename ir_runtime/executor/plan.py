@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import deadline
 from ..analysis.error_context import is_placed, with_context
-from ..backends.core.replay import Direct, Program, StepError
+from ..backends.core.replay import Program, StepError
 from ..backends.core.threads import set_most
 from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.tensor import Array
@@ -44,6 +44,8 @@ def _settings(function: Callable[[], object]) -> tuple[tuple[ContextVar[Any], An
 _IGNORING = _settings(partial(np.seterr, all="ignore"))
 """NumPy's settings for computing NaN and infinity without warnings. A run sets them in its own context;
 `numpy.errstate`, which also restores them, would take a microsecond."""
+
+_COMPUTING = (computing,)
 
 CLOCKED = 8
 """Steps between two checks of the deadline."""
@@ -104,19 +106,12 @@ class ExecutionPlan:
             ExecutionError: if a layer fails on its data; it names the layer.
             LimitError: if it exceeds ``limits``; it names the layer.
         """
-        # A new context leaves the caller's variables unchanged, even after an interrupt.
         if threads is not None and not observers and patch is None and deadline.is_far(limits.seconds):
             direct = self.programs.direct(feeds, threads)
-            if direct is not None:
-                found = copy_context().run(self._run_directly, direct, feeds, threads)
-                if found is not None:
-                    return found
+            if direct is not None and (found := inside(_COMPUTING, direct, feeds)) is not None:
+                return found
+        # A new context leaves the caller's variables unchanged, even after an interrupt.
         return copy_context().run(self._run, feeds, observers, state or State(), limits, patch, threads)
-
-    def _run_directly(self, direct: Direct, feeds: Sequence[Array], threads: int) -> list[Array] | None:
-        """Run without what only the kernels of single steps look at, such as limits; ``None`` where these must run."""
-        set_most(threads)
-        return inside(self.around, direct, feeds)
 
     def _run(
         self,

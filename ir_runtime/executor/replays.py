@@ -59,6 +59,7 @@ class Programs:
         object.__setattr__(self, "plain", Program(self.instructions, range(len(self.steps))))
         kernels = [step.kernel for step in self.steps if _replayer(step) is not None]
         worth = len(kernels) > 1 or any(map(is_replayed_alone, kernels))
+        worth = worth or len(kernels) == len(self.steps) == 1  # then a replay is all of a run
         object.__setattr__(
             self, "replayer", next(filter(None, map(_replayer, self.steps))) if worth else None
         )

@@ -39,7 +39,7 @@ If the kernel fails, it changes no slot."""
 
 Direct: TypeAlias = Callable[[Sequence[Array]], "list[Array] | None"]
 """A function that does all that a run does: it takes arrays for the inputs of the plan, which have the shapes that were
-recorded, and returns arrays for the outputs; ``None`` where the instructions must run."""
+recorded, and returns arrays for the outputs; ``None`` where the instructions must run. It sets no context variable, and needs none of the scopes around a run."""
 
 Made = TypeVar("Made")
 

@@ -143,7 +143,8 @@ class _Recorder:
         if (part := self.part) is None:
             return
         self.part = None
-        if part.is_worthwhile:
+        is_whole = bool(part.writer.calls) and len(part.instructions) == len(self.steps)
+        if part.is_worthwhile or is_whole:
             self.replay = part.replay()
             self.found.append((self.replay.run, part.start))
         else:

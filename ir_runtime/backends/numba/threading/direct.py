@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import copy_context
 
 import numpy as np
 
 from ....ir.tensor import Array
+from ....scoped import inside
 from ...core.replay import Direct
+from ...core.threads import set_most
 from ..codegen.descriptor import keeping
-from .parallel import pool_address
+from .parallel import pool_address, running, threads
 from .part_replay import Made, Replay
 from .replay import replay, tuple_word
 
@@ -32,6 +35,7 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
     given = [(inputs.index(slot), strides, dtype) for slot, _, strides, dtype in whole.given]
     made: list[Made] = [stores[slot] for slot in outputs]
     call, address, first, empty = replay(), whole.tape.address, tuple_word(), np.empty
+    scopes, count = (running,), threads()
     scratch, results, shared, can_refuse = whole.scratch, whole.results, whole.shared, whole.tape.can_refuse
 
     def direct(feeds: Sequence[Array]) -> list[Array] | None:
@@ -55,4 +59,11 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
             for index, view in made
         ]
 
-    return keeping(direct, whole.tape)
+    def with_threads(feeds: Sequence[Array]) -> list[Array] | None:
+        set_most(count)
+        return inside(scopes, direct, feeds)
+
+    def in_context(feeds: Sequence[Array]) -> list[Array] | None:
+        return copy_context().run(with_threads, feeds)
+
+    return keeping(in_context if shared else direct, whole.tape)
