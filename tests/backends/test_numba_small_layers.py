@@ -59,6 +59,18 @@ def test_softmax_of_columns_and_short_rows(shape: tuple[int, ...], axis: int) ->
         np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
 
 
+@pytest.mark.parametrize("length", [5, 16, 17])
+def test_softmax_of_columns_whose_elements_are_next_to_each_other(length: int) -> None:
+    x = numbers((40, 3, length))
+
+    def layers(x: ir.Node) -> ir.Node:
+        return op.softmax(op.transpose(x, [1, 2, 0]), 1)
+
+    (wanted,) = runs(layers, x, "reference", 1)
+    for found in runs(layers, x, "numba"):
+        np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
+
+
 def boxes(x: ir.Node) -> ir.Node:
     """Decode boxes as detection networks do: small layers on views."""
     columns = op.transpose(op.reshape(x, [4, 30], False), [1, 0])

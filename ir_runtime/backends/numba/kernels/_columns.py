@@ -13,7 +13,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import LANES, Emit, Load, Store, Value
+from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._activation_code import exp
@@ -136,11 +136,15 @@ def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: 
         with emit.loop(length, [source, emit.constant(float("-inf"))]) as (_, (at, so_far), following):
             following += [emit.at(at, stride), _extreme(">", emit, so_far, load(at))]
         top = following[1]
-        with emit.loop(length, [source, target, emit.constant(0)]) as (_, (at, to, sum), following):
+        with emit.loop(length, [source, target, _start(emit, Reduction.MEAN)]) as (
+            _,
+            (at, to, sum),
+            following,
+        ):
             power = exp(emit, emit.subtract(load(at), top))
             store(power, to)
-            following += [emit.at(at, stride), emit.at(to, stride), emit.add(sum, power)]
-        factor = emit.divide(emit.constant(1), following[2])
+            following += [emit.at(at, stride), emit.at(to, stride), _STEPS[Reduction.MEAN](emit, sum, power)]
+        factor = emit.divide(emit.constant(1), emit.builder.fptrunc(following[2], VECTOR))
         with emit.loop(length, [target]) as (_, (to,), following):
             store(emit.multiply(load(to), factor), to)
             following.append(emit.at(to, stride))

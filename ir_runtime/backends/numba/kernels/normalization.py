@@ -235,12 +235,14 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
 def _softmax_of_columns(x: Array, axis: int) -> Array | None:
     """Return softmax along an axis of many columns, or of many short rows; ``None`` for other data."""
     length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    if not x.size or not x.flags.c_contiguous:
+    if not x.size:
         return None
-    if inner >= LANES:
+    if inner >= LANES and (length <= LANES or x.flags.c_contiguous):
         y = np.empty(x.shape, np.float32)
-        softmax_columns(x, y, (x.size // (length * inner), length, inner))
+        softmax_columns(contiguous(x), y, (x.size // (length * inner), length, inner))
         return y
+    if not x.flags.c_contiguous:
+        return None
     rows = x.size // length
     if inner > 1 or length > LANES or rows < MIN_SHORT_ROWS:
         return None
