@@ -22,6 +22,7 @@ from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _gemm, _winograd, convolution
 from ir_runtime.backends.numba.kernels._few_channels import neighbours
+from ir_runtime.backends.numba.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -38,6 +39,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(_winograd, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
             yield
 
@@ -262,6 +264,23 @@ def test_winograd(data: st.DataObject, names: Sequence[str]) -> None:
     w = numbers(outputs, channels, 3, 3)
     assert _winograd.is_profitable(w.shape, [height - 2, width - 2])
     agree(op, numbers(batch, channels, height, width), w, names, 1, rtol=5e-5)
+
+
+@pytest.mark.parametrize(("channels", "side"), [(16, 16), (32, 16), (64, 12), (32, 50)])
+def test_winograd_has_the_same_bits_with_any_number_of_threads(
+    channels: int, side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a block for each thread, and phase by phase where there would be too few tiles in it."""
+    monkeypatch.setattr(parallel, "_cores", lambda: 8)
+    op, x = by_three((1, 1), (1, 1)), numbers(1, channels, side, side)
+    w = numbers(channels, channels, 3, 3)
+    run = backend.kernel(op, [unknown(x), Value.constant(w)])
+    assert run is not None
+    found = set()
+    for threads in (1, 2, 3, 8):
+        with at_most(threads), backend.around():
+            found.add(np.asarray(run(x, w)).tobytes())
+    assert len(found) == 1
 
 
 def test_winograd_where_numbers_are_not_finite_or_too_large() -> None:

@@ -34,6 +34,11 @@ MIN_LENGTH = 10
 # Most tiles of a block, and bytes of its transformed tiles, which stay in the cache of a thread.
 TILE_BLOCK = 24
 BLOCK_BYTES = 1 << 19
+# Multiplications from which on several threads are faster.
+MIN_PARALLEL_WORK = 300_000
+# Threads of few tiles have blocks of their own, with at least so many tiles each, if transformed filters have at most so many
+# bytes: then all of them read all filters, but hardly anything that another one has written, which takes longer.
+MIN_OWN_TILES, MAX_OWN_FILTERS = 4, 1 << 22
 
 
 def is_profitable(shape: Sequence[int], out: Sequence[int | None]) -> bool:
@@ -93,7 +98,12 @@ class Winograd:
         first, second = self.packed_epilogue.extra_arrays(extras, 1)
         if size:
             second = workspace(size)
-        parallel_for(WINOGRAD.address, job, y, x, first, second, threads())
+        parallel_for(WINOGRAD.address, job, y, x, first, second, self._threads(y.shape))
+
+    def _threads(self, out: Sequence[int]) -> int:
+        """Return how many threads share the work for a result of NHWC shape."""
+        work = TILE_ELEMENTS * _tiles(out) * self.filters.shape[0] * self.filters.shape[1]
+        return threads() if work >= MIN_PARALLEL_WORK else 1
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]
@@ -101,11 +111,8 @@ class Winograd:
         """Return a job, and the size of the scratch memory for transformed tiles that its threads share."""
         n, height, width, channels = shape
         tall, wide, outputs = out[1:]
-        tiles = n * -(-tall // 4) * -(-wide // 4)
-        block = max(min(TILE_BLOCK, BLOCK_BYTES // (4 * TILE_ELEMENTS * max(channels, outputs)) // 6 * 6), 6)
-        shared = tiles < 2 * threads() * block and threads() > 1 and len(self.packed_epilogue.extras) < 2
-        block = tiles if shared else min(block, tiles)
-        panels = self.panels
+        tiles, panels = _tiles(out), self.panels
+        block, shared = self._block(tiles, max(channels, outputs), self._threads(out))
         w, scale, bias, zeros = self._kept
         job = WinogradJob.fill(
             images=n, height=height, width=width, channels=channels, out_height=tall, out_width=wide,
@@ -118,3 +125,19 @@ class Winograd:
         )  # fmt: skip
         scratch = TILE_ELEMENTS * (block * (channels + outputs) + 2 * LANES) if shared else 0
         return job, scratch
+
+    def _block(self, tiles: int, channels: int, count: int) -> tuple[int, bool]:
+        """Return the tiles of a block, and whether threads share one, phase by phase."""
+        block = max(min(TILE_BLOCK, BLOCK_BYTES // (4 * TILE_ELEMENTS * channels) // 6 * 6), 6)
+        if count == 1 or tiles >= 2 * count * block:
+            return min(block, tiles), False
+        if tiles >= count * MIN_OWN_TILES and self.panels.numbers.nbytes <= MAX_OWN_FILTERS:
+            rounds = -(-tiles // (count * block))
+            return -(-tiles // (count * rounds)), False
+        shared = len(self.packed_epilogue.extras) < 2
+        return tiles if shared else min(block, tiles), shared
+
+
+def _tiles(out: Sequence[int]) -> int:
+    """Return the tiles of a result of NHWC shape."""
+    return out[0] * -(-out[1] // 4) * -(-out[2] // 4)
