@@ -99,6 +99,11 @@ def two_inputs() -> ir.Model:
     return ir.Model([opset1.multiply(opset1.subtract(x, y), opset1.constant(np.float32(3)))], [x, y])
 
 
+def one_layer() -> ir.Model:
+    x = opset1.parameter([2, 8], np.float32, name="x")
+    return ir.Model([opset1.relu(x)], [x])
+
+
 def bags(rows: int = 5) -> ir.Model:
     indices = opset1.parameter([4], np.int64, name="indices")
     table, offsets = opset1.constant(numbers(rows, 8)), opset1.constant(np.array([0, 3]))
@@ -158,7 +163,7 @@ def test_pictures_in_bf16_are_replayed(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("make", [perceptron, two_inputs, volumes])
+@pytest.mark.parametrize("make", [perceptron, two_inputs, volumes, one_layer])
 def test_a_plan_that_is_one_call_needs_no_slots(
     make: Callable[[], ir.Model], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
