@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ir_runtime as ir
-from ir_runtime import opset1, opset3, opset4, opset8, opset13
+from ir_runtime import opset1, opset3, opset4, opset8, opset12, opset13
 from ir_runtime.backends import available
 from ir_runtime.backends.numba.kernels import quantized_network
 from ir_runtime.backends.numba.threading import capture
@@ -282,6 +282,26 @@ def test_a_layer_that_refuses_its_data_is_named() -> None:
         with pytest.raises(ir.ExecutionError, match=r"layer 'bags'"):
             fast(np.array([0, 1, 2, 5]))
         equal(fast(good), expected)
+
+
+def test_messages_are_added_up_as_part_of_the_call() -> None:
+    rows, width = 40, 8
+    x, places = opset1.parameter([rows, width], np.float32), opset1.parameter([rows, 1], np.int64)
+    everywhere = opset1.broadcast(places, opset1.constant([rows, width]))
+    zeros = opset1.constant(numbers(6, width))
+    summed = opset12.scatter_elements_update(
+        zeros, everywhere, dense(x, width, width), opset1.constant(0), "sum", name="messages"
+    )
+    model = ir.Model([dense(summed, width, 4)], [x, places])
+    fast, plain = compiled(model, 2), compiled(model, 2)
+    for turn in range(5):
+        given = [numbers(rows, width), RANDOM.integers(-6, 6, (rows, 1))]
+        plain._plan.programs.seen.clear()
+        equal(fast(given), plain(given).to_tuple())
+        if turn > 2:
+            with pytest.raises(ir.ExecutionError, match=r"layer 'messages'"):
+                fast([given[0], given[1] + 7])
+    assert instructions(fast) == 1
 
 
 def test_observers_see_every_layer() -> None:

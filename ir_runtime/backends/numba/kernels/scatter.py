@@ -18,11 +18,14 @@ from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
+from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED, Task, load_args
 from ._packed_epilogue import add_rows
 from ._rows import copy_row
+from ._strided_copy import STRIDED_COPY, strided_copy
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -35,7 +38,7 @@ MIN_PARALLEL_WORK = 1 << 15
 class ScatterJob(Descriptor):
     """The job of `SCATTER`: data ``[blocks, length, columns]``, and ``count`` indices in place of ``length``.
 
-    Strides of the indices are in elements; ``refused`` is set where one is out of range.
+    Strides of the indices are in elements; ``refused`` counts those that are out of range.
     """
 
     blocks: i64
@@ -68,7 +71,7 @@ def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int,
         if across == 0:
             place = _place(indices, row * along, length)
             if place < 0:
-                store_i64(job, ScatterJob.refused, 1)
+                fetch_add(job + 8 * ScatterJob.refused)
             elif replaces != 0:
                 copy_row(updates + 4 * (row * columns + first), count, out + 4 * (place * columns + first))
             else:
@@ -77,7 +80,7 @@ def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int,
         for column in range(first, first + count):
             place = _place(indices, row * along + column * across, length)
             if place < 0:
-                store_i64(job, ScatterJob.refused, 1)
+                fetch_add(job + 8 * ScatterJob.refused)
             else:
                 at, update = place * columns + column, load_f32(updates, row * columns + column)
                 store_f32(out, at, update if replaces != 0 else load_f32(out, at) + update)
@@ -125,13 +128,16 @@ def scatter(
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
     """Return the kernel; where an index is out of range, the reference refuses it."""
     SCATTER.prepare()
+    STRIDED_COPY.prepare()  # which a recording calls
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         lead, tail = data.shape[:along], data.shape[along + 1 :]
         count, columns = indices.shape[along], math.prod(tail)
         if not indices.shape == updates.shape == (*lead, count, *tail):
             return op.evaluate(data, indices, updates, axis)
-        out, is_repeated = np.array(data, order="C"), _is_repeated(indices, along)
+        if (out := _copied(data)) is None:
+            return op.evaluate(data, indices, updates, axis)
+        is_repeated = _is_repeated(indices, along)
         places = indices.reshape(*lead, count, -1)[..., 0] if is_repeated else indices
         across = 1 if is_repeated else columns
         job = ScatterJob.fill(
@@ -141,9 +147,17 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
         shared = threads() if updates.size >= MIN_PARALLEL_WORK else 1
         words = np.ascontiguousarray(places, np.int64)
         parallel_for(SCATTER.address, job, out, words, contiguous(updates), UNUSED, shared)
-        return op.evaluate(data, indices, updates, axis) if job["refused"][0] else out
+        return op.evaluate(data, indices, updates, axis) if was_refused(job, ScatterJob.refused) else out
 
-    return accepting(kernel, any_lengths)
+    return accepting(replayed(kernel), any_lengths)
+
+
+def _copied(data: Array) -> Array | None:
+    """Return a copy in C order; ``None`` where a run is recorded, and no task can make it."""
+    if not is_recording():
+        return np.array(data, order="C")
+    out = np.empty(data.shape, np.float32)
+    return out if data.size and strided_copy(data, out) else None
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:
