@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from ....ir.pages import let_go
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....limits import check_array_size
 from ....ops.convolution.backward import ConvolutionBackpropData
-from ....ops.convolution.forward import Convolution
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import as_rows, channels_first, channels_last, is_f32
+from ...common.layout import as_rows, channels_first, is_f32
 from .._backend import backend
 from ..math.gemm import apply_epilogue, gemm
 from ..math.panels import Panels
-from ._im2col import im2col
 
 __all__: list[str] = []
-
-# Adding a contiguous piece of results takes as long as copying this many numbers.
-PIECE_COST = 40
 
 
 @backend.accelerates(ConvolutionBackpropData)
@@ -42,12 +35,16 @@ def transposed_convolution(
         return None
     outputs, kernel = w.shape[1], w.shape[2:]
     blocks = set(op.dilations) == {1} and not any(k % s for k, s in zip(kernel, op.strides, strict=True))
-    if blocks and _suits_phases(w, op.strides):
-        return _by_phases(op, data, filters, output_shape)
     columns = _by_blocks(w, op.strides) if blocks else np.moveaxis(w, 1, -1)
     packed = Panels.of(columns.reshape(len(w), -1), w)
     shape_input = () if output_shape is None else (output_shape,)
-    fit = _fit(op, data, filters, output_shape)
+
+    @lru_cache(maxsize=64)
+    def fit(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return how many elements are cropped before each axis, and the lengths of the output."""
+        value = Value(TensorType(data.element, PartialShape(shape)))
+        lengths = op.infer(value, filters, *shape_input).static[2:]
+        return tuple(op.begins(shape[2:], kernel, lengths, bool(shape_input))), lengths
 
     def compute(x: Array, w: Array, *rest: object) -> Array:
         epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
@@ -65,90 +62,6 @@ def transposed_convolution(
         return channels_first(y)
 
     return RowKernel(compute, 2 + len(shape_input), 1)
-
-
-_Fit: TypeAlias = Callable[[tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
-"""Takes the shape of the data; returns how many elements are cropped before each axis, and the lengths of the output."""
-
-
-def _fit(op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None) -> _Fit:
-    shape_input = () if output_shape is None else (output_shape,)
-
-    @lru_cache(maxsize=64)
-    def fit(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        value = Value(TensorType(data.element, PartialShape(shape)))
-        lengths = op.infer(value, filters, *shape_input).static[2:]
-        kernel = filters.shape.static[2:]
-        return tuple(op.begins(shape[2:], kernel, lengths, bool(shape_input))), lengths
-
-    return fit
-
-
-def _suits_phases(w: Array, strides: tuple[int, ...]) -> bool:
-    """Return whether windows overlap, and it takes longer to add their results than to copy the data of a result's.
-
-    Padding is multiplied by the filters, which must be finite.
-    """
-    channels, outputs, *kernel = w.shape
-    phases = math.prod(strides)
-    added = 2 * phases * outputs + PIECE_COST * phases // strides[-1]
-    return tuple(kernel) != strides and channels < added and bool(np.isfinite(w).all())
-
-
-def _by_phases(
-    op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None
-) -> Kernel:
-    """Return a kernel whose results of each phase are channels of a convolution: the filters in blocks, reversed."""
-    w = filters.known()
-    assert w is not None
-    axes, outputs, strides = w.ndim - 2, w.shape[1], op.strides
-    by_blocks = _by_blocks(w, strides)
-    backwards = by_blocks[(slice(None), *[slice(None, None, -1)] * axes)]
-    stacked = np.ascontiguousarray(
-        backwards.transpose(*range(axes + 1, 2 * axes + 2), 0, *range(1, axes + 1))
-    ).reshape(-1, len(w), *backwards.shape[1 : axes + 1])
-    pads, ones = tuple(n - 1 for n in stacked.shape[2:]), (1,) * axes
-    convolution = im2col(
-        Convolution(strides=ones, dilations=ones, pads_begin=pads, pads_end=pads, auto_pad="explicit"),
-        stacked,
-        tuple(n.min if n.is_static else None for n in data.shape)[2:] if data.shape.rank else (),
-    )
-    fit = _fit(op, data, filters, output_shape)
-    lined_up = (0, *(axis + more for axis in range(1, axes + 1) for more in (0, axes)), 2 * axes + 1)
-
-    let_go(w)
-
-    def compute(x: Array, w: Array, *rest: object) -> Array:
-        epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
-        begins, lengths = fit(x.shape)
-        phases = channels_last(convolution(x, w, _no_epilogue))
-        counts = phases.shape[1:-1]
-        parts = phases.reshape(*phases.shape[:-1], *strides, outputs).transpose(lined_up)
-        whole = [max(n * s, b + m) for n, s, b, m in zip(counts, strides, begins, lengths, strict=True)]
-        check_array_size(len(x) * math.prod(whole) * outputs, x.itemsize)
-        y = _interleaved(parts, [n * s for n, s in zip(counts, strides, strict=True)], whole)
-        cropped = y[(slice(None), *(slice(b, b + m) for b, m in zip(begins, lengths, strict=True)))]
-        y = np.ascontiguousarray(cropped)
-        apply_epilogue(y.reshape(-1, outputs), epilogue)
-        return channels_first(y)
-
-    return RowKernel(compute, 2 + (output_shape is not None), 1)
-
-
-def _interleaved(parts: Array, lengths: Sequence[int], whole: Sequence[int]) -> Array:
-    """Return results ``[N, (position, phase)..., outputs]`` as ``[N, spatial..., outputs]``, with zeros behind them."""
-    shape = (len(parts), *lengths, parts.shape[-1])
-    if list(lengths) == list(whole):
-        return parts.reshape(shape)
-    y = np.zeros((len(parts), *whole, parts.shape[-1]), parts.dtype)
-    y[(slice(None), *map(slice, lengths))] = parts.reshape(shape)
-    return y
-
-
-def _no_epilogue(block: Array, first: int, out: Array | None = None) -> None:
-    """Leave rows as they are."""
-    if out is not None:
-        np.copyto(out, block)
 
 
 def _by_blocks(w: Array, strides: tuple[int, ...]) -> Array:
