@@ -128,6 +128,16 @@ def test_scattered_sums_out_of_range_are_refused(index: int) -> None:
             fast(op, numbers(4, 5), indices, numbers(3, 5), np.array(0), constant=(3,))
 
 
+@pytest.mark.parametrize("wanted", ["i32", "f32", "boolean"])
+def test_converted_indices_that_are_broadcast_stay_so(wanted: str) -> None:
+    """Each is converted once, and layers that read them see that they are the same."""
+    indices = np.broadcast_to(np.arange(-3, 4).reshape(7, 1), (2, 7, 300))
+    found, expected = both(layer("Convert-1", destination_type=wanted), indices)
+    assert found.strides[0] == found.strides[2] == 0
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
 @pytest.mark.oracle
 @pytest.mark.parametrize("kind", OTHERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 
+from ....arrays import DType
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.type import Convert
@@ -73,7 +74,7 @@ def convert(op: Convert, data: Value) -> Kernel | None:
 
     def kernel(x: Array) -> Array:
         if not is_recording() or not 0 < x.size <= MAX_SIZE or not x.flags.c_contiguous:
-            return x.astype(dtype, copy=False)
+            return _converted(x, dtype)
         out = np.empty(x.shape, dtype)
         size = 0 if dtype == np.float32 else dtype.itemsize
         job = ConvertJob.fill(count=x.size, source_size=x.itemsize, target_size=size)
@@ -81,3 +82,11 @@ def convert(op: Convert, data: Value) -> Kernel | None:
         return out
 
     return accepting(replayed(kernel, alone=False), any_lengths)
+
+
+def _converted(x: Array, dtype: DType) -> Array:
+    """Convert numbers; those that stand for several ones of a broadcast array once."""
+    if 0 not in x.strides or not x.size:
+        return x.astype(dtype, copy=False)
+    distinct = tuple(slice(None if stride else 1) for stride in x.strides)
+    return np.broadcast_to(x[distinct].astype(dtype, copy=False), x.shape)
