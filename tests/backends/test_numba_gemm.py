@@ -246,6 +246,30 @@ def test_lines_that_are_copied_between_zeros(
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("columns", [1, LANES + 3, 6 * LANES + 5])
+@pytest.mark.parametrize(
+    "shape", [(50, 48), (7, 60), (1, 53), (2, 5, 9, 9), (1, 30, 12, 12), (1, 4, 6, 300)], ids=str
+)
+def test_panels_that_are_used_in_parts(
+    shape: tuple[int, ...], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They give the same bits: sums are continued, with the residual and the bounds after the last part."""
+    x, found = numbers(*shape), []
+    x[(0, 1, *[2] * (x.ndim - 2))] = np.nan
+    is_matrix = x.ndim == 2
+    w = numbers(shape[1], columns) if is_matrix else numbers(columns, shape[1], 3, 3)
+    op = layer("MatMul-1") if is_matrix else by_three((1, 1), (0, 2))
+    for least in (1 << 12, 0):
+        monkeypatch.setattr(_gemm, "MIN_PARTED_WORDS", least)
+        monkeypatch.setattr(_gemm, "PART_WORDS", 12)
+        agree(op, x, w, ("bias", "sum", "clamp"), -1 if is_matrix else 1)
+        run = backend.kernel(op, [unknown(x), Value.constant(w)])
+        assert run is not None
+        with backend.around():
+            found.append(np.asarray(run(x, w)).tobytes())
+    assert found[0] == found[1]
+
+
 def by_three(before: tuple[int, int], after: tuple[int, int]) -> Op:
     how = {"pads_begin": text(before), "pads_end": text(after), "strides": "1,1", "dilations": "1,1"}
     return layer("Convolution-1", **how)

@@ -72,7 +72,7 @@ def panels_product(multiply_panel: Routine | Device[..., None]) -> Device[..., N
             vectors, some = next_panel(columns - done)
             last = some - (vectors - 1) * LANES
             multiply_panel(
-                vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
+                vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, 0, last, -np.inf,
                 np.inf,
             )  # fmt: skip
             panels += 4 * LANES * vectors * length

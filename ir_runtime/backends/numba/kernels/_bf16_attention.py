@@ -17,11 +17,12 @@ __all__ = ["BLOCKED_BF16"]
 @device
 def _panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
-    stride: int, bias: int, other: int, last: int, low: float, high: float,
+    stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel; the result is f32."""
     bf16_panel(
-        vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, last, low, high, 0, 0
+        vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low,
+        high, 0, 0,
     )  # fmt: skip
 
 

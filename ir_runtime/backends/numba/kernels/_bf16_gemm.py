@@ -52,7 +52,7 @@ def _staged(
             vectors, rows, places + 8 * row, step, skipped_zeros(job),
             load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset), load_i64(job, GemmJob.taps),
             load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
-            block, 4 * width, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
+            block, 4 * width, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0,
             other + row * apart if other != 0 else 0, last, load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
             apart, stored & RESIDUAL,
         )  # fmt: skip
@@ -84,7 +84,7 @@ def _block(  # noqa: PLR0913 (values in registers)
     bf16_panel(
         vectors, count, places, step, skipped_zeros(job), load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
         load_i64(job, GemmJob.taps), load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
-        out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), other, last,
+        out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0, other, last,
         load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high), apart, stored,
     )  # fmt: skip
     if stages > 0:

@@ -92,7 +92,7 @@ _panel = panel_instruction(
 @routine(*_KINDS)
 def bf16_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
-    stride: int, bias: int, other: int, last: int, low: float, high: float, apart: int, stored: int,
+    stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float, apart: int, stored: int,
 ) -> None:  # fmt: skip
     """Multiply rows of bf16 by a panel of bf16.
 
@@ -109,6 +109,7 @@ def bf16_panel(  # noqa: PLR0913 (values in registers)
         out: the result.
         stride: bytes between its rows.
         bias: of each column.
+        bias_stride: bytes between those of two rows; 0 if all rows share one.
         other: the residual, or 0.
         last: columns of the last vector.
         low: the lower bound.
@@ -116,7 +117,7 @@ def bf16_panel(  # noqa: PLR0913 (values in registers)
         apart: bytes between rows of the residual.
         stored: the `StoredTypes`.
     """
-    _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, last, low, high, apart, stored)  # fmt: skip
+    _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high, apart, stored)  # fmt: skip
 
 
 @instruction(*[types.int64] * 4)

@@ -29,6 +29,9 @@ MIN_PARALLEL_WORK = 100_000
 # The share of taps in padding from which on it is faster to look for them.
 MIN_SKIPPED = 0.1
 CACHED = CachedBytes(rows=1 << 18, weights=1 << 19)
+# Products of at least as many words use a panel, which would not stay in the L2 cache, in parts of at most this many: a part
+# is used for all rows of a unit before the next one. It needs sums in memory, but their order is the same.
+MIN_PARTED_WORDS, PART_WORDS = 1 << 12, 1 << 9
 F32_SIZE = 4
 NO_OFFSET = np.zeros(1, np.int64)
 """The tap offsets of a matrix."""
@@ -51,6 +54,15 @@ class Rows(NamedTuple):
     def bytes_per_row(self) -> int:
         """Bytes of the data from one row to the next."""
         return self.windows.element * math.prod(self.windows.strides) if self.windows else self.stride
+
+
+class _Parts(NamedTuple):
+    """Taps of a row, the words and the byte offset of each, and for how many of them a panel is used at a time."""
+
+    taps: int
+    depth: int
+    offsets: Array
+    part_taps: int
 
 
 @dataclass(frozen=True)
@@ -124,10 +136,12 @@ class Gemm:
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
         shared = count if work >= MIN_PARALLEL_WORK else 1
+        taps, depth, offsets, part = self._parts(rows)
         chunk, by_panel = chunk_rows(
-            rows.rows, rows.bytes_per_row, self.panels.numbers.nbytes, len(self.panels), shared, CACHED
-        )
-        offsets, copied = rows.tap_offsets, None
+            rows.rows, min(rows.bytes_per_row, 4 * depth * part) if part < taps else rows.bytes_per_row,
+            self.panels.numbers.nbytes, len(self.panels), shared, CACHED,
+        )  # fmt: skip
+        copied = None
         if rows.layout is Layout.COPIED:
             assert rows.windows is not None
             copied, offsets = CopyPlan.of(rows.windows, chunk)
@@ -135,8 +149,8 @@ class Gemm:
         apart = self.columns if lines is None else int(lines["pitch"][0])
         stored = StoredTypes.RESULT * (result < F32_SIZE) | StoredTypes.RESIDUAL * (residual < F32_SIZE)
         job = GemmJob.fill(
-            rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=self.taps,
-            depth=self.depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
+            rows=rows.rows, chunk=chunk, panels=len(self.panels), by_panel=by_panel, taps=taps,
+            depth=depth, layout=rows.layout, row_stride=rows.stride, table=self.panels.table.ctypes.data,
             weights=self.panels.numbers.ctypes.data, bias=self.panels.bias.ctypes.data,
             tap_offsets=offsets.ctypes.data, out_stride=result * apart,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
@@ -144,8 +158,21 @@ class Gemm:
             zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
             windows=windows.ctypes.data, residual_stride=residual * self.columns, types=int(stored),
             lines=0 if lines is None else lines.ctypes.data, copied=0 if copied is None else copied.ctypes.data,
+            part_taps=part,
         )  # fmt: skip
         return Job.of(job, windows, offsets, lines, copied), shared
+
+    def _parts(self, rows: Rows) -> _Parts:
+        """Return how a job reads its rows: a long row of a matrix becomes several taps, one after the other."""
+        words = self.taps * self.depth
+        if self.task is not GEMM or words < MIN_PARTED_WORDS:
+            return _Parts(self.taps, self.depth, rows.tap_offsets, self.taps)
+        if rows.layout is not Layout.MATRIX:
+            return _Parts(self.taps, self.depth, rows.tap_offsets, max(PART_WORDS // self.depth, 1))
+        counts = range(-(-words // PART_WORDS), 4 * words // PART_WORDS)
+        taps = next((count for count in counts if words % count == 0), 1)
+        depth = words // taps
+        return _Parts(taps, depth, 4 * depth * np.arange(taps), max(PART_WORDS // depth, 1))
 
     def _skips_zeros(self, rows: Rows) -> bool:
         return rows.layout is Layout.PADDED and rows.windows is not None and self.can_skip(rows.windows)

@@ -17,7 +17,7 @@ class GemmJob(Descriptor):
 
     ``residual_stride`` and ``types`` are for results or residuals of bf16: bytes between rows of the residual, and
     `StoredTypes`. ``lines`` is the address of `OutputLines`, 0 if rows of the result are at equal distances, and
-    ``copied`` that of `CopiedLines`, for windows that are copied.
+    ``copied`` that of `CopiedLines`, for windows that are copied. A panel is used in parts of ``part_taps`` taps.
     """
 
     rows: i64
@@ -42,6 +42,7 @@ class GemmJob(Descriptor):
     types: i64
     lines: i64
     copied: i64
+    part_taps: i64
 
 
 class OutputLines(Descriptor):

@@ -35,7 +35,7 @@ ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 # Rows of the longest tiles, by the vectors of a panel.
 _LONGEST = {SINGLE: _TALL_ROWS, TALL: _TALL_ROWS, WIDE: WIDE_ROWS}
 
-PANEL_KINDS = (*[types.int64] * 14, types.float32, types.float32)
+PANEL_KINDS = (*[types.int64] * 15, types.float32, types.float32)
 """The types of the parameters of `gemm_panel`."""
 
 
@@ -87,7 +87,7 @@ def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, product: WordProduct, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
-    depth: Value, panel: Value, bias: Value, target: TileTarget,
+    depth: Value, panel: Value, bias: Value, bias_stride: Value, target: TileTarget,
 ) -> None:  # fmt: skip
     """Emit one tile.
 
@@ -103,10 +103,12 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         count: number of taps.
         depth: words of a tap.
         panel: the packed right operand.
-        bias: of each column.
+        bias: of each column, or sums that products are added to.
+        bias_stride: bytes between those of two rows; 0 if all rows share one.
         target: what the result is stored to.
     """
-    start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
+    steps = [emit.builder.mul(bias_stride, emit.i64(i)) for i in range(rows)]
+    start = [emit.load(emit.at(emit.at(bias, step), 4 * LANES * j)) for step in steps for j in range(vectors)]
     sums = _accumulate(emit, product, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
     product.store(emit, sums, vectors, target)
 
@@ -263,24 +265,38 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
 
     def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, vectors: Value, rows: Value, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
-        depth: Value, panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value,
+        depth: Value, panel: Value, out: Value, stride: Value, bias: Value, bias_stride: Value, other: Value, last: Value, low: Value,
         high: Value, apart: Value | None = None, types: Value | None = None,
     ) -> None:  # fmt: skip
         builder = emit.builder
         apart = stride if apart is None else apart
-        further = stride, builder.select(builder.icmp_signed("!=", other, emit.i64(0)), apart, emit.i64(0))
+        between = builder.select(builder.icmp_signed("!=", other, emit.i64(0)), apart, emit.i64(0))
+        further = stride, between, bias_stride
 
         def tile(width: int, size: int, addresses: list[Value]) -> list[Value]:
-            place, result, more = addresses
+            place, result, more, start = addresses
             target = TileTarget(result, stride, more, apart, last, low, high, types)
             _micro_kernel(
-                emit, product, size, width, place, step, zeros, taps, count, depth, panel, bias, target
+                emit,
+                product,
+                size,
+                width,
+                place,
+                step,
+                zeros,
+                taps,
+                count,
+                depth,
+                panel,
+                start,
+                bias_stride,
+                target,
             )
             after = [builder.mul(emit.i64(size), n) for n in further]
-            return [emit.at(place, 8 * size), emit.at(result, after[0]), emit.at(more, after[1])]
+            return [emit.at(place, 8 * size), *map(emit.at, (result, more, start), after)]
 
         def all_rows(width: int) -> None:
-            emit_tiles(emit, _LONGEST[width], rows, [places, out, other], partial(tile, width))
+            emit_tiles(emit, _LONGEST[width], rows, [places, out, other, bias], partial(tile, width))
 
         emit.switch(vectors, {width: partial(all_rows, width) for width in _LONGEST})
 
@@ -293,7 +309,7 @@ _panel = panel_instruction(WordProduct(VECTOR, Emit.splat, _add_product, _store_
 @routine(*PANEL_KINDS)
 def gemm_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
-    stride: int, bias: int, other: int, last: int, low: float, high: float,
+    stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel of ``vectors`` vectors; other parameters as those of a tile."""
-    _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, last, low, high)  # fmt: skip
+    _panel(vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low, high)  # fmt: skip

@@ -87,12 +87,12 @@ def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, ga
             if load_i64(job, StepsJob.in_bf16) != 0:
                 bf16_panel(
                     vectors, some, places, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.depth),
-                    panel, target, stride, bias, 0, last, -_INFINITY, _INFINITY, 0, 0,
+                    panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY, 0, 0,
                 )  # fmt: skip
             else:
                 gemm_panel(
                     vectors, some, places, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.depth),
-                    panel, target, stride, bias, 0, last, -_INFINITY, _INFINITY,
+                    panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY,
                 )  # fmt: skip
 
 

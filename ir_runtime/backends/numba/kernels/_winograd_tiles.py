@@ -89,7 +89,7 @@ def _multiply_tiles(
     gemm_panel(
         load_i64(entry, Panel.vectors), tiles, places, 0, 0, places + 8 * tiles, 1, load_i64(job, WinogradJob.channels),
         load_i64(job, WinogradJob.weights) + load_i64(entry, Panel.start), out + element * out_apart + 4 * column, 4 * load_i64(job, WinogradJob.out_channels),
-        load_i64(job, WinogradJob.panel_bias), 0, load_i64(entry, Panel.last_columns), np.float32(-np.inf), np.float32(np.inf),
+        load_i64(job, WinogradJob.panel_bias), 0, 0, load_i64(entry, Panel.last_columns), np.float32(-np.inf), np.float32(np.inf),
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def _multiply_panel(
         store_i64(offset, 0, 4 * start)
         gemm_panel(
             PANEL_VECTORS, rows, places, 0, 0, offset, 1, stop - start, scratch, out, stride,
-            none if start > 0 else bias, out if start > 0 else 0, LANES, -np.inf, np.inf,
+            none if start > 0 else bias, 0, out if start > 0 else 0, LANES, -np.inf, np.inf,
         )  # fmt: skip
         start = stop
 
