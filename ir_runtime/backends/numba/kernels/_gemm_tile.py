@@ -26,14 +26,17 @@ WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 
 WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
-UNROLL = 4
-"""Words that a narrow tile takes a turn."""
+MAX_ADDRESSES = 12
+"""Rows of which the addresses fit the registers; a tile of one vector, which loads a word for each product, has no more."""
+
+# Words that a tile takes a turn, by the vectors of a panel.
+_UNROLL = {SINGLE: 8, TALL: 4, WIDE: 1}
 
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
 # Rows of the longest tiles, by the vectors of a panel.
-_LONGEST = {SINGLE: _TALL_ROWS, TALL: _TALL_ROWS, WIDE: WIDE_ROWS}
+_LONGEST = {SINGLE: min(_TALL_ROWS, MAX_ADDRESSES), TALL: _TALL_ROWS, WIDE: WIDE_ROWS}
 
 PANEL_KINDS = (*[types.int64] * 15, types.float32, types.float32)
 """The types of the parameters of `gemm_panel`."""
@@ -146,7 +149,7 @@ def _accumulate_tap(
     A narrow tile takes several words a turn: the addresses of its rows do not fit in registers, and loading one
     for each product would take as long as the products.
     """
-    builder, unroll = emit.builder, UNROLL if vectors < WIDE else 1
+    builder, unroll = emit.builder, _UNROLL[vectors]
     turns = builder.sdiv(length, emit.i64(unroll))
     with emit.loop(turns, state) as (turn, now, after):
         after += _products(
