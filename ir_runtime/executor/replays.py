@@ -34,6 +34,8 @@ _VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 class Programs:
     """The programs of a plan. The second run on inputs of the same shapes is recorded, later ones replay it.
 
+    Of its nine fields, the last four follow from the others, or from runs.
+
     Args:
         steps: of the plan.
         instructions: of the steps.
@@ -72,7 +74,7 @@ class Programs:
         return self.recorded.get(key) or self._first(replayer, key)
 
     def direct(self, feeds: Sequence[Array], threads: int) -> Direct | None:
-        """Return what does a whole run on these inputs with at most so many threads, if that was recorded."""
+        """Return what does a whole run on these inputs with at most ``threads`` threads, if that was recorded."""
         if not self.recorded or (replayer := self.replayer) is None:
             return None
         program = self.recorded.get((replayer.key(threads), *[feed.shape for feed in feeds]))

@@ -104,7 +104,8 @@ def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
         (lambda: request.infer(), 75),
         (lambda: request.infer({0: X}), 86),
     ):
-        run()
+        for _ in range(2):  # the second run is recorded
+            run()
         assert calls(run) < most + of_threads
 
 

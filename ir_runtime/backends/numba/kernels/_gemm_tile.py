@@ -165,14 +165,8 @@ def _accumulate_tap(
 
 
 def _products(
-    emit: Emit,
-    product: WordProduct,
-    lines: Sequence[Value],
-    along: Value,
-    state: Sequence[Value],
-    vectors: int,
-    count: int,
-) -> list[Value]:
+    emit: Emit, product: WordProduct, lines: Sequence[Value], along: Value, state: Sequence[Value], vectors: int, count: int
+) -> list[Value]:  # fmt: skip
     """Add the products of some words of each row, which begin at a byte offset, with as many rows of weights."""
     place, *sums = state
     for word in range(count):
@@ -280,21 +274,8 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
             place, result, more, start = addresses
             target = TileTarget(result, stride, more, apart, last, low, high, types)
             _micro_kernel(
-                emit,
-                product,
-                size,
-                width,
-                place,
-                step,
-                zeros,
-                taps,
-                count,
-                depth,
-                panel,
-                start,
-                bias_stride,
-                target,
-            )
+                emit, product, size, width, place, step, zeros, taps, count, depth, panel, start, bias_stride, target
+            )  # fmt: skip
             after = [builder.mul(emit.i64(size), n) for n in further]
             return [emit.at(place, 8 * size), *map(emit.at, (result, more, start), after)]
 

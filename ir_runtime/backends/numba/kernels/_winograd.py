@@ -36,8 +36,8 @@ TILE_BLOCK = 24
 BLOCK_BYTES = 1 << 19
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 300_000
-# Threads of few tiles have blocks of their own, with at least so many tiles each, if transformed filters have at most so many
-# bytes: then all of them read all filters, but hardly anything that another one has written, which takes longer.
+# The fewest tiles of a thread for which it has a block of its own, and the most bytes of transformed filters: all threads read
+# all filters then, but hardly anything that another one has written, which takes longer.
 MIN_OWN_TILES, MAX_OWN_FILTERS = 4, 1 << 22
 
 

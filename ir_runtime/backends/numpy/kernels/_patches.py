@@ -75,7 +75,7 @@ def neighbours(op: Convolution, w: Array, lengths: Sequence[int | None]) -> int:
 
 
 def split_windows(counts: tuple[int, ...], most: int, threads: int) -> list[Block]:
-    """Split windows into blocks of at most so many, or of one row, and at least one for each thread."""
+    """Split windows into blocks of at most ``most`` windows, or of one row, and at least one for each thread."""
     length, *inner = counts
     each = math.prod(inner)
     if each > most and len(inner) > 1:
