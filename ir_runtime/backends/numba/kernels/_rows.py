@@ -15,6 +15,7 @@ __all__ = [
     "copy_padded",
     "copy_row",
     "dot_rows",
+    "emit_transpose",
     "transpose_part",
     "transpose_square",
     "transpose_vectors",
@@ -143,6 +144,13 @@ def transpose_part(
     emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value
 ) -> None:
     """Transpose ``columns`` of ``rows``, up to `LANES` of both, as `transpose_square`; the last row fills up each vector."""
+    emit_transpose(emit, x, stride, rows, columns, out, width, emit.store)
+
+
+def emit_transpose(
+    emit: Emit, x: Value, stride: Value, rows: Value, columns: Value, out: Value, width: Value, store: Store
+) -> None:  # fmt: skip
+    """Emit the transpose of ``columns`` of ``rows``, up to `LANES` of both; ``store`` stores a vector that the last row fills up."""
     builder, (load, _) = emit.builder, emit.masked_access(columns)
     places, last = [x], emit.at(x, builder.mul(stride, builder.sub(rows, emit.i64(1))))
     for i in range(1, LANES):
@@ -150,7 +158,7 @@ def transpose_part(
         places.append(builder.select(is_row, emit.at(x, builder.mul(stride, emit.i64(i))), last))
     for i, row in enumerate(transpose_vectors(emit, [load(place) for place in places])):
         with builder.if_then(builder.icmp_signed("<", emit.i64(i), columns)):
-            emit.store(row, emit.at(out, builder.mul(width, emit.i64(i))))
+            store(row, emit.at(out, builder.mul(width, emit.i64(i))))
 
 
 def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:

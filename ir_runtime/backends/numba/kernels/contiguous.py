@@ -22,7 +22,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._row_copy import ROW_COPY, row_copy_job
-from ._rows import transpose_square, transpose_vectors
+from ._rows import emit_transpose, transpose_square
 from ._strided_copy import strided_copy
 
 __all__ = ["contiguous", "contiguous_rows", "merged_axes"]
@@ -60,16 +60,7 @@ def _transpose_part(
     emit: Emit, x: ir.Value, stride: ir.Value, columns: ir.Value, rows: ir.Value, out: ir.Value, width: ir.Value
 ) -> None:  # fmt: skip
     """Transpose at most `LANES` columns, ``stride`` bytes apart, into as many rows, ``width`` bytes apart."""
-    builder = emit.builder
-    load, store = emit.masked_access(rows)[0], emit.masked_access(columns)[1]
-    last = builder.sub(columns, emit.i64(1))
-    found = []
-    for i in range(LANES):  # the last one again in lanes that are not stored
-        line = builder.select(builder.icmp_signed("<", emit.i64(i), columns), emit.i64(i), last)
-        found.append(load(emit.at(x, builder.mul(stride, line))))
-    for i, row in enumerate(transpose_vectors(emit, found)):
-        with builder.if_then(builder.icmp_signed("<", emit.i64(i), rows)):
-            store(row, emit.at(out, builder.mul(width, emit.i64(i))))
+    emit_transpose(emit, x, stride, columns, rows, out, width, emit.masked_access(columns)[1])
 
 
 def _transpose(call: int) -> None:
