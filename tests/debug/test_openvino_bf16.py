@@ -51,6 +51,7 @@ def test_transformers_are_observed_and_reproduced(name: str) -> None:
 @pytest.mark.parametrize("hint", ["bf16", "f16"])
 @pytest.mark.parametrize("name", ["mobilenet_v2", "small_cnn", "squeezenet1_1", "lstm", "bilstm"])
 def test_other_networks_are_explained(name: str, hint: str) -> None:
+    needs_bf16(hint)
     report = debug.compare(ir.read_model(ir_path(name)), example_inputs(name), f"openvino:{hint}")
     assert report.explained, str(report)
     assert report.ran == ("bf16",)

@@ -28,22 +28,27 @@ __all__ = ["Figures", "figures", "needs_bf16", "runs_bf16"]
 
 
 @cache
-def runs_bf16() -> bool:
-    """Return whether the CPU plugin computes in bf16 on this processor: it does with AVX512-BF16 or AMX."""
+def runs_bf16(asked: str = "bf16") -> bool:
+    """Return whether the CPU plugin computes in bf16 on this processor where ``asked`` is asked for.
+
+    It does with AVX512-BF16 or AMX; with AVX512-FP16, it computes in f16 where that is asked for.
+    """
     x = op.parameter([16, 16], np.float32, name="x")
     weights = op.constant(np.eye(16, dtype=np.float32))
     model = ir.Model([op.matmul(x, weights, False, False)], [x])
     reference = Reference(model)
     ports = [port for layer in computed_layers(reference.graph) for port in layer.output_ports]
-    return "bf16" in OpenVINO("bf16").observe(model, reference, [np.ones((16, 16), np.float32)], ports).ran
+    return "bf16" in OpenVINO(asked).observe(model, reference, [np.ones((16, 16), np.float32)], ports).ran
 
 
-def needs_bf16() -> None:
-    """Skip a test where OpenVINO computes in f32 whatever is asked for."""
+def needs_bf16(asked: str = "bf16") -> None:
+    """Skip a test where OpenVINO computes in f32 whatever is asked for, or in f16 where that is."""
     if not runs_bf16():
         pytest.skip(
             "the processor has neither AVX512-BF16 nor AMX: OpenVINO runs f32 where bf16 is asked for"
         )
+    if not runs_bf16(asked):
+        pytest.skip(f"the processor has AVX512-FP16: OpenVINO runs {asked} where that is asked for")
 
 
 @dataclass(frozen=True)
