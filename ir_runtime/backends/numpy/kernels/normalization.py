@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ...common.layout import axes_by_stride, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..math.gemm import for_row_blocks
+from ..math.ones import ones_column
 from ._chain import Chain
 
 __all__ = ["softmax_rows"]
@@ -42,7 +42,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         if not y.size:
             return y
         length = x.shape[-1]
-        ones, count = _ones(length)
+        ones, count = ones_column(length), np.array(length, np.float32)
         source, target = x.reshape(-1, length), y.reshape(-1, length)
 
         def normalize_rows(rows: Array, out: Array, first: int) -> None:
@@ -61,15 +61,6 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         return y
 
     return RowKernel(compute, 2, accepts=any_lengths)
-
-
-@lru_cache(maxsize=64)
-def _ones(count: int) -> tuple[Array, Array]:
-    """Return a column of ones, whose product with rows is their sums, and their number as an array."""
-    found = np.ones((count, 1), np.float32), np.array(count, np.float32)
-    for array in found:
-        array.setflags(write=False)
-    return found
 
 
 def _row_normalizer(op: MVN) -> Callable[[Array, Array], None] | None:
@@ -155,7 +146,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
 
     def kernel(x: Array, _: Array) -> Array:
         rows = channels_last(x).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
-        ones, count = _ones(rows.shape[1])
+        ones, count = ones_column(rows.shape[1]), np.array(rows.shape[1], np.float32)
         means: Array = np.matmul(ones.T, rows)
         if rows.shape[1]:
             np.divide(means, count, means)

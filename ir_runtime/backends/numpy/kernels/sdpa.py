@@ -18,6 +18,7 @@ from ...common.sdpa import sdpa_kernel
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import split_range
+from ..math.ones import ones_column
 from ..threading.parallel import parallel_for, thread_count
 
 __all__: list[str] = []
@@ -57,11 +58,11 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     groups, columns = k.shape[1], k.shape[2]
     if batch * heads * rows * columns <= FEW_SCORES:
         return _attention_of_few(q, k, v, mask, factor, causal)
-    # The next layers join the heads of a token, so these are stored side by side.
+    # The next layers concatenate the results of all heads for each token: they are stored so.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
     heads_per_group, scale = heads // groups, np.array(factor, np.float32)
-    ones = _ones(columns)
+    ones = ones_column(columns)
 
     def head_groups(chunk: slice) -> None:
         """Compute all queries of some groups of heads."""
@@ -128,9 +129,9 @@ def _attention_of_few(q: Array, k: Array, v: Array, mask: Array | None, factor: 
         np.add(scores, mask, scores)
     np.subtract(scores, np.maximum.reduce(scores, -1, keepdims=True), scores)
     np.exp(scores, scores)
-    sums = np.matmul(scores, _ones(columns))
+    sums = np.matmul(scores, ones_column(columns))
     means = np.matmul(scores if shared is None else scores.reshape(shared), v)
-    # The next layers join the heads of a token, so these are stored side by side.
+    # The next layers concatenate the results of all heads for each token: they are stored so.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     np.divide(means.reshape(out.shape), sums, out)
     return out
@@ -140,14 +141,6 @@ def _attention_of_few(q: Array, k: Array, v: Array, mask: Array | None, factor: 
 def _future(queries: int, keys: int) -> Array:
     """Return which keys come after each query."""
     return np.arange(keys) > np.arange(queries)[:, None]
-
-
-@lru_cache(maxsize=64)
-def _ones(count: int) -> Array:
-    """Return a column of ones, which sums rows in a product."""
-    column = np.ones((count, 1), np.float32)
-    column.setflags(write=False)
-    return column
 
 
 def _weights(compute: Callable[[], Array], ones: Array) -> tuple[Array, Array]:
