@@ -49,9 +49,9 @@ _EXP, _EXP_SCALE = (np.exp2, _number(-1 / math.log(2))) if AVX512 else (np.exp, 
 # For so few numbers, a pass takes no longer than the call.
 SMALL = 1 << 10
 
-# Numbers at a time where there are several passes. Fewer would stay in the L2 cache, which gains little; two threads
+# Numbers at a time where there are several passes. Fewer would stay in the L2 cache; but two threads
 # that take 32 K numbers at a time wait for each other (GIL) as long as they compute.
-CHUNK = 1 << 19
+CHUNK = 1 << 18
 
 # Gelu is x / 2 * (1 + tanh(x * p(x * x))), or x / (1 + exp(-2 * x * p(x * x))). Coefficients of p, lowest power first, that approximate erf(x / sqrt(2)):
 # fitted to artanh(erf(z)) / z on [0, 3.95] for the least error, 6e-8, less than f32 rounds. NumPy has a

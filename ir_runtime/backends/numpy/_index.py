@@ -86,7 +86,7 @@ PATTERNS: dict[str, str] = {
     "Concat": "movement",
     "Divide": "rms_norm",
     "FakeQuantize": "quantized_network",
-    "MatMul": "gathered_matmul",
+    "MatMul": "gathered_matmul sdpa",
     "Multiply": "rms_norm",
     "ScaledDotProductAttention": "sdpa",
 }

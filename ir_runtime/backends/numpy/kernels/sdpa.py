@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -12,9 +12,11 @@ import numpy as np
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
+from ....ops.matrix.matmul import MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.sdpa import sdpa_kernel
+from ...patterns.attention import AttentionKernel, match_attention
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import split_range
@@ -35,6 +37,10 @@ SOFTMAX_COST = 48
 # Sums of exponentials from which rows need no maximum of their own, e^-40: of the weights in such a row, those are
 # precise that are not below e^-47 of the largest.
 LEAST_SUM = np.float32(4e-18)
+# Where a mask was added, scores so far below the maximum have no weight: it would be subnormal.
+LEAST_SCORE = np.float32(-87)
+# As NumPy computes it for long arrays, so that differences are exactly 0.
+_LEAST_WEIGHT = np.exp(np.full(256, LEAST_SCORE))[0]
 
 
 @backend.accelerates(ScaledDotProductAttention)
@@ -49,6 +55,12 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
     return match_grouped_queries(context, layer, sdpa, attention)
 
 
+@backend.pattern(MatMul)
+def products_with_softmax(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
+    return match_attention(context, layer, partial(AttentionKernel, attend=attention))
+
+
 def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
     """Attend to values ``[batch, groups, keys, values]`` with queries ``[batch, heads, queries, width]``.
 
@@ -61,26 +73,28 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     # The next layers concatenate the results of all heads for each token: they are stored so.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
+    exp = _exp if mask is None or mask.dtype == np.bool_ or causal else _exp_of_masked
     heads_per_group, scale = heads // groups, np.array(factor, np.float32)
     ones = ones_column(columns)
 
-    def head_groups(chunk: slice) -> None:
-        """Compute all queries of some groups of heads."""
-        keys, values = k[:, chunk], v[:, chunk]
+    def head_groups(chunk: tuple[slice, slice]) -> None:
+        """Compute all queries of some groups of heads, of some of the batch."""
+        some, part = chunk
+        keys, values = k[chunk], v[chunk]
         count = keys.shape[1] * heads_per_group
-        queries = slice(chunk.start * heads_per_group, chunk.start * heads_per_group + count)
-        scaled = np.multiply(q[:, queries], scale)
-        shared, each = (batch, keys.shape[1], heads_per_group * rows, -1), (batch, count, rows, -1)
+        queries = slice(part.start * heads_per_group, part.start * heads_per_group + count)
+        scaled = np.multiply(q[some, queries], scale)
+        shared, each = (len(keys), keys.shape[1], heads_per_group * rows, -1), (len(keys), count, rows, -1)
 
         def scores() -> Array:
             found: Array = np.matmul(scaled.reshape(shared), keys.swapaxes(2, 3)).reshape(each)
             if apply_mask is not None:
-                apply_mask(found, (slice(None), queries), 0)
+                apply_mask(found, (some, queries), 0)
             return found
 
-        weights, sums = _weights(scores, ones)
+        weights, sums = _weights(scores, ones, exp)
         means = np.matmul(weights.reshape(shared), values).reshape(each)
-        np.divide(means, sums, out[:, queries])
+        np.divide(means, sums, out[some, queries])
 
     def work(chunk: tuple[int, int, int]) -> None:
         """Compute some queries of one head."""
@@ -94,22 +108,27 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
                 apply_mask(found, (n, head), start)
             return found
 
-        weights, sums = _weights(scores, ones)
+        weights, sums = _weights(scores, ones, exp)
         np.divide(np.matmul(weights, v[n, head // heads_per_group]), sums, out[n, head, part])
 
     size = batch * heads * rows * columns * (width + v.shape[3] + SOFTMAX_COST)
-    threads = thread_count(size)
+    threads, count = thread_count(size), batch * heads * rows * columns
     max_scores = BLOCK_SCORES if threads < 2 else SHARED_SCORES
-    if threads < 2 and batch * heads * rows * columns <= BLOCK_SCORES:
-        head_groups(slice(0, groups))
-    elif rows <= FEW_QUERIES or batch * heads_per_group * rows * columns <= max_scores // 2:
-        parallel_for(
-            head_groups, split_range(groups, max(threads, batch * heads * rows * columns // max_scores)), size
-        )
+    if threads < 2 and count <= BLOCK_SCORES:
+        head_groups((slice(0, batch), slice(0, groups)))
+    elif rows <= FEW_QUERIES or count // max(batch, groups) <= max_scores // 2:
+        parallel_for(head_groups, _parts(batch, groups, max(threads, count // max_scores)), size)
     else:
         step = max(BLOCK_SCORES // columns, 16)
         parallel_for(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
     return out
+
+
+def _parts(batch: int, groups: int, most: int) -> list[tuple[slice, slice]]:
+    """Split the longer of both axes into at most this many parts."""
+    if batch > groups:
+        return [(part, slice(0, groups)) for part in split_range(batch, most)]
+    return [(slice(0, batch), part) for part in split_range(groups, most)]
 
 
 def _attention_of_few(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
@@ -143,7 +162,7 @@ def _future(queries: int, keys: int) -> Array:
     return np.arange(keys) > np.arange(queries)[:, None]
 
 
-def _weights(compute: Callable[[], Array], ones: Array) -> tuple[Array, Array]:
+def _weights(compute: Callable[[], Array], ones: Array, exp: Callable[[Array], None]) -> tuple[Array, Array]:
     """Return the exponentials of scores, less a maximum, and the sum of each row.
 
     The maximum of all rows takes a fifth of the time of the maximum of each. It does unless some row is far below it;
@@ -151,14 +170,32 @@ def _weights(compute: Callable[[], Array], ones: Array) -> tuple[Array, Array]:
     """
     scores = compute()
     np.subtract(scores, np.maximum.reduce(scores, None, keepdims=True), scores)
-    np.exp(scores, scores)
+    exp(scores)
     sums = np.matmul(scores, ones)
     if np.minimum.reduce(sums, None) >= LEAST_SUM:
         return scores, sums
     scores = compute()
     np.subtract(scores, np.maximum.reduce(scores, -1, keepdims=True), scores)
-    np.exp(scores, scores)
+    exp(scores)
     return scores, np.matmul(scores, ones)
+
+
+def _exp(scores: Array) -> None:
+    """Replace scores by their exponentials."""
+    np.exp(scores, scores)
+
+
+def _exp_of_masked(scores: Array) -> None:
+    """Replace scores to which a mask was added by their exponentials, and those below `LEAST_SCORE` by 0.
+
+    Masks of -100 would make weights subnormal, with which processors multiply up to fifty times as slowly.
+    """
+    if not np.minimum.reduce(scores, None) < LEAST_SCORE:
+        np.exp(scores, scores)
+        return
+    np.maximum(scores, LEAST_SCORE, out=scores)
+    np.exp(scores, scores)
+    np.subtract(scores, _LEAST_WEIGHT, scores)
 
 
 def _masking(
