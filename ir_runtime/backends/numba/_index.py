@@ -68,7 +68,7 @@ MODULES = {
     "ROIAlign": "roi_align",
     "ReLU": "elementwise",
     "ReduceMax": "reductions",
-    "ReduceMean": "adaptive_pooling reductions",
+    "ReduceMean": "global_pooling reductions",
     "ReduceMin": "reductions",
     "ReduceSum": "reductions",
     "Reshape": "movement rearrangement",

@@ -1,39 +1,31 @@
-"""Adaptive average pooling, and means over all pixels: channels last, some vectors of channels at a time."""
+"""Adaptive average pooling: channels last, some vectors of channels at a time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.pooling.adaptive import AdaptiveAvgPool
-from ....ops.reduction import ReduceMean
-from ... import Kernel, KernelObject
+from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
-from ..codegen.bf16 import load_bf16
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.vectors import LANES, Emit
+from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
-from ._products import asked_products
+from ._channel_means import channel_means, vectors_abreast
 from ._windows import F32_SIZE, drop_padding, pad_channels
 from .contiguous import contiguous
+from .global_pooling import spatial_means
 
 __all__: list[str] = []
 
 # Elements read from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
-# Vectors of channels that are summed at a time.
-MAX_VECTORS = 4
 
 
 class AdaptivePoolJob(Descriptor):
@@ -47,46 +39,6 @@ class AdaptivePoolJob(Descriptor):
     units: i64
     vectors: i64
     data_size: i64
-
-
-def _rectangle_mean(
-    abreast: int, size: int = 4, load_vector: Callable[[Emit, ir.Value], ir.Value] = Emit.load
-) -> Instruction:
-    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row.
-
-    Args:
-        abreast: how many vectors.
-        size: bytes of a number.
-        load_vector: loads a vector as f32.
-    """
-
-    def write(
-        emit: Emit,
-        x: ir.Value,
-        down: ir.Value,
-        right: ir.Value,
-        rows: ir.Value,
-        columns: ir.Value,
-        y: ir.Value,
-        factor: ir.Value,
-    ) -> None:
-        zeros = [emit.constant(0)] * abreast
-        with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):
-            with emit.loop(columns, [begin, *zeros]) as (_, (place, *sums), following):
-                loaded = [load_vector(emit, emit.at(place, size * LANES * i)) for i in range(abreast)]
-                sums = [emit.add(a, b) for a, b in zip(sums, loaded, strict=True)]
-                following += [emit.at(place, right), *sums]
-            totals = [emit.add(a, b) for a, b in zip(totals, following[1:], strict=True)]
-            below += [emit.at(begin, down), *totals]
-        same = emit.splat(factor)
-        for i, total in enumerate(below[1:]):
-            emit.store(emit.multiply(total, same), emit.at(y, 4 * LANES * i))
-
-    return instruction(*[types.int64] * 6, types.float32)(write)
-
-
-_mean_wide, _mean_double, _mean_single = _rectangle_mean(MAX_VECTORS), _rectangle_mean(2), _rectangle_mean(1)
-_bf16_mean = _rectangle_mean(1, 2, load_bf16)
 
 
 def _adaptive_mean(call: int) -> None:
@@ -114,18 +66,7 @@ def _adaptive_mean(call: int) -> None:
         breadth = ((column + 1) * width + columns - 1) // columns - left
         source = x + ((image * height + top) * width + left) * step + size * first
         target, factor = y + F32_SIZE * (place * channels + first), np.float32(1) / np.float32(rows * breadth)
-        if size < F32_SIZE:
-            for i in range(vectors):
-                at = i * LANES
-                _bf16_mean(
-                    source + size * at, width * step, step, rows, breadth, target + F32_SIZE * at, factor
-                )
-        elif vectors == MAX_VECTORS:
-            _mean_wide(source, width * step, step, rows, breadth, target, factor)
-        elif vectors == 2:
-            _mean_double(source, width * step, step, rows, breadth, target, factor)
-        else:
-            _mean_single(source, width * step, step, rows, breadth, target, factor)
+        channel_means(source, size, width * step, step, rows, breadth, target, vectors, factor)
         index = next_unit(call, count)
 
 
@@ -139,48 +80,15 @@ def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | N
     counts = output_size.ints()
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None
-    return replayed(lambda x, _: _adaptive_means(x, counts) if x.size else op.evaluate(x, np.array(counts)))
-
-
-@backend.accelerates(ReduceMean)
-def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
-    """f32 over the two axes after the channels."""
-    found = axes.ints()
-    if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
-        return None
-    return _SpatialMean(op, np.array(found), asked_products().is_faster)
-
-
-@dataclass(frozen=True)
-class _SpatialMean(KernelObject):
-    """Means over the two axes after the channels; with ``bf16``, the data may be stored so. The result is f32."""
-
-    op: ReduceMean
-    axes: Array
-    bf16: bool
-
-    def reads_bf16(self, place: int) -> bool:
-        """Return whether an input may be stored in bf16."""
-        return self.bf16 and place == 0
-
-    def prepare(self) -> Kernel:
-        """Return a function, which is called faster."""
-        return replayed(partial(_SpatialMean.__call__, self))
-
-    def __call__(self, *arrays: Array) -> Array:
-        """Compute the means of the first input."""
-        x = arrays[0]
-        if not x.size:
-            return self.op.evaluate(x, self.axes)
-        means = _adaptive_means(x, (1, 1))
-        return means if self.op.keep_dims else means[:, :, 0, 0]
+    means = spatial_means if counts == (1, 1) else lambda x: _adaptive_means(x, counts)
+    return replayed(lambda x, _: means(x) if x.size else op.evaluate(x, np.array(counts)))
 
 
 def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
     rows = pad_channels(channels_last(x))
     n, height, width, channels = rows.shape
     y = np.empty((n, *counts, channels), np.float32)
-    vectors = next(n for n in (MAX_VECTORS, 2, 1) if channels >= n * LANES)
+    vectors = vectors_abreast(channels)
     groups = -(-channels // (LANES * vectors))
     job = AdaptivePoolJob.fill(
         height=height, width=width, channels=channels, out_height=counts[0], out_width=counts[1],
