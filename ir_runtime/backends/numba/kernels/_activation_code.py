@@ -184,21 +184,26 @@ _FORMULAS: dict[ActivationKind, Formula] = {
 }
 
 
-@instruction(types.int64, types.int64, types.int64, types.float32, types.float32)
-def _apply(emit: Emit, address: Value, count: Value, kind: Value, a: Value, b: Value) -> None:
+@instruction(*[types.int64] * 5, types.float32, types.float32)
+def _apply(
+    emit: Emit, address: Value, stride: Value, rows: Value, count: Value, kind: Value, a: Value, b: Value
+) -> None:
     first, second = emit.splat(a), emit.splat(b)
 
     def go(shape: Formula) -> None:
-        def body(offset: Value, load: Load, store: Store) -> None:
-            place = emit.at(address, offset)
-            store(shape(emit, load(place), first, second), place)
+        with emit.loop(rows, [address]) as (_, (row,), following):
 
-        emit.vector_loop(count, body)
+            def body(offset: Value, load: Load, store: Store) -> None:
+                place = emit.at(row, offset)
+                store(shape(emit, load(place), first, second), place)
+
+            emit.vector_loop(count, body)
+            following.append(emit.at(row, stride))
 
     emit.switch(kind, {number: partial(go, shape) for number, shape in _FORMULAS.items()})
 
 
-@routine(types.int64, types.int64, types.int64, types.float32, types.float32)
-def apply_activation(address: int, count: int, kind: int, a: float, b: float) -> None:
-    """Apply an activation in place to ``count`` f32."""
-    _apply(address, count, kind, a, b)
+@routine(*[types.int64] * 5, types.float32, types.float32)
+def apply_activation(address: int, stride: int, rows: int, count: int, kind: int, a: float, b: float) -> None:
+    """Apply an activation in place to rows of ``count`` f32 each, ``stride`` bytes apart."""
+    _apply(address, stride, rows, count, kind, a, b)

@@ -196,6 +196,8 @@ def execute(  # noqa: PLR0913 (values in registers)
             if code >= ACTIVATION:
                 apply_activation(
                     out,
+                    0,
+                    1,
                     rows * count,
                     code - ACTIVATION,
                     load_f32(step, Instruction.a),

@@ -161,12 +161,12 @@ def apply_epilogue(  # noqa: PLR0913 (values in registers)
     row_count, length = rows, count
     if stride == 4 * count:  # contiguous rows are one
         row_count, length = 1, rows * count
-    for row in range(row_count):
-        at = start + row * stride
-        if load_i64(words, EpilogueHeader.has_residual) != 0:
+    if load_i64(words, EpilogueHeader.has_residual) != 0:
+        for row in range(row_count):
+            at = start + row * stride
             add_rows(out + at, first + at, length)
-        if low > -np.inf or high < np.inf:
-            apply_activation(out + at, length, 1, low, high)
+    if low > -np.inf or high < np.inf:
+        apply_activation(out + start, stride, row_count, length, 1, low, high)
     if load_i64(words, EpilogueHeader.post_ops) > 0:
         apply_post_ops(words, numbers, first, second, out, start, column, rows, count, stride)
 
@@ -209,11 +209,12 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
             continue
         if row == 0 and stride == 4 * count:  # contiguous rows are one
             lines, length = 1, rows * count
+        if kind == 0:
+            apply_activation(out + start, stride, lines, length, curve, a, b)
+            continue
         for i in range(lines):
             target, partner = out + start + i * stride, other + i * apart
-            if kind == 0:
-                apply_activation(target, length, curve, a, b)
-            elif kind == 1:
+            if kind == 1:
                 add_rows(target, partner, length)
             elif kind == 2:
                 _multiply(target, partner, length)

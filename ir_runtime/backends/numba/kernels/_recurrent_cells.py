@@ -65,7 +65,7 @@ class CellKind(IntEnum):
 @device
 def _activate(address: int, count: int, kind: int) -> None:
     """Apply an activation; a clamp is ReLU here."""
-    apply_activation(address, count, kind, np.float32(0), _INFINITY)
+    apply_activation(address, 0, 1, count, kind, np.float32(0), _INFINITY)
 
 
 @device
