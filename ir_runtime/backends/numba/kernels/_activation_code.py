@@ -96,8 +96,9 @@ def _sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Compute ``x * sigmoid(a * x)``."""
-    return emit.multiply(x, _sigmoid(emit, emit.multiply(x, a), a, b))
+    """Compute ``x * sigmoid(a * x)``, as ``x / (1 + e^-ax)``."""
+    power = exp(emit, _negative(emit, emit.multiply(x, a)))
+    return emit.divide(x, emit.add(emit.constant(1), power))
 
 
 def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
@@ -119,10 +120,10 @@ def _gelu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """Compute ``x / 2 * (1 + tanh(y))``, as ``x / (1 + e^-2y)``, which does not cancel below 0."""
     cube = emit.multiply(emit.multiply(x, x), x)
-    inner = emit.multiply(emit.fma(cube, emit.constant(0.044715), x), emit.constant(math.sqrt(2 / math.pi)))
-    half = emit.multiply(emit.constant(0.5), x)
-    return emit.multiply(half, emit.add(emit.constant(1), _tanh(emit, inner, a, b)))
+    inner = emit.multiply(emit.fma(cube, emit.constant(0.044715), x), emit.constant(-math.sqrt(8 / math.pi)))
+    return emit.divide(x, emit.add(emit.constant(1), exp(emit, inner)))
 
 
 def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
