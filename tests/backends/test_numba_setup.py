@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from harness.nets import Net
@@ -21,11 +22,13 @@ from ir_runtime import backends
 from ir_runtime.backends.core import default as _usual
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.codegen import language as _language
-from ir_runtime.backends.numba.codegen import target
+from ir_runtime.backends.numba.codegen import levels, target
 from ir_runtime.backends.numba.codegen.language import device, instruction, routine, types
 from ir_runtime.backends.numba.codegen.memory import fetch_add, load_f32, store_f32
 from ir_runtime.backends.numba.codegen.vectors import F32, Emit
 from ir_runtime.backends.numba.jit import build_all, cache, loader
+from ir_runtime.backends.numba.jit.host import target_machine
+from ir_runtime.backends.numba.kernels._int8_winograd import LEVELS_WINOGRAD
 from ir_runtime.backends.numba.threading.parallel import parallel_for, running, threads
 from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
 
@@ -45,6 +48,21 @@ def test_an_unknown_kind_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ir.InputError) as caught:
         target._selected()
     same_as_before("messages/numba_vectors", str(caught.value))
+
+
+@pytest.mark.skipif(not levels._HAS_VNNI, reason="needs VNNI")
+def test_dot_products_of_pairs_are_one_instruction() -> None:
+    """LLVM else replaces those of some tiles by two, for a shorter latency."""
+    from ir_runtime.backends.numba.jit.compiler import _entry, _optimise
+    from ir_runtime.backends.numba.jit.translate import translate
+
+    module, inner = translate(LEVELS_WINOGRAD)
+    module.link_in(llvm.parse_assembly(_entry(LEVELS_WINOGRAD, inner)))
+    machine = target_machine()
+    _optimise(module, machine)
+    text = machine.emit_assembly(module)
+    assert "vpdpwssd" in text
+    assert "vpmaddwd" not in text
 
 
 @pytest.fixture
