@@ -21,7 +21,14 @@ from ..threading.task import Task, load_args
 from ._int8_graph import IntegerProduct
 from ._int8_maps import LevelMap, MapJob, fill_borders, share_of_lines
 from ._int8_shares import first_share, take_units
-from ._int8_winograd_tiles import COLUMNS, SUM_BITS, multiply_tiles, transform_levels, transform_sums
+from ._int8_winograd_tiles import (
+    COLUMNS,
+    FILTER_FACTORS,
+    SUM_BITS,
+    multiply_tiles,
+    transform_levels,
+    transform_sums,
+)
 from ._winograd_transforms import TILE_ELEMENTS
 
 __all__ = [
@@ -81,7 +88,7 @@ def _largest_sum(numbers: Array) -> int:
     return 255 * int(rows.sum(axis=1, dtype=np.int64).max())
 
 
-# The transform of filters, each row without its denominator, 4, 6, 6, 24, 24 and 1.
+# The transform of filters, each row without its denominator, 4, 6, 6, 24, 24 and 1, and without its sign.
 _ROWS = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 1]], np.float32)
 _SIGNS = np.array([1, -1, -1, 1, 1, 1], np.float32)
 
@@ -91,12 +98,12 @@ def transform_weights(numbers: Array, channels: int, outputs: int) -> Array:
     full = np.zeros((9, channels // 2, 2, outputs), np.float32)
     filled = full.reshape(9, channels, outputs)
     filled[:, : numbers.shape[1], : len(numbers)] = numbers.reshape(*numbers.shape[:2], 9).transpose(2, 1, 0)
-    rows = _ROWS * _SIGNS[:, None]
+    rows = _ROWS * (_SIGNS * FILTER_FACTORS)[:, None]
     found = aligned_empty(TILE_ELEMENTS * channels * outputs // 2).view(np.int16)
     packed = found.reshape(outputs // COLUMNS, TILE_ELEMENTS, channels // 2, COLUMNS, 2)
     for panel, target in enumerate(packed):
         part = full[..., COLUMNS * panel : COLUMNS * (panel + 1)].transpose(0, 1, 3, 2)
-        # Sums of f32 are exact: they are integers below 2^13.
+        # Sums of f32 are exact: they are integers below 2^15.
         target[...] = (np.kron(rows, rows) @ part.reshape(9, -1)).reshape(target.shape)
     return packed
 
@@ -108,25 +115,23 @@ def block_tiles(share: int, channels: int) -> int:
 
 
 @device
-def _transform(job: int, x: int, first: int, count: int, out: int, apart: int) -> None:
+def _transform(job: int, x: int, first: int, count: int, out: int) -> None:
     """Transform some tiles of the data."""
     wide = load_i64(job, LevelsWinogradJob.width) // 4
     plane, pairs = load_i64(job, LevelsWinogradJob.plane) // 16, load_i64(job, LevelsWinogradJob.pairs)
     line, pixel = load_i64(job, LevelsWinogradJob.x_line), load_i64(job, LevelsWinogradJob.x_pixel)
-    base = x + load_i64(job, LevelsWinogradJob.x_offset)
+    base, apart = x + load_i64(job, LevelsWinogradJob.x_offset), 4 * LANES * pairs
     for i in range(count):
         n = (first + i) // plane
         y = (first + i - n * plane) // wide
         start = base + n * load_i64(job, LevelsWinogradJob.x_image) + 4 * y * line
         transform_levels(
-            start + 4 * (first + i - n * plane - y * wide) * pixel, line, pixel, pairs, out + i * 4 * LANES * pairs, apart
+            start + 4 * (first + i - n * plane - y * wide) * pixel, line, pixel, pairs, out + i * TILE_ELEMENTS * apart, apart
         )  # fmt: skip
 
 
 @device
-def _store(
-    job: int, sums: int, apart: int, out: int, other: int, first: int, count: int, panel: int
-) -> None:  # fmt: skip
+def _store(job: int, sums: int, out: int, other: int, first: int, count: int, panel: int) -> None:
     """Store a panel of the results of some tiles."""
     wide, plane = load_i64(job, LevelsWinogradJob.width) // 4, load_i64(job, LevelsWinogradJob.plane) // 16
     line, pixel = load_i64(job, LevelsWinogradJob.y_line), load_i64(job, LevelsWinogradJob.y_pixel)
@@ -144,7 +149,7 @@ def _store(
             others + n * load_i64(job, LevelsWinogradJob.other_image) + 4 * (y * other_line + x * other_pixel)
         )
         transform_sums(
-            sums + 4 * COLUMNS * i, apart,
+            sums + 4 * COLUMNS * TILE_ELEMENTS * i,
             base + n * load_i64(job, LevelsWinogradJob.y_image) + 4 * (y * line + x * pixel), line, pixel,
             residual if has_other else 0, other_line, other_pixel,
             load_i64(job, LevelsWinogradJob.scale) + 4 * column, load_i64(job, LevelsWinogradJob.bias) + 4 * column,
@@ -157,9 +162,8 @@ def _levels_winograd(call: int) -> None:
     pairs, panels = load_i64(job, LevelsWinogradJob.pairs), load_i64(job, LevelsWinogradJob.panels)
     starts, shares = load_i64(job, LevelsWinogradJob.starts), load_i64(job, LevelsWinogradJob.shares)
     chunk, depth = load_i64(job, LevelsWinogradJob.chunk), LANES * pairs
-    before, after = 4 * depth * chunk + 64, 4 * COLUMNS * chunk + 64  # not a multiple of a page
-    levels = alloc(TILE_ELEMENTS * (before + after))
-    sums, bytes_of_panel = levels + TILE_ELEMENTS * before, 4 * COLUMNS * depth
+    levels = alloc(4 * TILE_ELEMENTS * chunk * (depth + COLUMNS))  # a tile has all its elements side by side
+    sums, bytes_of_panel = levels + 4 * TILE_ELEMENTS * chunk * depth, 4 * COLUMNS * depth
     share, empty = first_share(call, shares), 0
     while True:
         first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
@@ -169,15 +173,16 @@ def _levels_winograd(call: int) -> None:
             load_i64(job, LevelsWinogradJob.lines), first, count, load_i64(job, LevelsWinogradJob.tiles)
         )
         fill_borders(load_i64(job, LevelsWinogradJob.borders), out, line, more)
-        _transform(job, x, first, count, levels, before)
+        _transform(job, x, first, count, levels)
         weights = load_i64(job, LevelsWinogradJob.weights)
         for panel in range(panels):
             for element in range(TILE_ELEMENTS):
+                at = 4 * element
                 multiply_tiles(
-                    count, levels + element * before, 4 * depth, depth, weights, sums + element * after
+                    count, levels + at * depth, 4 * TILE_ELEMENTS * depth, depth, weights, sums + at * COLUMNS
                 )
                 weights += bytes_of_panel
-            _store(job, sums, after, out, other, first, count, panel)
+            _store(job, sums, out, other, first, count, panel)
     free(levels)
 
 

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from ..codegen.language import instruction, types
-from ..codegen.levels import LEVEL_SIZE, dot_pairs, load_levels, store_levels, to_levels
+from ..codegen.levels import LEVEL_SIZE, dot_pairs, load_levels, to_levels
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
 from ._gemm_tile import WIDE, WIDE_ROWS
+from ._int8_rows import store_rows
 from ._int8_tile import bounds_at, emit_even_tiles
 from ._winograd_transforms import TILE_ELEMENTS
 
-__all__ = ["COLUMNS", "SUM_BITS", "multiply_tiles", "transform_levels", "transform_sums"]
+__all__ = ["COLUMNS", "FILTER_FACTORS", "SUM_BITS", "multiply_tiles", "transform_levels", "transform_sums"]
 
 COLUMNS = LANES * WIDE
 """Output channels of a panel."""
@@ -28,6 +29,8 @@ SUM_BITS = 26
 _LINE = 64  # bytes of a cache line
 _LEVELS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), 2 * LANES)
 _SHORTS = ir.VectorType(ir.IntType(16), 2 * LANES)
+# What elements of a filter are multiplied by beyond their denominators, so that the output transform adds rather than multiplies.
+FILTER_FACTORS = 6, 4, 4, 1, 1, 12
 # The inverse of 9 modulo 2^32.
 _NINTH = pow(9, -1, 1 << 32)
 
@@ -51,16 +54,15 @@ def _input_transform(emit: Emit, d: Sequence[Value]) -> list[Value]:
 
 
 def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
-    """Return 24 times the results; sums were multiplied by 4, 6, 6, 24, 24 and 1."""
+    """Return 24 times the results; `FILTER_FACTORS` are in the sums."""
     add, sub = emit.builder.add, emit.builder.sub
-    near, far = _shifted(emit, add(m[1], m[2]), 2), add(m[3], m[4])
-    across, along = _shifted(emit, sub(m[1], m[2]), 2), _shifted(emit, sub(m[3], m[4]), 1)
-    first, last = (_shifted(emit, add(x, _shifted(emit, x, 1)), n) for x, n in ((m[0], 1), (m[5], 3)))
+    near, far, across = add(m[1], m[2]), add(m[3], m[4]), sub(m[1], m[2])
+    along = _shifted(emit, sub(m[3], m[4]), 1)
     return [
-        add(first, add(near, far)),
+        add(add(m[0], near), far),
         add(across, along),
         add(near, _shifted(emit, far, 2)),
-        add(add(across, _shifted(emit, along, 2)), last),
+        add(across, _shifted(emit, add(m[5], _shifted(emit, along, 1)), 1)),
     ]
 
 
@@ -108,7 +110,7 @@ def multiply_tiles(
         step: bytes between tiles.
         depth: pairs of channels.
         panel: the packed weights, `COLUMNS` pairs for each pair of channels.
-        out: the sums, `COLUMNS` i32 for each tile.
+        out: the sums of the first tile, `COLUMNS` i32 for each element of each tile.
     """
     builder = emit.builder
 
@@ -126,17 +128,18 @@ def multiply_tiles(
                     sums[i * WIDE + j] = dot_pairs(emit, sums[i * WIDE + j], pair, weights[j])
             after += [emit.at(place, 4 * COLUMNS), emit.at(line, _LINE), *sums]
         for n, total in enumerate(after[2:]):
-            emit.store(total, emit.at(target, 4 * LANES * n))
+            row = emit.at(target, TILE_ELEMENTS * 4 * COLUMNS * (n // WIDE))
+            emit.store(total, emit.at(row, 4 * LANES * (n % WIDE)))
         following = emit.at(start, builder.mul(step, emit.i64(rows)))
-        return [following, emit.at(target, 4 * COLUMNS * rows), after[1]]
+        return [following, emit.at(target, TILE_ELEMENTS * 4 * COLUMNS * rows), after[1]]
 
     ahead = emit.at(panel, builder.mul(depth, emit.i64(4 * COLUMNS)))
     emit_even_tiles(emit, WIDE_ROWS, count, [x, out, ahead], tile)
 
 
-@instruction(*[types.int64] * 11)
+@instruction(*[types.int64] * 10)
 def transform_sums(  # noqa: PLR0913 (values in registers)
-    emit: Emit, x: Value, apart: Value, out: Value, line: Value, pixel: Value, other: Value, other_line: Value,
+    emit: Emit, x: Value, out: Value, line: Value, pixel: Value, other: Value, other_line: Value,
     other_pixel: Value, scale: Value, bias: Value, bounds: Value,
 ) -> None:  # fmt: skip
     """Transform the sums of a tile, requantize them, and store `COLUMNS` levels of each pixel.
@@ -144,7 +147,6 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
     Args:
         emit: the emitter.
         x: the first of its elements.
-        apart: bytes between those.
         out: the first pixel of the result.
         line: bytes between rows of the result.
         pixel: bytes between columns of the result.
@@ -155,39 +157,42 @@ def transform_sums(  # noqa: PLR0913 (values in registers)
         bias: is added to each column.
         bounds: `LevelBounds`.
     """
-    builder = emit.builder
-    with emit.loop(emit.i64(WIDE)) as (j, _, _following):
-        offset, at = (builder.mul(j, emit.i64(size * LANES)) for size in (4, LEVEL_SIZE))
-        elements = [
-            emit.at(emit.at(x, builder.mul(apart, emit.i64(n))), offset) for n in range(TILE_ELEMENTS)
-        ]
-        columns = [
-            _output_transform(emit, [emit.load(place, INTS) for place in elements[b::6]]) for b in range(6)
-        ]
-        sums = [total for a in range(4) for total in _output_transform(emit, [each[a] for each in columns])]
-        factors = [emit.load(emit.at(place, offset)) for place in (scale, bias)]
-        values = [emit.fma(builder.sitofp(_divided(emit, total), VECTOR), *factors) for total in sums]
+    builder, held = emit.builder, bounds_at(emit, bounds)
+    with builder.if_else(builder.icmp_signed("!=", other, emit.i64(0))) as branches:
+        for branch, (low, high), has_other in zip(
+            branches, (held[5:7], held[:2]), (True, False), strict=True
+        ):
+            with branch, emit.loop(emit.i64(WIDE)) as (j, _, _following):
+                offset, at = (builder.mul(j, emit.i64(size * LANES)) for size in (4, LEVEL_SIZE))
+                factors = [emit.load(emit.at(place, offset)) for place in (scale, bias)]
+                for a, totals in enumerate(_results(emit, emit.at(x, offset))):
+                    values = [
+                        emit.fma(builder.sitofp(_divided(emit, each), VECTOR), *factors) for each in totals
+                    ]
+                    if has_other:
+                        others = _row_pixels(emit, emit.at(other, at), other_line, other_pixel, a)
+                        values = [_added(emit, *each, held) for each in zip(values, others, strict=True)]
+                    places = _row_pixels(emit, emit.at(out, at), line, pixel, a)
+                    store_rows(emit, values, places, low, high)
 
-        def pixels(start: Value, across: Value, down: Value, at: Value = at) -> list[Value]:
-            start = emit.at(start, at)
-            rows = [emit.at(start, builder.mul(down, emit.i64(a))) for a in range(4)]
-            return [emit.at(row, builder.mul(across, emit.i64(b))) for row in rows for b in range(4)]
 
-        def added(values: list[Value] = values) -> list[Value]:
-            held, found = bounds_at(emit, bounds), []
-            for value, place in zip(values, pixels(other, other_pixel, other_line), strict=True):
-                first = to_levels(emit, value, held[0], held[1])
-                residual = emit.fma(load_levels(emit, place), held[3], held[4])
-                found.append(to_levels(emit, emit.fma(first, held[2], residual), held[5], held[6]))
-            return found
+def _results(emit: Emit, x: Value) -> list[list[Value]]:
+    """Return the rows of results of a tile, for one vector of columns."""
+    elements = [emit.load(emit.at(x, 4 * COLUMNS * n), INTS) for n in range(TILE_ELEMENTS)]
+    columns = [_output_transform(emit, elements[b::6]) for b in range(6)]
+    return [_output_transform(emit, [column[a] for column in columns]) for a in range(4)]
 
-        def plain(values: list[Value] = values) -> list[Value]:
-            low, high, *_ = bounds_at(emit, bounds)
-            return [to_levels(emit, value, low, high) for value in values]
 
-        levels = emit.if_else(builder.icmp_signed("!=", other, emit.i64(0)), added, plain)
-        for level, place in zip(levels, pixels(out, pixel, line), strict=True):
-            store_levels(emit, level, place)
+def _row_pixels(emit: Emit, start: Value, line: Value, pixel: Value, row: int) -> list[Value]:
+    """Return the addresses of the pixels of a row of a tile."""
+    first = emit.at(start, emit.builder.mul(line, emit.i64(row)))
+    return [emit.at(first, emit.builder.mul(pixel, emit.i64(b))) for b in range(4)]
+
+
+def _added(emit: Emit, value: Value, place: Value, bounds: Sequence[Value]) -> Value:
+    """Return the sum of a result and the levels of the residual at an address, before it is rounded."""
+    residual = emit.fma(load_levels(emit, place), bounds[3], bounds[4])
+    return emit.fma(to_levels(emit, value, bounds[0], bounds[1]), bounds[2], residual)
 
 
 def _divided(emit: Emit, total: Value) -> Value:
