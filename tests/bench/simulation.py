@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from ctypes import CFUNCTYPE, c_int64
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -151,29 +152,31 @@ def _words(address: int, count: int) -> list[int]:
 def phases(task: int, addresses: Sequence[int], threads: int) -> list[Phase]:
     """Run a task on one thread, and return what its counters say of its division.
 
-    A thread that takes units by a counter of the task takes one more than there are, and ends. Between phases, the next
-    counter counts the units that are done. Units in ranges are counted as they are, here in a single range; those of
-    shares by a counter for each.
+    Units in ranges are counted as they are, here in a single range; those of shares by a counter for each. A thread that
+    takes units by a counter of the task takes one more than there are, and ends. Where a task has phases, the next
+    counter counts the units that are done; only such tasks run again, without the phases before. Counters of other tasks
+    may be anything: where threads work in memory of their own, a counter says which.
     """
     from ir_runtime.backends.numba.threading.task import FIRST_RANGE
 
     seconds, counts = _run(task, addresses, {})
     if (rounds := _rounds(task, addresses[0])) is not None:
         return [Phase(seconds, rounds[0], threads, rounds[1], task)]
-    of_task = counts[:FIRST_RANGE]
+    of_task, of_range = counts[:FIRST_RANGE], counts[FIRST_RANGE]
     if task in _by_shares():
         return [Phase(seconds, sum(max(count - 1, 0) for count in of_task), threads, 1, task)]
-    taken = [counts[FIRST_RANGE] or max(of_task[0] - 1, 1)]
-    for done, following in zip(of_task[1::2], of_task[2::2], strict=False):
-        if not done:
-            break
-        taken.append(max(following - 1, 1))
-    left = [seconds]
+    ended = _ended(of_task) if task in _by_phases() else []
+    taken, left = [*ended, of_range or max(of_task[2 * len(ended)] - 1, 1)], [seconds]
     for phase in range(1, len(taken)):  # without those before, whose results are there
         known = {place: units for i, units in enumerate(taken[:phase]) for place in (2 * i, 2 * i + 1)}
         left.append(min(left[-1], _run(task, addresses, known)[0]))
     parts = [a - b for a, b in zip(left, [*left[1:], 0.0], strict=True)]
     return [Phase(part, units, threads, 1, task) for part, units in zip(parts, taken, strict=True)]
+
+
+def _ended(counts: Sequence[int]) -> list[int]:
+    """Return the units of phases with a barrier after them, each of which has two counters."""
+    return list(takewhile(bool, counts[1::2]))
 
 
 def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple[float, list[int]]:
@@ -217,6 +220,15 @@ def _by_shares() -> set[int]:
     return {task.address for task in (LEVELS_GEMM, LEVELS_WINDOWS, LEVELS_WINOGRAD)} if IS_FAST else set()
 
 
+@cache
+def _by_phases() -> set[int]:
+    """Return the addresses of tasks with barriers between phases."""
+    from ir_runtime.backends.numba.kernels._dynamic_matmul import DYNAMIC_MATMUL
+    from ir_runtime.backends.numba.kernels._winograd_tiles import WINOGRAD
+
+    return {task.address for task in (WINOGRAD, DYNAMIC_MATMUL)}
+
+
 def _rounds(task: int, job: int) -> tuple[int, int] | None:
     """Return the units of a step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
     from ir_runtime.backends.numba.kernels._recurrent_cells import StepsJob
@@ -253,7 +265,7 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 @contextmanager
 def many_threads(watch: Watch, threads: int) -> Iterator[None]:
     """Let calls of tasks, for that many threads, go to the watch."""
-    from ir_runtime.backends.numba.threading import parallel, part, part_replay, tape
+    from ir_runtime.backends.numba.threading import direct, parallel, part, part_replay, tape
     from ir_runtime.executor.replays import Programs
 
     owners: dict[Any, list[str]] = {}
@@ -286,10 +298,11 @@ def many_threads(watch: Watch, threads: int) -> Iterator[None]:
             (parallel, "pool_address", lambda: 1),
             (part_replay, "pool_address", lambda: 1),
             (part_replay, "replay", lambda: watch.replay),
+            (direct, "pool_address", lambda: 1),
+            (direct, "replay", lambda: watch.replay),
             (part.Part, "add", add),
             (tape.TapeWriter, "tape", tape_of),
             (Programs, "next", following),
-            (Programs, "direct", lambda *_: None),
         ):
             stack.enter_context(patch.object(where, name, value))
         yield

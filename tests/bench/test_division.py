@@ -10,16 +10,24 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
+from harness.kernels import loaded
 from openvino import opset13 as op
 
 import ir_runtime
+from ir_runtime.backends.numba import kernels
+from ir_runtime.backends.numba.codegen.language import ROUTINES, Callee, Device
+from ir_runtime.backends.numba.codegen.memory import barrier
 from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
 from ir_runtime.backends.numba.kernels._gemm import CACHED
 from ir_runtime.backends.numba.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
 from ir_runtime.backends.numba.kernels._panels import chunk_rows
+from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_STEPS
 from ir_runtime.backends.numba.kernels._strided_copy import strided_copy
 from ir_runtime.backends.numba.kernels.concat import CONCAT, ROWS_PER_UNIT
-from ir_runtime.backends.numba.threading.task import WORKER_WORDS, Task
+from ir_runtime.backends.numba.kernels.normalization import _SOFTMAX as SOFTMAX
+from ir_runtime.backends.numba.kernels.normalization import _softmax_job
+from ir_runtime.backends.numba.threading.parallel import parallel_for
+from ir_runtime.backends.numba.threading.task import UNUSED, WORKER_WORDS, Task
 
 ROWS = 1001
 
@@ -79,10 +87,48 @@ def test_reads_the_counters_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> No
                 counters[done] += take == 0
 
     monkeypatch.setattr(simulation, "_function", lambda _: task)
+    monkeypatch.setattr(simulation, "_by_phases", lambda: {0})
     found = simulation.phases(0, [0] * 5, 4)
     assert [(phase.units, phase.threads) for phase in found] == [(5, 4), (3, 4)]
     whole = [(0, unit) for unit in range(5)] + [(2, unit) for unit in range(3)]
     assert begun == whole + whole[5:]  # the second run leaves out the first phase
+
+
+def test_knows_the_tasks_with_barriers() -> None:
+    """Only they run again without their first phases."""
+    import simulation
+
+    loaded("numba")
+    found = {
+        task.address
+        for task in ROUTINES.values()
+        if isinstance(task, Task) and task.function.__module__.startswith(kernels.__name__) and _waits(task)
+    }
+    assert found == simulation._by_phases() | {RUN_STEPS.address}
+
+
+def _waits(callee: Callee) -> bool:
+    """Whether a kernel calls `barrier`, perhaps through others."""
+    function = callee.function
+    enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+    called = [*map(function.__globals__.get, function.__code__.co_names), *enclosed]
+    return callee is barrier or any(_waits(other) for other in called if isinstance(other, (Device, Task)))
+
+
+def test_softmax_of_rows_stays_in_its_memory() -> None:
+    """A counter tells its threads which memory is theirs; it was taken for one of units, which are more than threads."""
+    from simulation import Watch, many_threads
+
+    rows, length, threads, stride = 64, 1000, 4, 32
+    memory, x = np.zeros(2 * rows * stride, np.float32), np.ones((rows, length), np.float32)
+    sums, found = memory[: threads * stride], np.empty_like(x)
+    with many_threads(watch := Watch(), threads):
+        job = _softmax_job(rows, length, False)
+        parallel_for(SOFTMAX.address, job, found.reshape(-1), x, sums, UNUSED, threads)
+    assert not memory[threads * stride :].any()
+    np.testing.assert_allclose(found, 1 / length, rtol=1e-5)
+    (phase,) = watch.steps[None].phases
+    assert (phase.units, phase.threads) == (16, threads)
 
 
 def test_adds_the_units_of_shares(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +177,7 @@ def test_units_are_those_of_the_kernel(joined: tuple[Path, Path], threads: int) 
     found = _phase(steps, CONCAT)
     assert (found.units, found.threads) == (-(-ROWS // ROWS_PER_UNIT), threads)
     (step,) = (step for step in steps if found in step.phases)
-    assert step.rest == 0, "its call is not replayed"
+    assert [ran.name for ran in steps if ran.rest] == ["outside steps"], "its run is not direct"
     assert "Concat" in step.name
 
 
