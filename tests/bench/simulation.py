@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from ctypes import CFUNCTYPE, c_int64
+from ctypes import CDLL, CFUNCTYPE, c_int64, c_void_p, cast
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import takewhile
@@ -189,10 +189,10 @@ def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple
     words[COUNTERS], words[RANGES] = words[WORKER_WORDS:].ctypes.data, 1
     for place, count in counters.items():
         words[WORKER_WORDS + place] = count
-    call = _function(task)
+    call, address = _function(task), words.ctypes.data
     start = time.thread_time()
-    call(words.ctypes.data)
-    return max(0.0, time.thread_time() - start - _clock()), words[WORKER_WORDS:].tolist()
+    call(address)
+    return max(0.0, time.thread_time() - start - _call()), words[WORKER_WORDS:].tolist()
 
 
 @cache
@@ -202,6 +202,16 @@ def _clock() -> float:
     for _ in range(1000):
         time.thread_time()
     return (time.thread_time() - start) / 1000
+
+
+@cache
+def _call() -> float:
+    """Return the seconds that it takes to look at the clock, and to call a function that does nothing."""
+    nothing = CFUNCTYPE(None, c_int64)(cast(CDLL(None).labs, c_void_p).value or 0)
+    start = time.thread_time()
+    for _ in range(1000):
+        nothing(0)
+    return _clock() + (time.thread_time() - start) / 1000
 
 
 @cache
