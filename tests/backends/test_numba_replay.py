@@ -401,6 +401,17 @@ def test_rotary_embedding_and_a_mask_that_is_turned_are_part_of_the_call() -> No
     assert instructions(fast) == 1
 
 
+def test_deep_networks_are_one_replay() -> None:
+    x = opset1.parameter([1, 16], np.float32, name="x")
+    y: Any = x
+    for _ in range(150):
+        y = opset8.softmax(y, 1)
+    run, data = compiled(ir.Model([y], [x])), numbers(1, 16)
+    plain, *_, replayed = [run(data)[0] for _ in range(4)]
+    assert instructions(run) == 1
+    np.testing.assert_array_equal(replayed, plain)
+
+
 def test_networks_of_large_constants_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     """An integer network is one step: its calls read packed weights, and not the constants that its definition reads."""
     monkeypatch.setattr(capture, "MAX_CALL_BYTES", 1 << 12)

@@ -22,7 +22,7 @@ __all__ = ["REPLAYER", "replayed"]
 # Bytes of the arrays of a step for each of its calls, and of an instruction: between larger ones, Python takes no time, and
 # deadlines and interrupts are not delayed. Those of an instruction are many, as Python takes 100 microseconds where layers
 # have driven it out of the caches. Steps of an instruction: between instructions, limits are looked at.
-MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 24, 1 << 26, 128
+MAX_CALL_BYTES, MAX_BYTES, MAX_STEPS = 1 << 24, 1 << 27, 256
 # Bytes of an array that follows from shapes, which a recording keeps.
 MAX_FIXED_BYTES = 1 << 16
 # A step of more calls is a network that packs its weights: constants are what its definition reads.
