@@ -20,6 +20,7 @@ from ir_runtime.backends.numba.codegen.memory import barrier
 from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
 from ir_runtime.backends.numba.kernels._gemm import CACHED
 from ir_runtime.backends.numba.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
+from ir_runtime.backends.numba.kernels._padding import pad_images
 from ir_runtime.backends.numba.kernels._panels import chunk_rows
 from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_STEPS
 from ir_runtime.backends.numba.kernels._strided_copy import strided_copy
@@ -233,6 +234,15 @@ def test_several_threads_share_a_strided_copy(x: Any, threads: int) -> None:
     assert (found == x).all()
     (phase,) = watch.steps[None].phases
     assert phase.shared == (threads > 1 and x.ndim > 1 and x.size > 10_000)
+
+
+def test_several_threads_share_the_zeros_around_a_picture() -> None:
+    from simulation import Watch, many_threads
+
+    with many_threads(watch := Watch(), 64):
+        pad_images(np.ones((1, 3, 224, 224), np.float32), [(1, 1), (1, 1)])
+    (phase,) = watch.steps[None].phases
+    assert phase.shared
 
 
 @pytest.mark.usefixtures("no_pools")

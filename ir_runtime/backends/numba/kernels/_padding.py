@@ -20,7 +20,7 @@ __all__ = ["pad_images"]
 
 # Rows of a unit, and elements from which on several threads are faster.
 ROWS_PER_UNIT = 32
-MIN_PARALLEL_WORK = 1 << 18
+MIN_PARALLEL_WORK = 1 << 17
 
 
 class PadJob(Descriptor):

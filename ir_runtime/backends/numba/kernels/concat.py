@@ -40,7 +40,7 @@ __all__: list[str] = []
 # Results with fewer elements are left to NumPy, unless they have an epilogue or are recorded, as NumPy would end the replay;
 # from how many on several threads are faster.
 MIN_SIZE = 1 << 14
-MIN_PARALLEL_WORK = 1 << 16
+MIN_PARALLEL_WORK = 1 << 15
 # Layouts whose plans are cached.
 MAX_PLANS = 16
 # Elements of the map of a unit: what is read stays in the L1 cache.

@@ -29,7 +29,7 @@ __all__ = ["contiguous", "contiguous_rows", "merged_axes"]
 
 # Arrays with fewer elements are left to NumPy; from how many on several threads are faster.
 MIN_SIZE = 1 << 11
-MIN_PARALLEL_WORK = 1 << 16
+MIN_PARALLEL_WORK = 1 << 15
 # Numbers of a block, and rows and columns of one where there are enough.
 BLOCK = 1 << 12
 SIDE = 64

@@ -29,7 +29,7 @@ from .contiguous import contiguous
 __all__: list[str] = []
 
 # Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 18
+MIN_PARALLEL_WORK = 1 << 17
 # Rows of the result of a block, whose data and weights stay in the L1 cache.
 ROW_BLOCK = 8
 

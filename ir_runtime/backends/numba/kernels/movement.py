@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 # Elements of the map of a unit, and numbers from which on several threads are faster.
 ROWS_PER_UNIT = 64
-MIN_PARALLEL_WORK = 1 << 16
+MIN_PARALLEL_WORK = 1 << 15
 
 
 class ShuffleJob(Descriptor):
