@@ -20,6 +20,7 @@ from ir_runtime.backends.numba.codegen.memory import barrier
 from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
 from ir_runtime.backends.numba.kernels._gemm import CACHED
 from ir_runtime.backends.numba.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
+from ir_runtime.backends.numba.kernels._int8_windows import LEVELS_WINDOWS
 from ir_runtime.backends.numba.kernels._padding import pad_images
 from ir_runtime.backends.numba.kernels._panels import chunk_rows
 from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_STEPS
@@ -197,6 +198,28 @@ def test_every_thread_has_rows_of_a_depthwise_convolution(tmp_path: Path, thread
     steps = simulation.simulated(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
     found = _phase(steps, DEPTHWISE)
     assert (found.units, found.threads) == (units, threads)
+
+
+@pytest.mark.usefixtures("no_pools")
+@pytest.mark.parametrize("threads", [24, 64])
+def test_threads_share_lines_of_levels_with_few_channels(tmp_path: Path, threads: int) -> None:
+    """Of 112 lines and a block of channels, one thread had all, where lines could not be divided equally."""
+    import simulation
+
+    x = op.parameter([1, 32, 112, 112], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    limits = [op.constant(np.float32(limit)) for limit in (-4, 4 * 127 / 128)]
+    y = op.fake_quantize(x, *limits, *limits, 256)
+    for shape in ((32, 32, 1, 1), (32, 1, 1, 3, 3)):
+        levels = op.convert(op.constant(np.ones(shape, np.int8)), np.float32)
+        w = op.multiply(levels, op.constant(np.float32(1e-2)))
+        convolution = op.convolution if len(shape) == 4 else op.group_convolution
+        y = convolution(y, w, [1, 1], [shape[-1] // 2] * 2, [shape[-1] // 2] * 2, [1, 1])
+        y = op.fake_quantize(y, *limits, *limits, 256)
+    ov.save_model(ov.Model([y], [x], "levels"), tmp_path / "model.xml", compress_to_fp16=False)
+    np.savez(tmp_path / "inputs.npz", x=np.ones((1, 32, 112, 112), np.float32))
+    steps = simulation.simulated(tmp_path / "model.xml", tmp_path / "inputs.npz", threads, "accuracy")
+    assert _phase(steps, LEVELS_WINDOWS).units >= threads
 
 
 @pytest.mark.parametrize(("rows", "panels"), [(49, 3), (196, 4), (784, 2), (12544, 1), (128, 12), (49, 32)])

@@ -46,7 +46,7 @@ WINDOW_WORK = 8
 CACHED_BYTES, MOST_TILES = 1 << 17, 4
 # Units of a share, so that others can do the work of a thread that is interrupted.
 UNITS = 4
-# Maps of fewer lines a share, whose lines cannot be shared equally, are shared by channel.
+# Maps of fewer lines a share, whose lines cannot be shared equally, are shared by channel, if that is as equal.
 MIN_LINES = 8
 
 
@@ -121,6 +121,11 @@ def _strides(
 
 def _shares() -> int:
     return min(threads(), MAX_SHARES)
+
+
+def _largest(units: int) -> float:
+    """Return the part of units that the largest share has."""
+    return -(-units // _shares()) / units
 
 
 def _chunk_rows(rows: int, row_bytes: int) -> int:
@@ -218,8 +223,10 @@ def _windows(
     (above, _), (left, _) = node.op.pads(node.data.shape[2:], kernel)
     down, across = node.op.strides
     lines, vectors = out.images * out.height, out.stored // LANES
-    by_channel = lines % _shares() and lines < MIN_LINES * _shares()
-    starts = share_starts(-(-vectors // BLOCK) if by_channel else lines, _shares())
+    blocks = -(-vectors // BLOCK)
+    few = lines % _shares() and lines < MIN_LINES * _shares()
+    by_channel = few and _largest(blocks) <= _largest(lines)
+    starts = share_starts(blocks if by_channel else lines, _shares())
     chunk = max(int(starts[1]) // UNITS, 1 if by_channel else TALL)
     if by_channel:
         starts, chunk = np.minimum(BLOCK * starts, vectors), BLOCK * chunk
