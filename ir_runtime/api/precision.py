@@ -47,10 +47,12 @@ def _asked(config: Mapping[str, object], first: Backend | None) -> Precision:
     is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
     usual = first.fastest() if first is not None and is_fast else Precision()
     hint, group, cache = (config.get(name) for name in ("INFERENCE_PRECISION_HINT", _GROUP_SIZE, _CACHE))
+    products = _PRODUCTS.get(hint) if isinstance(hint, ElementType) else None
     return Precision(
-        _PRODUCTS.get(hint, usual.products) if isinstance(hint, ElementType) else usual.products,
+        products or usual.products,
         group if isinstance(group, int) else usual.dynamic_group,
         cache.name if isinstance(cache, ElementType) else usual.kv_cache,
+        usual.weights if products is None else "f32",
     )
 
 

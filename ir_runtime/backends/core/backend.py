@@ -71,7 +71,7 @@ class Backend:
     pattern_modules: Mapping[str, str] = field(default_factory=dict)
     """Likewise, the modules that may find it to be the last of a `Fusion`."""
     products: tuple[str, ...] = ("f32",)
-    """The types to which its kernels can round the inputs of products."""
+    """The types to which its kernels can round the inputs of products, or weights alone."""
     dynamic_groups: tuple[int, ...] = (0,)
     """How many activations can share a scale beside compressed weights; 0 for f32."""
     fastest: Callable[[], Precision] = Precision
@@ -87,12 +87,13 @@ class Backend:
         """Return what its kernels follow of a precision.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
-        Precision(products='bf16', dynamic_group=0, kv_cache='f32')
+        Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32')
         """
         return Precision(
             precision.products if precision.products in self.products else "f32",
             precision.dynamic_group if precision.dynamic_group in self.dynamic_groups else 0,
             precision.kv_cache if precision.kv_cache in self.kv_caches else "f32",
+            precision.weights if precision.weights in self.products else "f32",
         )
 
     @property

@@ -23,11 +23,14 @@ class Precision:
         dynamic_group: how many activations share a scale where they are rounded to 8 bits to be multiplied with compressed
             weights; 0 where they are not rounded.
         kv_cache: the type in which variables hold the keys and values of attention between runs: ``f32`` or ``u8``.
+        weights: the type to which large constant weights are rounded where few rows of f32 are multiplied by them, in f32:
+            ``f32`` or ``bf16``.
     """
 
     products: str = "f32"
     dynamic_group: int = 0
     kv_cache: str = "f32"
+    weights: str = "f32"
 
 
 EXACT = Precision()

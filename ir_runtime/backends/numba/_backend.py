@@ -17,10 +17,12 @@ __all__ = ["backend"]
 
 
 def _fastest() -> Precision:
-    from .codegen.bf16 import IS_FASTER
+    from .codegen.bf16 import HAS_BF16, IS_FASTER
     from .codegen.levels import IS_FAST
 
-    return Precision("bf16" if IS_FASTER else "f32", GROUP_SIZES[0] if IS_FAST else 0, "u8")
+    return Precision(
+        "bf16" if IS_FASTER else "f32", GROUP_SIZES[0] if IS_FAST else 0, "u8", "bf16" if HAS_BF16 else "f32"
+    )
 
 
 def _quantized_cache() -> CacheKernels:

@@ -13,7 +13,9 @@ from llvmlite.ir import types as llvm_types
 from .target import TARGET
 from .vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
-__all__ = ["HAS_BF16", "IS_FASTER", "add_pairs", "add_pairs_of_word", "as_bf16", "load_bf16", "store_bf16"]
+__all__ = [
+    "HAS_BF16", "IS_FASTER", "add_pairs", "add_pairs_of_word", "as_bf16", "high_of_pairs", "load_bf16", "low_of_pairs", "store_bf16",
+]  # fmt: skip
 
 HAS_BF16 = TARGET.name == "avx512" and bool(llvm.get_host_cpu_features().get("avx512bf16"))
 """Whether this processor has instructions for bf16."""
@@ -46,7 +48,7 @@ def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
     if HAS_BF16:
         function = emit.function(f"llvm.x86.avx512bf16.dpbf16ps.{32 * LANES}", VECTOR, VECTOR, _PAIRS, _PAIRS)
         return emit.builder.call(function, [total, *(emit.builder.bitcast(x, _PAIRS) for x in (a, b))])
-    for half in (_low, _high):
+    for half in (low_of_pairs, high_of_pairs):
         total = emit.fma(half(emit, a), half(emit, b), total)
     return total
 
@@ -71,11 +73,13 @@ def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offse
     return emit.builder.call(ir.InlineAsm(kind, code, "=v,0,v,r,r"), [total, b, line, along])
 
 
-def _low(emit: Emit, pairs: Value) -> Value:
+def low_of_pairs(emit: Emit, pairs: Value) -> Value:
+    """Widen the first bf16 of each lane of 32 bits to f32."""
     return emit.builder.bitcast(emit.builder.shl(pairs, splat_bits(16)), VECTOR)
 
 
-def _high(emit: Emit, pairs: Value) -> Value:
+def high_of_pairs(emit: Emit, pairs: Value) -> Value:
+    """Widen the second bf16 of each lane of 32 bits to f32."""
     return emit.builder.bitcast(emit.builder.and_(pairs, splat_bits(0xFFFF0000)), VECTOR)
 
 
@@ -104,7 +108,7 @@ def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
         function = emit.function(f"llvm.masked.load.v{LANES}i16.p0", _HALVES, *kinds)
         none = ir.Constant(_HALVES, [0] * LANES)
         halves = emit.builder.call(function, [pointer, ir.Constant(I32, 2), mask, none])
-    return _low(emit, emit.builder.zext(halves, INTS))
+    return low_of_pairs(emit, emit.builder.zext(halves, INTS))
 
 
 def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = None) -> None:

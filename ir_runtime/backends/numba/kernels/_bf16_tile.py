@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..codegen.bf16 import HAS_BF16, add_pairs, add_pairs_of_word, as_bf16, load_bf16, store_bf16
 from ..codegen.language import device, instruction, routine, types
-from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..codegen.vectors import I32, INTS, LANES, Emit, Value
 from ._gemm_job import StoredTypes
 from ._gemm_tile import PANEL_KINDS, TileTarget, WordProduct, panel_instruction
 
@@ -82,9 +82,13 @@ def _has(emit: Emit, target: TileTarget, type: StoredTypes) -> Value:
     return emit.builder.icmp_signed("!=", bit, emit.i64(0))
 
 
+def _factor(emit: Emit, line: Value, along: Value, word: int) -> Value:
+    return emit.splat_word(emit.load(emit.at(emit.at(line, along), 4 * word), I32))
+
+
 _KINDS = (*PANEL_KINDS, types.int64, types.int64)
 _panel = panel_instruction(
-    WordProduct(INTS, Emit.splat_word, add_pairs, _store_tile, add_pairs_of_word if HAS_BF16 else None),
+    WordProduct(INTS, _factor, add_pairs, _store_tile, add_pairs_of_word if HAS_BF16 else None),
     _KINDS,
 )
 

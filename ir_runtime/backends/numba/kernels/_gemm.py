@@ -74,7 +74,7 @@ class Gemm:
         epilogue: is applied to the product.
         columns: of the result.
         taps: contiguous pieces of a row, ``depth`` words each.
-        depth: 32-bit words of a tap: of f32, or of two bf16.
+        depth: 32-bit words of a tap of the matrix: of f32, or of two bf16.
         zeros: a row of zeros, read in place of padding.
         task: what multiplies, in the type in which the matrix is packed.
     """
@@ -128,7 +128,7 @@ class Gemm:
         """Multiply the rows of a contiguous matrix; for products of one tap."""
         rows = out.size // self.columns
         if rows:
-            describe = partial(Rows, rows, Layout.MATRIX, 4 * self.depth, NO_OFFSET)
+            describe = partial(Rows, rows, Layout.MATRIX, x.nbytes // rows, NO_OFFSET)
             self.run(x, out, extras, axis, rows, describe)
 
     def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int]:

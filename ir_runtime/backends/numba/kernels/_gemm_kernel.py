@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.language import Device, device
+from ..codegen.language import Device, Routine, device
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, next_unit
@@ -20,7 +20,7 @@ from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel, unit_place
 
-__all__ = ["GEMM", "gemm_task", "skipped_zeros"]
+__all__ = ["GEMM", "f32_block", "gemm_task", "skipped_zeros"]
 
 _INFINITY = np.float32(np.inf)
 
@@ -91,38 +91,54 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
         r, index = r + count, index + count
 
 
-@device
-def _f32_block(  # noqa: PLR0913 (values in registers)
-    job: int, entry: int, places: int, step: int, count: int, start: int, out: int, first: int, second: int
-) -> None:
-    """Multiply some rows with a panel, and apply the epilogue; the result and the extra tensors are f32."""
-    words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
-    vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
-    stride, column = load_i64(job, GemmJob.out_stride), 4 * load_i64(entry, Panel.column)
-    at, zeros = start * stride + column, skipped_zeros(job)
-    taps, part = load_i64(job, GemmJob.taps), load_i64(job, GemmJob.part_taps)
-    depth, width = load_i64(job, GemmJob.depth), 4 * LANES * vectors
-    offsets = load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset)
-    panel = load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start)
-    sums, sums_stride = load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0
-    room, done = 0 if part >= taps else alloc(count * width), 0
-    while done + part < taps:
-        gemm_panel(
-            vectors, count, places + done * step, step, zeros, offsets + 8 * done, part, depth,
-            panel + done * depth * width, room, width, sums, sums_stride, 0, LANES, -_INFINITY, _INFINITY,
+def f32_block(multiply: Routine) -> Device[..., None]:
+    """Return what multiplies some rows with a panel, and applies the epilogue; rows, the result and the extra tensors are f32.
+
+    Args:
+        multiply: multiplies rows by a panel, as `gemm_panel`.
+    """
+
+    @device
+    def block(  # noqa: PLR0913 (values in registers)
+        job: int,
+        entry: int,
+        places: int,
+        step: int,
+        count: int,
+        start: int,
+        out: int,
+        first: int,
+        second: int,
+    ) -> None:
+        words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
+        vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
+        stride, column = load_i64(job, GemmJob.out_stride), 4 * load_i64(entry, Panel.column)
+        at, zeros = start * stride + column, skipped_zeros(job)
+        taps, part = load_i64(job, GemmJob.taps), load_i64(job, GemmJob.part_taps)
+        depth, width = load_i64(job, GemmJob.depth), 4 * LANES * vectors
+        offsets = load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset)
+        panel = load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start)
+        sums, sums_stride = load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0
+        room, done = 0 if part >= taps else alloc(count * width), 0
+        while done + part < taps:
+            multiply(
+                vectors, count, places + done * step, step, zeros, offsets + 8 * done, part, depth,
+                panel + done * depth * width, room, width, sums, sums_stride, 0, LANES, -_INFINITY, _INFINITY,
+            )  # fmt: skip
+            sums, sums_stride, done = room, width, done + part
+        multiply(
+            vectors, count, places + done * step, step, zeros, offsets + 8 * done, taps - done, depth,
+            panel + done * depth * width, out + at, stride, sums, sums_stride,
+            first + at if load_i64(words, EpilogueHeader.has_residual) != 0 else 0, last,
+            load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
         )  # fmt: skip
-        sums, sums_stride, done = room, width, done + part
-    gemm_panel(
-        vectors, count, places + done * step, step, zeros, offsets + 8 * done, taps - done, depth,
-        panel + done * depth * width, out + at, stride, sums, sums_stride,
-        first + at if load_i64(words, EpilogueHeader.has_residual) != 0 else 0, last,
-        load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
-    )  # fmt: skip
-    if room != 0:
-        free(room)
-    if load_i64(words, EpilogueHeader.post_ops) > 0:
-        width = (vectors - 1) * LANES + last
-        apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+        if room != 0:
+            free(room)
+        if load_i64(words, EpilogueHeader.post_ops) > 0:
+            width = (vectors - 1) * LANES + last
+            apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+
+    return block
 
 
 @device
@@ -220,5 +236,5 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
     return Task(gemm)
 
 
-GEMM = gemm_task("_gemm", _f32_block)
+GEMM = gemm_task("_gemm", f32_block(gemm_panel))
 """Multiplies rows of A with a packed matrix; B and C are the extra tensors of post-ops."""

@@ -2,23 +2,24 @@
 
 The rows of the left operand are given by a table of addresses (an indirection buffer), so windows of a convolution are
 rows, too, one tap after the other. The right operand is packed in panels, in the order in which it is read. Both are read
-in words of 32 bits: an f32, or two bf16.
+in words of 32 bits: an f32, or two bf16. Rows beside columns of bf16 may be f32, two for each word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import I32, I64, LANES, VECTOR, Emit, Load, Store, Value
+from ..codegen.vectors import F32, I32, I64, LANES, VECTOR, Emit, Load, Store, Value
 
 __all__ = [
     "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WIDE_ROWS", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
+    "store_f32_tile",
 ]  # fmt: skip
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
@@ -71,17 +72,21 @@ class WordProduct(NamedTuple):
 
     Args:
         vector: the type of a vector of words.
-        splat: broadcasts a word to every lane.
-        add: adds products of words to a vector of f32.
+        factor: loads a word of a row, at an address, a byte offset and an index behind it, and broadcasts it to every lane.
+        add: adds products of a factor and words of columns to a vector of f32.
         store: adds the residual to sums of a number of vectors a row, clamps, and stores.
         add_word: adds products of a word in memory, at the sum of an address and two offsets; ``None`` if that is slower.
     """
 
     vector: ir.Type
-    splat: Callable[[Emit, Value], Value]
-    add: Callable[[Emit, Value, Value, Value], Value]
+    factor: Callable[[Emit, Value, Value, int], Any]
+    add: Callable[[Emit, Value, Any, Value], Value]
     store: Callable[[Emit, Sequence[Value], int, TileTarget], None]
     add_word: Callable[[Emit, Value, Value, Value, int, Value], Value] | None = None
+
+
+def _factor(emit: Emit, line: Value, along: Value, word: int) -> Value:
+    return emit.splat(emit.load(emit.at(emit.at(line, along), 4 * word), F32))
 
 
 def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
@@ -178,8 +183,7 @@ def _products(
             if vectors == SINGLE and product.add_word:  # a broadcast word would be used once
                 sums[i] = product.add_word(emit, sums[i], line, along, 4 * word, columns[0])
                 continue
-            number = emit.load(emit.at(emit.at(line, along), 4 * word), product.vector.element)
-            factor = product.splat(emit, number)
+            factor = product.factor(emit, line, along, word)
             for j in range(vectors):
                 n = i * vectors + j
                 sums[n] = product.add(emit, sums[n], factor, columns[j])
@@ -196,7 +200,7 @@ def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
     return builder.icmp_unsigned("!=", others, ir.Constant(ir.IntType(rows), 0))
 
 
-def _store_f32(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
+def store_f32_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
     """Add the residual, clamp, and store."""
     bounds = emit.splat(target.low), emit.splat(target.high)
     whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))
@@ -287,7 +291,7 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
     return instruction(*kinds)(write)
 
 
-_panel = panel_instruction(WordProduct(VECTOR, Emit.splat, _add_product, _store_f32))
+_panel = panel_instruction(WordProduct(VECTOR, _factor, _add_product, store_f32_tile))
 
 
 @routine(*PANEL_KINDS)

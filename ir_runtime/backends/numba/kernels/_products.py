@@ -1,4 +1,4 @@
-"""In which type a kernel multiplies f32: in f32, or rounded to bf16, as the precision of the compilation says."""
+"""In which type a kernel multiplies f32: in f32, rounded to bf16, or by weights of bf16, as the precision of the compilation says."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from ._bf16_panels import pack_bf16_panels
 from ._epilogue import Bf16Tensors
 from ._gemm_kernel import GEMM
 from ._panels import PackedPanels, pack_panels
+from ._widened_gemm import WIDENED_GEMM
 
-__all__ = ["BF16_PRODUCTS", "F32_PRODUCTS", "Products", "asked_products"]
+__all__ = [
+    "BF16_PRODUCTS",
+    "F32_PRODUCTS",
+    "WIDENED_PRODUCTS",
+    "Products",
+    "asked_products",
+    "few_row_products",
+]
 
 # From and up to this many channels, Winograd in f32 is faster than products of bf16, which read and store half as much.
 MIN_WINOGRAD_CHANNELS, MAX_WINOGRAD_CHANNELS = 64, 256
@@ -24,6 +32,8 @@ MIN_WINOGRAD_CHANNELS, MAX_WINOGRAD_CHANNELS = 64, 256
 MIN_BF16_WORK = 1 << 18
 # Rows of a matrix, where their number is not known.
 USUAL_ROWS = 16
+# Up to this many rows, products wait for weights to be read, if there are as many as this: fewer stay in the caches of a core.
+MAX_WIDENED_ROWS, MIN_WIDENED_NUMBERS = 8, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class Products:
 
     Args:
         name: what profiles call the kernel; empty for that of the backend.
-        per_word: how many numbers a 32-bit word has.
+        per_word: how many numbers of a column a 32-bit word has.
         task: multiplies packed rows with packed columns.
         pack: packs the columns, as `pack_panels`.
         rows_of: for the length of rows, returns what makes rows of words of contiguous f32.
@@ -75,6 +85,9 @@ def _as_given(x: Array) -> Array:
 F32_PRODUCTS = Products("", 1, GEMM, pack_panels, lambda _: _as_given)
 BF16_PRODUCTS = Products("gemm_bf16", 2, BF16_GEMM, pack_bf16_panels, Bf16Rows, IS_FASTER, MIN_BF16_WORK)
 
+WIDENED_PRODUCTS = Products("gemm_bf16_weights", 2, WIDENED_GEMM, pack_bf16_panels, lambda _: _as_given)
+"""Rows of f32 by weights of bf16: rows of an odd number would be read beyond their end."""
+
 
 def asked_products(rows: int | None = None, numbers: int | None = None) -> Products:
     """Return how the compilation that is going on wants products of f32 with constants.
@@ -86,3 +99,18 @@ def asked_products(rows: int | None = None, numbers: int | None = None) -> Produ
     asked = BF16_PRODUCTS if current().products == "bf16" else F32_PRODUCTS
     work = asked.min_work if numbers is None else numbers * (USUAL_ROWS if rows is None else rows)
     return asked if work >= asked.min_work else F32_PRODUCTS
+
+
+def few_row_products(asked: Products, rows: int | None, depth: int, numbers: int) -> Products:
+    """Return products with weights of bf16 where the compilation that is going on wants few rows to be multiplied so.
+
+    Args:
+        asked: what it wants for any number of rows.
+        rows: how many there are, if that is known.
+        depth: how many numbers a row has.
+        numbers: how many numbers the weights have that are read, one after the other, for these rows.
+    """
+    if asked is not F32_PRODUCTS or current().weights != "bf16" or depth % 2 != 0:
+        return asked
+    waits = rows is not None and rows <= MAX_WIDENED_ROWS and numbers >= MIN_WIDENED_NUMBERS
+    return WIDENED_PRODUCTS if waits else asked

@@ -50,6 +50,7 @@ class StepsJob(Descriptor):
     counters: i64
     depth: i64
     in_bf16: i64
+    widened: i64
     scratch_bytes: i64
 
 

@@ -21,6 +21,7 @@ from ._gemm_tile import WIDE, gemm_panel
 from ._panels import Panel
 from ._recurrent_cells import StepsJob, gru_gates_row, gru_state_row, lstm_row, rnn_row
 from ._recurrent_rows import add_rows, add_scaled_rows, multiply_rows
+from ._widened_tile import widened_panel
 
 __all__ = ["RUN_STEPS"]
 
@@ -84,7 +85,12 @@ def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, ga
         )
         for begin in range(0, rows, at_once):
             some, places, target = min(at_once, rows - begin), table + 8 * begin, out + begin * stride
-            if load_i64(job, StepsJob.in_bf16) != 0:
+            if load_i64(job, StepsJob.widened) != 0:
+                widened_panel(
+                    vectors, some, places, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.depth),
+                    panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY,
+                )  # fmt: skip
+            elif load_i64(job, StepsJob.in_bf16) != 0:
                 bf16_panel(
                     vectors, some, places, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.depth),
                     panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY, 0, 0,

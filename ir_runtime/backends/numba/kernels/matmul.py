@@ -16,7 +16,7 @@ from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
-from ._products import Products, asked_products
+from ._products import Products, asked_products, few_row_products
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -33,7 +33,7 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     matrix = known.reshape(known.shape[-2:])
     weights = matrix.T if op.transpose_b else matrix
     rows = math.prod(a.shape.static) // len(weights) if a.shape.is_static else None
-    products = asked_products(rows, weights.size)
+    products = few_row_products(asked_products(rows, weights.size), rows, len(weights), weights.size)
 
     def make(epilogue: Epilogue) -> Kernel:
         return _kernel(weights, op.transpose_a, epilogue, products)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE
 from ._panels import PackedPanels
-from ._products import F32_PRODUCTS, Products, asked_products
+from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 from ._recurrent_cells import CellKind, StepsJob
 from ._recurrent_steps import RUN_STEPS
 from .contiguous import contiguous
@@ -43,7 +43,7 @@ def sequence(
 ) -> Kernel | None:
     """f32 with constant weights."""
     *varying, _, w, r, b = inputs
-    if not is_f32(*varying) or (runner := _runner(op, op.passes(), w, r, b)) is None:
+    if not is_f32(*varying) or (runner := _runner(op, op.passes(), varying[0], w, r, b)) is None:
         return None
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:
@@ -65,7 +65,7 @@ def step(
     if isinstance(op, LSTMCell1) and (op.input_forget or op.weights_format != "fico"):
         return None
     w, r, b = (_with_direction(value) for value in inputs[1 + states :])
-    if (runner := _runner(op, (False,), w, r, b)) is None:
+    if (runner := _runner(op, (False,), inputs[0], w, r, b)) is None:
         return None
 
     def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
@@ -84,13 +84,13 @@ def _with_direction(value: Value) -> Value:
     return value if known is None else Value.constant(known[None])
 
 
-def _runner(op: Recurrent, passes: Sequence[bool], w: Value, r: Value, b: Value) -> Runner | None:
+def _runner(op: Recurrent, passes: Sequence[bool], x: Value, w: Value, r: Value, b: Value) -> Runner | None:
     weights, recurrent, biases = w.known(), r.known(), b.known()
     if weights is None or recurrent is None or biases is None or not is_f32(w, r, b):
         return None
     if not (weights.size and recurrent.size) or weights.ndim != 3:
         return None
-    return Runner.of(op, passes, weights, recurrent, biases)
+    return Runner.of(op, passes, x, weights, recurrent, biases)
 
 
 def _kind(op: Recurrent) -> CellKind:
@@ -101,14 +101,16 @@ def _kind(op: Recurrent) -> CellKind:
 
 @dataclass(frozen=True)
 class Runner:
-    """A cell with packed weights for all directions. Ten fields: the cell, its packed weights, and their sizes."""
+    """A cell with packed weights for all directions. Eleven fields: the cell, its packed weights, and their sizes."""
 
     kind: CellKind
     backwards: Array
     """For each direction, whether it goes from the end to the beginning."""
     inputs: Gemm
+    rows_of_inputs: Callable[[Array], Array]
     recurrent: PackedPanels
     products: Products
+    """How states are multiplied with ``recurrent``."""
     width: int
     """Numbers of an input."""
     gates: int
@@ -117,8 +119,8 @@ class Runner:
     clip: float
 
     @classmethod
-    def of(cls, op: Recurrent, passes: Sequence[bool], w: Array, r: Array, b: Array) -> Runner:
-        """Pack ``w[directions, gates * hidden, input]``, ``r`` and ``b``."""
+    def of(cls, op: Recurrent, passes: Sequence[bool], x: Value, w: Array, r: Array, b: Array) -> Runner:
+        """Pack ``w[directions, gates * hidden, input]``, ``r`` and ``b`` for inputs ``x[batch, ..., input]``."""
         directions, rows, inputs = w.shape
         hidden, kind = r.shape[-1], _kind(op)
         gates = rows // hidden
@@ -129,16 +131,22 @@ class Runner:
         bias = _reorder_gates(b[:, :rows], kind, hidden).reshape(-1)
         again = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
         RUN_STEPS.prepare()
-        products = asked_products()
+        first, products = _products_of(x, w, r)
         dense = Gemm(
-            products.pack(given, None, bias), Epilogue(), directions * rows, 1, products.words(inputs), UNUSED,
-            products.task,
-        )  # fmt: skip
+            first.pack(given, None, bias),
+            Epilogue(),
+            directions * rows,
+            1,
+            first.words(inputs),
+            UNUSED,
+            first.task,
+        )
         # There may be more: the second direction has the functions of the first.
         functions = tuple(_ACTIVATIONS[name] for name in op.activations[:3])
         return cls(
-            kind, np.array(passes, np.int64), dense, products.pack(again, None, later.reshape(-1)), products, inputs,
-            gates, hidden, functions, op.clip if op.clip > 0 else math.inf,
+            kind, np.array(passes, np.int64), dense, first.rows_of(inputs),
+            products.pack(again, None, later.reshape(-1)), products, inputs, gates, hidden, functions,
+            op.clip if op.clip > 0 else math.inf,
         )  # fmt: skip
 
     def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
@@ -157,7 +165,7 @@ class Runner:
         lengths = np.ascontiguousarray(lengths, np.int64)
         whole = bool((lengths == time).all())
         given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
-        self.inputs.multiply(self.products.rows_of(self.width)(contiguous(x)), given)
+        self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
         shape = (batch, directions, time, self.hidden)
         y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
         hidden = np.ascontiguousarray(hidden)
@@ -198,10 +206,23 @@ class Runner:
             backwards=self.backwards.ctypes.data, hidden_states=hidden.ctypes.data, cell_states=cell.ctypes.data,
             reset_states=other.ctypes.data, tap_offset=NO_OFFSET.ctypes.data, phases=phases, activation_f=f,
             activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=count,
-            counters=counters.ctypes.data, depth=depth, in_bf16=self.products is not F32_PRODUCTS,
+            counters=counters.ctypes.data, depth=depth, in_bf16=self.products is BF16_PRODUCTS,
+            widened=self.products is WIDENED_PRODUCTS,
             scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth),
         )  # fmt: skip
         parallel_for(RUN_STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
+
+
+def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:
+    """Return how all inputs are multiplied with weights, and how the states of each step are."""
+    asked, shape = asked_products(), x.shape
+    batch = int(shape[0]) if shape.rank and shape[0].is_static else None
+    steps = math.prod(shape.static[1:-1]) if shape.is_static else None
+    rows = None if batch is None or steps is None else batch * steps
+    return (
+        few_row_products(asked, rows, w.shape[-1], w.size),
+        few_row_products(asked, batch, r.shape[-1], r.size),
+    )
 
 
 def _reorder_gates(array: Array, kind: CellKind, hidden: int) -> Array:
