@@ -2,7 +2,8 @@
 
 A node that begins with a product reads its constants in the lower precision: weights, with a factor that follows, and
 biases. Attention rounds its normalised probabilities. Nodes behind the last products, and the sums that lead there, run
-in f32: what others read of them is rounded.
+in f32: what others read of them is rounded. Where f16 runs, the whole model was converted to it: what runs in f32, such as
+sequences of recurrent cells, reads constants and inputs of the model that were rounded.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ def nodes_in(
     if precision == "f32":
         return None
     changing = {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
-    return _Nodes(graph, rounding_to(precision), boundaries, wide, held, changing)
+    return _Nodes(graph, rounding_to(precision), boundaries, wide, held, changing, precision == "f16")
 
 
 @dataclass
 class _Nodes:
     """A change of results: those of each layer as the nodes of a runtime round them.
 
-    Eight fields: the last two are computed from the others, once for all layers.
+    Nine fields: the last two are computed from the others, once for all layers.
     """
 
     graph: Graph
@@ -63,6 +64,8 @@ class _Nodes:
     """The layers that give f32."""
     changing: Collection[int]
     """The layers that are not constant."""
+    converted: bool
+    """Whether layers that compute in f32 read constants and inputs of the model that were rounded."""
     factors: dict[int, Array] = field(default_factory=dict)
     """The constant number by which a node multiplies its product, by the product."""
     rounds: Mapping[int, Collection[int]] = field(init=False)
@@ -76,17 +79,29 @@ class _Nodes:
                 held = {i for i, port in enumerate(self.graph.reads(layer)) if port.layer in self.held}
                 rounds.setdefault(layer.id, set()).update(held)
         for layer in self.graph.of_type(*RECURRENT):
-            rounds[layer.id] = {*range(len(self.graph.reads(layer)))}
+            if layer.id not in self.wide:
+                rounds[layer.id] = {*range(len(self.graph.reads(layer)))}
         for product in products:
             for layer in self._following(product):
                 rounds[layer.id] |= {
                     i for i, port in enumerate(self.graph.reads(layer)) if port.layer not in self.changing
                 }
+        if self.converted:
+            rounds |= self._given_to_wide()
         for product in products:
             if (scaled := self._scaled(product)) is not None:
                 layer, self.factors[product.id] = scaled
                 rounds[layer.id].clear()
         self.rounds = {id: inputs for id, inputs in rounds.items() if inputs}
+
+    def _given_to_wide(self) -> dict[int, set[int]]:
+        """Return which inputs of layers in f32 are constant or inputs of the model, and so in the lower precision."""
+        graph = self.graph
+        given = {layer.id for layer in graph if layer.id not in self.changing or layer.type == "Parameter"}
+        return {
+            id: {i for i, port in enumerate(graph.reads(graph[id])) if port.layer in given}
+            for id in self.wide
+        }
 
     def _following(self, product: Layer) -> Iterator[Layer]:
         """The layers that are computed in the node of a product."""
@@ -110,12 +125,7 @@ class _Nodes:
         return (following, number.reshape(())) if number.size == 1 else None
 
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-        if (
-            layer.id in self.wide
-            or layer.op is None
-            or layer.op.needs("variables")
-            or layer.op.needs("visit")
-        ):
+        if layer.op is None or layer.op.needs("variables") or layer.op.needs("visit"):
             return outputs
         given = [
             self.rounded(array) if index in self.rounds.get(layer.id, ()) else array
@@ -124,11 +134,11 @@ class _Nodes:
         if layer.id in self.factors:
             factor = self.factors[layer.id]
             given[1] = np.asarray(self.rounded(inputs[1] * factor) / factor)
-        if layer.type == _ATTENTION:
+        if layer.type == _ATTENTION and layer.id not in self.wide:
             outputs = self._attention(layer, given)
         elif any(a is not b for a, b in zip(given, inputs, strict=True)):
             outputs = computed(layer, given)
-        if layer.id in self.held:
+        if layer.id in self.wide or layer.id in self.held:
             return outputs
         return tuple(
             self.rounded(array) if Port(layer.id, index) in self.boundaries else array

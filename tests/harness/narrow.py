@@ -41,14 +41,12 @@ def runs_bf16(asked: str = "bf16") -> bool:
     return "bf16" in OpenVINO(asked).observe(model, reference, [np.ones((16, 16), np.float32)], ports).ran
 
 
-def needs_bf16(asked: str = "bf16") -> None:
-    """Skip a test where OpenVINO computes in f32 whatever is asked for, or in f16 where that is."""
+def needs_bf16() -> None:
+    """Skip a test where OpenVINO computes in f32 whatever is asked for."""
     if not runs_bf16():
         pytest.skip(
             "the processor has neither AVX512-BF16 nor AMX: OpenVINO runs f32 where bf16 is asked for"
         )
-    if not runs_bf16(asked):
-        pytest.skip(f"the processor has AVX512-FP16: OpenVINO runs {asked} where that is asked for")
 
 
 @dataclass(frozen=True)
