@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,6 +69,30 @@ def test_a_block_is_given_back_with_its_last_array() -> None:
     second[...] = 1
     del second
     assert block() is None
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"),
+    reason="only glibc can give it back",
+)
+def test_free_memory_of_the_heap_is_given_back_before_a_large_block_is_taken() -> None:
+    """The last array keeps the heap from shrinking by itself."""
+    arrays = [np.ones(1 << 13) for _ in range(400)]  # smaller than what the C library maps by itself
+    begin, end = min(array.ctypes.data for array in arrays), max(array.ctypes.data for array in arrays)
+    last = max(arrays, key=lambda array: array.ctypes.data)
+    arrays.clear()
+    before = resident()
+    with backend.compiling():
+        blocks = [aligned_empty(FIRST_BLOCK // 8) for _ in range(3)]  # two blocks, of which nothing is used
+    assert len({id(block_of(block)) for block in blocks}) == 2
+    assert end - begin > 20 << 20
+    assert before - resident() > 15 << 20
+    assert last[0] == 1
+
+
+def resident() -> int:
+    """Return how many bytes of this process are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def is_resident(begin: int, end: int) -> bool:

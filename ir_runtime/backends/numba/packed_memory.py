@@ -6,7 +6,9 @@ provide memory in pages of 4 KiB as packing them takes.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -65,12 +67,20 @@ def _advise(mapped: mmap.mmap, advice: int | None, start: int, length: int) -> N
             mapped.madvise(advice, start, length)
 
 
+def _trim_heap() -> None:
+    """Give free memory of the heap back, which folding constants left, as blocks are not taken from there."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)  # other C libraries lack it
+
+
 def _new_block(size: int) -> tuple[Array, mmap.mmap]:
     """Return a block that begins with a huge page, and the mapped memory that it is in.
 
     Raises:
         MemoryError: if there is not so much.
     """
+    if size > FIRST_BLOCK:  # small models have little to give, and no time to look for it
+        _trim_heap()
     try:
         mapped = mmap.mmap(-1, size + _HUGE_PAGE, **_PRIVATE)
     except OSError as reason:
