@@ -326,7 +326,7 @@ def test_blas_has_its_threads_again_in_a_child() -> None:
 
 def test_a_thread_pool_has_no_workers_in_a_child() -> None:
     pool = _pools.acquire(1)
-    assert len(pool) == 1
+    assert len(pool) >= 1  # it may have those of the tests before
     pool.begin_run()
     pool.after_fork()
     assert len(pool) == 0

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .precision import Precision
 __all__ = ["Backend", "choose"]
 
 _BACKENDS = __package__.rpartition(".")[0]
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Backend:
 
         def register(offer: Offer) -> Offer:
             for cls in ops:
-                self.offers.setdefault(cls, []).append(offer)
+                _insert(offer, self.offers.setdefault(cls, []), cls, self.kernel_modules)
             return offer
 
         return register
@@ -140,7 +142,7 @@ class Backend:
 
         def register(found: Pattern) -> Pattern:
             for cls in ops:
-                self.patterns.setdefault(cls, []).append(found)
+                _insert(found, self.patterns.setdefault(cls, []), cls, self.pattern_modules)
             return found
 
         return register
@@ -175,6 +177,20 @@ class Backend:
         with np.errstate(all="ignore"):  # constants may hold what they like
             offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
             return next((kernel for kernel in offered if kernel is not None), None)
+
+
+def _insert(
+    function: _Function, registered: list[_Function], op: type[Operation], modules: Mapping[str, str]
+) -> None:
+    """Add a function to those of an operation, in the order of their modules: these may be imported for another one first."""
+    names = modules.get(getattr(op, "name", ""), "").split()
+
+    def place(each: _Function) -> int:
+        module = getattr(each, "__module__", "").rpartition(".")[2]
+        return names.index(module) if module in names else len(names)
+
+    registered.append(function)
+    registered.sort(key=place)
 
 
 @cache

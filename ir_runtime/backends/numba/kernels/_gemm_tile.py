@@ -18,8 +18,7 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, LANES, VECTOR, Emit, Load, Store, Value
 
 __all__ = [
-    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WIDE_ROWS", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction",
-    "store_f32_tile",
+    "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WIDE_ROWS", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction", "store_f32_tile",
 ]  # fmt: skip
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
@@ -87,10 +86,6 @@ class WordProduct(NamedTuple):
 
 def _factor(emit: Emit, line: Value, along: Value, word: int) -> Value:
     return emit.splat(emit.load(emit.at(emit.at(line, along), 4 * word), F32))
-
-
-def _add_product(emit: Emit, total: Value, a: Value, b: Value) -> Value:
-    return emit.fma(a, b, total)
 
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
@@ -291,7 +286,9 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
     return instruction(*kinds)(write)
 
 
-_panel = panel_instruction(WordProduct(VECTOR, _factor, _add_product, store_f32_tile))
+_panel = panel_instruction(
+    WordProduct(VECTOR, _factor, lambda emit, total, a, b: emit.fma(a, b, total), store_f32_tile)
+)
 
 
 @routine(*PANEL_KINDS)
