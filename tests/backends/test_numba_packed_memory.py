@@ -76,18 +76,26 @@ def test_a_block_is_given_back_with_its_last_array() -> None:
     reason="only glibc can give it back",
 )
 def test_free_memory_of_the_heap_is_given_back_before_a_large_block_is_taken() -> None:
-    """The last array keeps the heap from shrinking by itself."""
-    arrays = [np.ones(1 << 13) for _ in range(400)]  # smaller than what the C library maps by itself
-    begin, end = min(array.ctypes.data for array in arrays), max(array.ctypes.data for array in arrays)
-    last = max(arrays, key=lambda array: array.ctypes.data)
-    arrays.clear()
+    """The last piece keeps the heap from shrinking by itself."""
+    library, size, count = (
+        ctypes.CDLL(None),
+        1 << 16,
+        400,
+    )  # pieces smaller than what the C library maps by itself
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    library.free.restype, library.free.argtypes = None, [ctypes.c_void_p]
+    *pieces, last = sorted(library.malloc(size) for _ in range(count))
+    for piece in (*pieces, last):
+        ctypes.memset(piece, 1, size)
+    for piece in pieces:
+        library.free(piece)
     before = resident()
     with backend.compiling():
         blocks = [aligned_empty(FIRST_BLOCK // 8) for _ in range(3)]  # two blocks, of which nothing is used
+    library.free(last)
     assert len({id(block_of(block)) for block in blocks}) == 2
-    assert end - begin > 20 << 20
+    assert last - pieces[0] > 20 << 20
     assert before - resident() > 15 << 20
-    assert last[0] == 1
 
 
 def resident() -> int:
