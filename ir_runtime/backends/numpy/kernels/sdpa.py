@@ -68,7 +68,8 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     """
     batch, heads, rows, width = q.shape
     groups, columns = k.shape[1], k.shape[2]
-    if batch * heads * rows * columns <= FEW_SCORES:
+    score_count = batch * heads * rows * columns
+    if score_count <= FEW_SCORES:
         return _attention_of_few(q, k, v, mask, factor, causal)
     # The next layers concatenate the results of all heads for each token: they are stored so.
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
@@ -111,13 +112,13 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
         weights, sums = _weights(scores, ones, exp)
         np.divide(np.matmul(weights, v[n, head // heads_per_group]), sums, out[n, head, part])
 
-    size = batch * heads * rows * columns * (width + v.shape[3] + SOFTMAX_COST)
-    threads, count = thread_count(size), batch * heads * rows * columns
+    size = score_count * (width + v.shape[3] + SOFTMAX_COST)
+    threads = thread_count(size)
     max_scores = BLOCK_SCORES if threads < 2 else SHARED_SCORES
-    if threads < 2 and count <= BLOCK_SCORES:
+    if threads < 2 and score_count <= BLOCK_SCORES:
         head_groups((slice(0, batch), slice(0, groups)))
-    elif rows <= FEW_QUERIES or count // max(batch, groups) <= max_scores // 2:
-        parallel_for(head_groups, _parts(batch, groups, max(threads, count // max_scores)), size)
+    elif rows <= FEW_QUERIES or score_count // max(batch, groups) <= max_scores // 2:
+        parallel_for(head_groups, _parts(batch, groups, max(threads, score_count // max_scores)), size)
     else:
         step = max(BLOCK_SCORES // columns, 16)
         parallel_for(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
