@@ -52,7 +52,7 @@ MODULES = {
     "LogicalOr": "booleans",
     "LogicalXor": "booleans",
     "MVN": "group_norm normalization",
-    "MatMul": "matmul",
+    "MatMul": "computed_matmul matmul",
     "MaxPool": "pooling volume_pooling",
     "Maximum": "elementwise",
     "Minimum": "elementwise",

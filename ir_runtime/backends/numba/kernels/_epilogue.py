@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
+import numpy as np
+
 from ....arrays import DType
 from ....cached import cached_property
 from ....ir.element import ElementType
@@ -121,6 +123,12 @@ class Epilogue:
     def dtype(self) -> DType:
         """Return the type of the result."""
         return BF16 if self.rounds else F32
+
+    def without_weights(self) -> Epilogue:
+        """Return an epilogue whose scale and shift are post-ops, for kernels that pack no weights."""
+        rows = ((PostOpKind.MULTIPLY, self.scale), (PostOpKind.ADD, self.shift))
+        first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
+        return replace(self, scale=None, shift=None, post_ops=(*first, *self.post_ops))
 
     def then(self, op: Operation, inputs: Sequence[Value], place: int, axis: int) -> Epilogue | None:
         """Append a layer whose input ``place`` is the result, with columns along ``axis``; ``None`` if that is impossible."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TypeAlias
 
@@ -27,7 +26,7 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import Task, load_args, load_fourth, next_unit
-from ._epilogue import Epilogue, FusedKernel, PostOpKind, TilePostOp
+from ._epilogue import Epilogue, FusedKernel
 from ._indices import load_index
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._rows import add_weighted_rows, clear_row, dot_rows
@@ -141,7 +140,7 @@ def _accepts(depth: int, x: Array, _: Array, indices: Array, *others: object) ->
 
 def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
     GATHERED.prepare()
-    packed = PackedEpilogue.of(_without_weights(epilogue))
+    packed = PackedEpilogue.of(epilogue.without_weights())
     has_epilogue = epilogue.shift is not None or epilogue.scale is not None or bool(epilogue.post_ops)
     find = lru_cache(MAX_JOBS)(partial(_job, bool(op.transpose_b), packed if has_epilogue else None))
     axis = np.array(0)
@@ -189,10 +188,3 @@ def _job(
         epilogue_numbers=0 if epilogue is None else epilogue.numbers.ctypes.data, refused=0,
     )  # fmt: skip
     return (*batch, x[-2], columns), Job.of(job, places, epilogue)
-
-
-def _without_weights(epilogue: Epilogue) -> Epilogue:
-    """Return an epilogue whose scale and shift are post-ops, as no weights are packed."""
-    rows = ((PostOpKind.MULTIPLY, epilogue.scale), (PostOpKind.ADD, epilogue.shift))
-    first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
-    return replace(epilogue, scale=None, shift=None, post_ops=(*first, *epilogue.post_ops))
