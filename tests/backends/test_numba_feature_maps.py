@@ -196,6 +196,34 @@ def test_means_of_large_maps() -> None:
     np.testing.assert_allclose(built(found)(x, ones, zeros), wanted, atol=1e-3)
 
 
+@quick
+@given(st.data(), st.sampled_from([0, 1, 2]), st.sampled_from(CHANNELS), st.booleans(), st.booleans())
+def test_depthwise_over_volumes(
+    data: st.DataObject, images: int, channels: int, more: bool, dynamic: bool
+) -> None:
+    def drawn(low: int, high: int) -> list[int]:
+        return [data.draw(st.integers(low, high)) for _ in range(3)]
+
+    kernel = data.draw(st.sampled_from([(3, 3, 3), (2, 3, 5), (3, 1, 1), (1, 2, 4)]))
+    op = layer(
+        "GroupConvolution-1", strides=listed(*drawn(1, 4)), dilations=listed(*drawn(1, 2)),
+        pads_begin=listed(*drawn(0, 3)), pads_end=listed(*drawn(0, 3)),
+    )  # fmt: skip
+    x = numbers(images, channels, *drawn(1, 5)[:2], data.draw(st.sampled_from(LENGTHS)), special=not more)
+    w = numbers(channels, 1, 1, *kernel)
+    try:
+        wanted = op.evaluate(x, w)
+    except InferenceError:  # no window fits
+        return
+    found = backend.kernel(op, [unknown(x, dynamic), Value.constant(w)])
+    assert found is not None
+    others: list[Array] = []
+    if more:
+        found, wanted, others = chained(found, wanted)
+    for stored in layouts(x):
+        same(built(found)(stored, w, *others), wanted)
+
+
 def test_depthwise_over_one_axis() -> None:
     op = layer("GroupConvolution-1", strides="2", dilations="1", pads_begin="2", pads_end="1")
     x, w = numbers(2, 33, 29), numbers(33, 1, 1, 5)

@@ -42,8 +42,13 @@ _FROM_BF16 = 20
 
 
 class DepthwiseJob(SlidingWindows):
-    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number."""
+    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
 
+    Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before.
+    """
+
+    kernel_depth: i64
+    plane_rows: i64
     units: i64
     rows_per_unit: i64
     way: i64
@@ -58,11 +63,12 @@ class DepthwiseJob(SlidingWindows):
 
 
 class RowWindow(Descriptor):
-    """The window of a row of the result: the first row of data, its row of the kernel, and the number of rows."""
+    """The window of a row of the result: the first row of data, its row of the kernel, the number of rows and planes."""
 
     data_row: i64
     kernel_row: i64
     rows: i64
+    planes: i64
 
 
 def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
@@ -116,24 +122,23 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
         filler, table = load_i64(job, DepthwiseJob.fill_values), load_i64(job, DepthwiseJob.row_table)
         low, high = _bounds(job)
         lane, step, row = F32_SIZE * LANES * wide, bytes_of * channels, bytes_of * channels * width
-        apart, down = (
-            lane * load_i64(job, DepthwiseJob.kernel_height),
+        down, behind = (
             row * load_i64(job, DepthwiseJob.dilation_down),
+            row * load_i64(job, DepthwiseJob.plane_rows),
         )
+        further = lane * load_i64(job, DepthwiseJob.kernel_height)
+        apart = further * load_i64(job, DepthwiseJob.kernel_depth)
         source = x + first * step
         for index in range(start, stop):
             entry = table + 8 * RowWindow.words * index
-            data, out, rows = (
-                source + load_i64(entry, RowWindow.data_row) * row,
-                y + (index - start) * pitch,
-                load_i64(entry, RowWindow.rows),
-            )
+            data, out = source + load_i64(entry, RowWindow.data_row) * row, y + (index - start) * pitch
+            rows, planes = load_i64(entry, RowWindow.rows), load_i64(entry, RowWindow.planes)
             w = weights + begin // LANES * apart + load_i64(entry, RowWindow.kernel_row) * lane
             for c in range(begin, end, LANES):
                 at = min(c, channels - LANES)
                 slide(
-                    form, data + bytes_of * at, down, step, w, rows, out + size * at, right, bias + F32_SIZE * at, first, width,
-                    filler, wide, dilation, stride, low, high, size,
+                    form, data + bytes_of * at, down, step, w, rows, planes, behind, further, out + size * at, right,
+                    bias + F32_SIZE * at, first, width, filler, wide, dilation, stride, low, high, size,
                 )  # fmt: skip
                 w += apart
 

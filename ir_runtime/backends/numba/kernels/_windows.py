@@ -1,4 +1,4 @@
-"""Sliding windows over NHWC maps: several windows of a row at a time, one vector of channels each.
+"""Sliding windows over NHWC maps and volumes: several windows of a row at a time, one vector of channels each.
 
 Where a window reaches into padding, it reads a vector of fill values, so borders are hardly slower than the rest, and
 nothing is padded.
@@ -67,9 +67,11 @@ class SlidingWindows(Descriptor):
 def geometry(
     op: SlidingWindow, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
 ) -> dict[str, int]:
-    """Return the fields of `SlidingWindows`."""
+    """Return the fields of `SlidingWindows`, for the last two axes."""
     before = [begin for begin, _ in op.pads(lengths, kernel)]
-    numbers = [*lengths, channels, *op.windows(lengths, kernel), *kernel, *op.strides, *spread, *before]
+    of_axes = lengths, op.windows(lengths, kernel), kernel, op.strides, spread, before
+    numbers = [number for of_each in of_axes for number in of_each[-2:]]
+    numbers.insert(2, channels)
     return dict(zip(SlidingWindows.dtype.names or (), map(int, numbers), strict=True))
 
 
@@ -85,15 +87,16 @@ def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[i
 def sliding_window(ways: Mapping[int, Emitter], more: Sequence[str] = ()) -> Instruction:
     """Return an instruction that computes neighbouring windows, in one of several ways.
 
-    Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; result and
-    bytes between its columns; initial values; index of the first column, columns; fill values; columns of the
-    kernel, its dilation, and the stride; then those of the types ``more``, which the functions that store get.
+    Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; planes, bytes
+    between those of the data and of the weights; result and bytes between its columns; initial values; index of the
+    first column, columns; fill values; columns of the kernel, its dilation, and the stride; then those of the types
+    ``more``, which the functions that store get.
     """
 
     def write(emit: Emit, form: Value, *given: Value) -> None:
         emit.switch(form, {number: partial(way, emit, *given) for number, way in ways.items()})
 
-    return instruction(*[types.int64] * 15, *more)(write)
+    return instruction(*[types.int64] * 18, *more)(write)
 
 
 def load_f32_vector(emit: Emit, address: Value, count: Value | None = None) -> Value:
@@ -134,13 +137,14 @@ def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = 
     beside, columns = WINDOWS, (WINDOWS - 1) * stride + kernel
 
     def write(  # noqa: PLR0913 (values in registers)
-        emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
-        start: Value, first: Value, width: Value, filler: Value, _kernel: Value, _dilation: Value, _stride: Value,
-        *more: Value,
+        emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, planes: Value, behind: Value,
+        further: Value, y: Value, step: Value, start: Value, first: Value, width: Value, filler: Value, _kernel: Value,
+        _dilation: Value, _stride: Value, *more: Value,
     ) -> None:  # fmt: skip
         beginning = emit.load(start)
         load = _load_or_fill(emit, first, width, filler, memory) if padded else _load(emit, memory)
-        with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *sums), following):
+
+        def add_line(line: Value, weights: Value, sums: list[Value]) -> list[Value]:
             taps = [emit.load(emit.at(weights, 4 * LANES * b)) for b in range(kernel)]
             for column in range(columns):
                 data = load(emit.at(line, emit.builder.mul(right, emit.i64(column))), emit.i64(column))
@@ -148,8 +152,12 @@ def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = 
                     place, rest = divmod(column - b, stride)
                     if not rest and 0 <= place < beside:
                         sums[place] = emit.fma(data, taps[b], sums[place])
-            following += [emit.at(line, down), emit.at(weights, 4 * LANES * kernel), *sums]
-        _put(emit, following[2:], y, step, memory, more)
+            return [emit.at(weights, 4 * LANES * kernel), *sums]
+
+        with emit.loop(planes, [x, w, *[beginning] * beside]) as (_, (plane, taps, *sums), after):
+            sums = _add_lines(emit, rows, down, plane, taps, sums, add_line)
+            after += [emit.at(plane, behind), emit.at(taps, further), *sums]
+        _put(emit, after[2:], y, step, memory, more)
 
     return write
 
@@ -158,14 +166,15 @@ def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: 
     """Emit windows of any size, stride and dilation; of less than a vector of channels, the last argument, if ``narrow``."""
 
     def write(  # noqa: PLR0913 (values in registers)
-        emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
-        start: Value, first: Value, width: Value, filler: Value, kernel: Value, dilation: Value, stride: Value,
-        *more: Value,
+        emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, planes: Value, behind: Value,
+        further: Value, y: Value, step: Value, start: Value, first: Value, width: Value, filler: Value, kernel: Value,
+        dilation: Value, stride: Value, *more: Value,
     ) -> None:  # fmt: skip
         builder, beginning = emit.builder, emit.load(start)
         access = memory.of_lanes(more[-1]) if narrow else memory
         load = _load_or_fill(emit, first, width, filler, access)
-        with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *before), below):
+
+        def add_line(line: Value, weights: Value, before: list[Value]) -> list[Value]:
             with emit.loop(kernel, [weights, *before]) as (b, (tap, *sums), following):
                 weight = emit.load(tap)
                 for place in range(beside):
@@ -173,10 +182,24 @@ def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: 
                     data = load(emit.at(line, builder.mul(along, right)), along)
                     sums[place] = combine(emit, sums[place], data, weight)
                 following += [emit.at(tap, 4 * LANES), *sums]
-            below += [emit.at(line, down), *following]
-        _put(emit, below[2:], y, step, access, more)
+            return following
+
+        with emit.loop(planes, [x, w, *[beginning] * beside]) as (_, (plane, taps, *sums), after):
+            sums = _add_lines(emit, rows, down, plane, taps, sums, add_line)
+            after += [emit.at(plane, behind), emit.at(taps, further), *sums]
+        _put(emit, after[2:], y, step, access, more)
 
     return write
+
+
+def _add_lines(
+    emit: Emit, rows: Value, down: Value, x: Value, weights: Value, sums: Sequence[Value],
+    add_line: Callable[[Value, Value, list[Value]], list[Value]],
+) -> list[Value]:  # fmt: skip
+    """Return the sums after the rows of a plane; ``add_line`` adds one, and returns the address of the next weights, too."""
+    with emit.loop(rows, [x, weights, *sums]) as (_, (line, taps, *before), after):
+        after += [emit.at(line, down), *add_line(line, taps, before)]
+    return after[2:]
 
 
 def _load(emit: Emit, memory: Memory) -> Callable[[Value, Value], Value]:

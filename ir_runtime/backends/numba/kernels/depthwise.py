@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._depthwise_rows import BF16_DEPTHWISE, DEPTHWISE, FIXED_WIDTHS, DepthwiseJob
+from ._depthwise_rows import BF16_DEPTHWISE, DEPTHWISE, FIXED_WIDTHS, DepthwiseJob, RowWindow
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue
 from ._products import asked_products
@@ -36,9 +35,9 @@ ROW_BLOCK = 8
 
 @backend.accelerates(GroupConvolution)
 def depthwise(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
-    """Constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes."""
+    """Constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes."""
     w = filters.known()
-    if w is None or not is_f32(data, filters) or w.ndim not in (4, 5) or w.shape[1:3] != (1, 1):
+    if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6) or w.shape[1:3] != (1, 1):
         return None
     if not w.size or not np.isfinite(w).all():
         return None
@@ -53,20 +52,19 @@ def depthwise(op: GroupConvolution, data: Value, filters: Value) -> Kernel | Non
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> Kernel:
     """Return the kernel; with ``bf16``, its data may be stored so."""
-    flat = w.ndim == 4
-    if flat:
-        op = _with_height(op)
-    kernel, channels = (1, *w.shape[3:])[-2:], len(w)
+    spatial, channels = w.ndim - 3, len(w)
+    ahead = (1,) * (3 - spatial)
+    op, kernel = _of_volumes(op, ahead), (*ahead, *w.shape[3:])
     weights = w.reshape(channels, *kernel)
     if epilogue.scale is not None:
-        weights = weights * epilogue.scale[:, None, None]
+        weights = weights * epilogue.scale[:, None, None, None]
     short = max(LANES - channels, 0)
     packed = _pack_weights(pad_channels(weights, 0))
     bias = np.zeros(channels + short, np.float32)
     if epilogue.shift is not None:
         bias[:channels] = epilogue.shift
     post_ops = PackedEpilogue.of(epilogue, channels + short)
-    form = FIXED_WIDTHS.get((kernel[1], op.strides[1]), 0) if op.dilations[1] == 1 else 0
+    form = FIXED_WIDTHS.get((kernel[-1], op.strides[-1]), 0) if op.dilations[-1] == 1 else 0
     fill_values = np.zeros(LANES, np.float32)
     task, stored = BF16_DEPTHWISE if bf16 else DEPTHWISE, epilogue.dtype
     task.prepare()
@@ -75,16 +73,21 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     def job_for(
         images: int, lengths: tuple[int, ...], size: int, sharing: int
     ) -> tuple[Array, tuple[int, ...]]:
-        windows = geometry(op, lengths, channels + short, kernel, op.dilations)
-        table = _row_table(images, windows)
-        out = (images, windows["out_height"], windows["out_width"], channels + short)
+        lengths = *ahead, *lengths
+        windows, counts = (
+            geometry(op, lengths, channels + short, kernel, op.dilations),
+            op.windows(lengths, kernel),
+        )
+        table = _row_table(op, images, lengths, kernel)
+        out = (images, *counts[-spatial:], channels + short)
         large = math.prod(out) * math.prod(kernel) >= MIN_PARALLEL_WORK
         # Two units for each thread, where there are as many rows.
-        most = min(out[1] // 4, images * out[1] // (2 * sharing))
+        most = min(counts[0] * counts[1] // 4, len(table) // (2 * sharing))
         several = max(min(most, ROW_BLOCK), 1) if large else ROW_BLOCK
-        windows["out_height"] *= images
+        windows["out_height"] = len(table)
         job = DepthwiseJob.fill(
-            **windows, units=-(-windows["out_height"] // several), rows_per_unit=several, way=form,
+            **windows, kernel_depth=kernel[0], plane_rows=lengths[1] * op.dilations[0],
+            units=-(-len(table) // several), rows_per_unit=several, way=form,
             weights=packed.ctypes.data, bias=bias.ctypes.data, fill_values=fill_values.ctypes.data,
             epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
             row_table=table.ctypes.data, data_size=size, result_size=stored.itemsize,
@@ -92,8 +95,6 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         return Job.of(job, table), out
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
-        if flat:
-            x = x[:, :, None]
         job, shape = job_for(len(x), x.shape[2:], x.itemsize, threads())
         y = np.empty(shape, stored)
         shared = threads() if y.size * math.prod(kernel) >= MIN_PARALLEL_WORK else 1
@@ -101,41 +102,48 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
         first, second = (*partners, UNUSED, UNUSED)[:2]
         parallel_for(task.address, job, y, source, first, second, shared)
-        found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
-        return found[:, :, 0] if flat else found
+        return channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
 
     return replayed(compute)
 
 
-def _row_table(images: int, windows: Mapping[str, int]) -> Array:
-    """Return a `RowWindow` for each row of the result."""
-    height, lines, tall = windows["height"], windows["out_height"], windows["kernel_height"]
-    across, spread, above = windows["stride_down"], windows["dilation_down"], windows["pad_top"]
-    rows = [
-        (top, *window_range(top, height, spread, tall))
-        for top in range(-above, lines * across - above, across)
-    ]
-    once = np.array([(top + low * spread, low, high - low) for top, low, high in rows], np.int64).reshape(
-        -1, 3
-    )
-    shift = np.zeros((images, 1, 3), np.int64)
-    shift[:, 0, 0] = np.arange(images) * height
-    return (once + shift).reshape(-1, 3)
+def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:
+    """Return a `RowWindow` for each row of the result, given the lengths of three axes."""
+    planes, rows = (_ranges(op, axis, lengths, kernel) for axis in (0, 1))
+    deep, down = planes[:, None], rows[None]
+    table = np.empty((images, len(planes), len(rows), RowWindow.words), np.int64)
+    image = lengths[0] * np.arange(images).reshape(-1, 1, 1)
+    table[..., 0] = (image + deep[..., 0]) * lengths[1] + down[..., 0]
+    table[..., 1] = deep[..., 1] * kernel[1] + down[..., 1]
+    table[..., 2], table[..., 3] = down[..., 2], deep[..., 2]
+    return table.reshape(-1, RowWindow.words)
 
 
-def _with_height(op: GroupConvolution) -> GroupConvolution:
-    """Return the same convolution for data with an axis of length 1 before the only spatial one."""
+def _ranges(op: GroupConvolution, axis: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:
+    """Return, for each window along an axis: its first element inside the data, which one of the kernel it is, how many are."""
+    stride, spread, (before, _) = op.strides[axis], op.dilations[axis], op.pads(lengths, kernel)[axis]
+    found = []
+    for index in range(op.windows(lengths, kernel)[axis]):
+        first = index * stride - before
+        low, high = window_range(first, lengths[axis], spread, kernel[axis])
+        found.append((first + low * spread, low, high - low))
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolution:
+    """Return the same convolution for data with as many axes of length 1 before the spatial ones."""
+    zeros = (0,) * len(ahead)
     return GroupConvolution(
-        strides=(1, *op.strides),
-        dilations=(1, *op.dilations),
-        pads_begin=(0, *op.pads_begin),
-        pads_end=(0, *op.pads_end),
+        strides=(*ahead, *op.strides),
+        dilations=(*ahead, *op.dilations),
+        pads_begin=(*zeros, *op.pads_begin),
+        pads_end=(*zeros, *op.pads_end),
         auto_pad=op.auto_pad,
     )
 
 
 def _pack_weights(w: Array) -> Array:
-    """Pack weights ``[C, height, width]`` as ``[vector, height, width, lane]``; the last vector overlaps."""
+    """Pack weights ``[C, depth, height, width]`` as ``[vector, depth, height, width, lane]``; the last vector overlaps."""
     places = np.minimum(np.arange(0, len(w), LANES), len(w) - LANES)
     channels = places[:, None] + np.arange(LANES)
     return np.ascontiguousarray(np.moveaxis(w[channels], 1, -1))

@@ -123,8 +123,8 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
         for c in range(0, channels, LANES):
             at = max(min(c, channels - LANES), 0)
             slide(
-                form, x + size * at, down, size * channels, 0, rows, y + result * at, result * channels, start, first,
-                width, filler, wide, apart, along, factor, min(channels, LANES),
+                form, x + size * at, down, size * channels, 0, rows, 1, 0, 0, y + result * at, result * channels, start,
+                first, width, filler, wide, apart, along, factor, min(channels, LANES),
             )  # fmt: skip
 
     return device(compute)
