@@ -35,6 +35,7 @@ MODULES = {
     "GRUCell": "recurrence",
     "GRUSequence": "recurrence",
     "Gather": "gather",
+    "GatherElements": "gather_elements",
     "Gelu": "elementwise",
     "Greater": "masks",
     "GreaterEqual": "masks",

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from ..codegen.language import instruction, types
-from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store, Value
+from ..codegen.language import device, instruction, types
+from ..codegen.vectors import F32, I32, I64, LANES, Emit, Load, Store, Value
 
 __all__ = [
     "add_weighted_rows",
     "clear_row",
+    "copy_bytes",
     "copy_padded",
     "copy_row",
     "dot_rows",
@@ -20,6 +21,9 @@ __all__ = [
     "transpose_square",
     "transpose_vectors",
 ]
+
+# Bytes up to which a copy is faster than a call of memcpy.
+MAX_INLINE = 1024
 
 
 @instruction(types.int64, types.int64)
@@ -40,6 +44,24 @@ def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
         store(load(emit.at(x, offset)), emit.at(out, offset))
 
     emit.vector_loop(count, body)
+
+
+@instruction(*[types.int64] * 3)
+def _memcpy(emit: Emit, x: Value, size: Value, out: Value) -> None:
+    """Copy ``size`` bytes with memcpy of the C library."""
+    pointer = ir.PointerType()
+    places = [emit.builder.inttoptr(place, pointer) for place in (out, x)]
+    copy = emit.function("memcpy", pointer, pointer, pointer, I64)
+    emit.builder.call(copy, [*places, size])
+
+
+@device
+def copy_bytes(x: int, size: int, out: int) -> None:
+    """Copy ``size`` bytes."""
+    if size <= MAX_INLINE and size % 4 == 0:
+        copy_row(x, size // 4, out)
+    else:
+        _memcpy(x, size, out)
 
 
 @instruction(*[types.int64] * 3)

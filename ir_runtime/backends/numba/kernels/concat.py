@@ -22,7 +22,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
-from ..codegen.vectors import I64, Emit, Load, Store
+from ..codegen.vectors import Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD, workspace
@@ -31,7 +31,7 @@ from ._bf16_tile import round_row
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._products import asked_products
-from ._rows import copy_row
+from ._rows import copy_bytes
 from ._strided_copy import join as join_parts
 from .contiguous import contiguous
 
@@ -45,8 +45,6 @@ MIN_PARALLEL_WORK = 1 << 15
 MAX_PLANS = 16
 # Elements of the map of a unit: what is read stays in the L1 cache.
 ROWS_PER_UNIT = 32
-# Bytes up to which a copy is faster than a call of memcpy.
-MAX_INLINE = 1024
 
 
 class ConcatJob(Descriptor):
@@ -74,15 +72,6 @@ class Part(Descriptor):
     is_rounded: i64
 
 
-@instruction(*[types.int64] * 3)
-def _memcpy(emit: Emit, x: ir.Value, size: ir.Value, out: ir.Value) -> None:
-    """Copy ``size`` bytes with memcpy of the C library."""
-    pointer = ir.PointerType()
-    places = [emit.builder.inttoptr(place, pointer) for place in (out, x)]
-    copy = emit.function("memcpy", pointer, pointer, pointer, I64)
-    emit.builder.call(copy, [*places, size])
-
-
 @instruction(*[types.int64] * 8)
 def _scale_columns(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: ir.Value, stride: ir.Value, rows: ir.Value, count: ir.Value, out: ir.Value, width: ir.Value,
@@ -104,10 +93,8 @@ def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
     """Copy ``count`` numbers of ``size`` bytes, or round them to that size."""
     if is_rounded != 0:
         round_row(x, count, out, count)
-    elif size * count <= MAX_INLINE and size * count % 4 == 0:
-        copy_row(x, size * count // 4, out)
     else:
-        _memcpy(x, size * count, out)
+        copy_bytes(x, size * count, out)
 
 
 @device

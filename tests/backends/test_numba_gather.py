@@ -1,0 +1,75 @@
+"""Elements at indices, in compiled kernels: as the reference, also where a run is recorded and replayed."""
+
+import numpy as np
+import pytest
+
+import ir_runtime as ov
+from ir_runtime import opset7 as op
+from ir_runtime.backends import available
+
+pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
+
+
+def as_the_reference(model, *draws):
+    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
+    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        feed = [draw(rng) for draw in draws]
+        np.testing.assert_array_equal(compiled(feed)[0], reference(feed)[0])
+    return compiled
+
+
+def numbers(shape, dtype=np.float32):
+    return lambda rng: (50 * rng.standard_normal(shape)).astype(dtype)
+
+
+def indices(shape, length, dtype=np.int32):
+    return lambda rng: rng.integers(-length, length, shape).astype(dtype)
+
+
+def chosen(shape, given, asked, axis, dtype=np.float32, kind=np.int32):
+    """A model that broadcasts indices, and chooses elements."""
+    x, index = op.parameter(list(shape), dtype), op.parameter(list(given), kind)
+    places = index if given == asked else op.broadcast(index, op.constant(np.array(asked)))
+    return ov.Model([op.gather_elements(x, places, axis)], [x, index])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64, np.bool_])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("shape", "given", "asked", "axis"),
+    [
+        ((6, 64, 64), (6, 64, 64), (6, 64, 64), -1),
+        ((6, 64, 64), (1, 64, 50), (6, 64, 50), 2),
+        ((3, 50, 33), (3, 20, 33), (3, 20, 33), 1),
+        ((3, 50, 33), (3, 20, 1), (3, 20, 33), 1),
+        ((2, 50, 400), (2, 20, 1), (2, 20, 400), 1),
+        ((500,), (7000,), (7000,), 0),
+        ((3, 1), (7000, 1), (7000, 1), 0),
+        ((5, 4, 3, 2), (5, 1, 3, 1), (5, 4, 3, 2), 0),
+        ((5, 4, 3, 2), (1, 9, 3, 1), (5, 9, 3, 2), 1),
+    ],
+)
+def test_elements(shape, given, asked, axis, dtype, kind):
+    model = chosen(shape, given, asked, axis, dtype, kind)
+    as_the_reference(model, numbers(shape, dtype), indices(given, shape[axis], kind))
+
+
+def test_a_replay_does_not_end_at_elements():
+    x, index = op.parameter([6, 64, 64], np.float32), op.parameter([6, 64, 64], np.int32)
+    model = ov.Model([op.sigmoid(op.gather_elements(op.relu(x), index, 2))], [x, index])
+    compiled = as_the_reference(model, numbers((6, 64, 64)), indices((6, 64, 64), 64))
+    (program,) = compiled._plan.programs.recorded.values()
+    assert len(program.instructions) == 1
+
+
+@pytest.mark.parametrize("wrong", [-9, 8])
+def test_elements_that_are_not_there_are_refused(wrong):
+    compiled = ov.compile_model(chosen((4, 8, 5), (4, 3, 5), (4, 3, 5), 1), backend="numba")
+    x, places = np.zeros((4, 8, 5), np.float32), np.zeros((4, 3, 5), np.int32)
+    for _ in range(4):
+        compiled([x, places])
+    places[3, 2, 4] = wrong
+    with pytest.raises(ov.IRError, match=f"indices holds {wrong}"):
+        compiled([x, places])
