@@ -68,6 +68,26 @@ def test_nothing_to_sample() -> None:
         GridSample().evaluate(np.zeros((1, 2, 0, 3), "f4"), np.zeros((1, 1, 1, 2), "f4"))
 
 
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("far", [2.0, 1e10, 1e18, 1e30])
+def test_samples_far_away_are_the_outermost_pixels(mode: Any, far: float) -> None:
+    grid = np.array([[[[far, -far], [-far, far]]]], "f4")
+    op = GridSample(mode=mode, padding_mode="border", align_corners=True)
+    found = op.evaluate(np.arange(12, dtype="f4").reshape(1, 1, 3, 4), grid)
+    np.testing.assert_allclose(found.reshape(-1), [3, 8], rtol=1e-6)
+
+
+@pytest.mark.parametrize("images", [1, 3, 700])
+def test_images_are_sampled_each_at_its_own_points(images: int) -> None:
+    rng = np.random.default_rng(images)
+    data, grid = rng.standard_normal((images, 2, 3, 4)), rng.uniform(-1.5, 1.5, (images, 7, 9, 2))
+    together = GridSample().evaluate(data, grid)
+    for n in range(images):
+        np.testing.assert_array_equal(
+            together[n : n + 1], GridSample().evaluate(data[n : n + 1], grid[n : n + 1])
+        )
+
+
 def test_what_keeps_its_length_keeps_its_neighbours() -> None:
     """A NaN spreads along the axis that is resized, and not along the other."""
     data = np.zeros((4, 4), "f4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,17 @@ from .._ranks import of_rank
 from .._resampling import BILINEAR
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
+# Samples at a time, so that what is computed of them stays in the cache. Positions further away, and NaN, count as this far:
+# f64 has no fractions beyond it.
+BLOCK = 1 << 16
+MOST = 2.0**52
+
+
+class _Places(NamedTuple):
+    """Indices of pixels along an axis, and which of them stand for zeros, if any may."""
+
+    index: Array
+    outside: Array | None
 
 
 @op("GridSample-9")
@@ -58,10 +69,19 @@ class GridSample(Op):
             return samples
         double = np.dtype(np.float64) in (data.dtype, grid.dtype)
         points = grid.astype(np.float64 if double else np.float32, copy=False)
-        for planes, where, out in zip(data, points, samples, strict=True):
-            y, x = self._place(where[..., 1], data.shape[2]), self._place(where[..., 0], data.shape[3])
-            out[...] = getattr(self, f"_{self.mode}")(planes, y, x)
+        some = max(1, BLOCK * len(samples) // samples.size)
+        for first in range(0, len(samples), some):
+            block = slice(first, first + some)
+            samples[block] = self._sample(data[block], points[block])
         return samples
+
+    def _sample(self, images: Array, points: Array) -> Array:
+        """Sample images at ``[N, rows, columns, 2]``: ``[N, C, rows, columns]``."""
+        count, channels, height, width = images.shape
+        where = points.reshape(count, 1, -1, 2)
+        y, x = self._place(where[..., 1], height), self._place(where[..., 0], width)
+        found: Array = getattr(self, f"_{self.mode}")(images, y, x)
+        return found.reshape(count, channels, *points.shape[1:3])
 
     def _place(self, coordinates: Array, length: int) -> Array:
         """On the pixels, whose centres are integers."""
@@ -69,40 +89,40 @@ class GridSample(Op):
             return (coordinates + 1) * (length - 1) / 2
         return ((coordinates + 1) * length - 1) / 2
 
-    def _nearest(self, planes: Array, y: Array, x: Array) -> Array:
-        return self._pixels(planes, np.rint(y), np.rint(x))
+    def _nearest(self, images: Array, y: Array, x: Array) -> Array:
+        rows, columns = self._along(np.rint(y), images.shape[2]), self._along(np.rint(x), images.shape[3])
+        return _pixels(images, rows, columns)
 
-    def _bilinear(self, planes: Array, y: Array, x: Array) -> Array:
+    def _bilinear(self, images: Array, y: Array, x: Array) -> Array:
         top, left = np.floor(y), np.floor(x)
         dy, dx = y - top, x - left
-        rows = [
-            (1 - dx) * self._pixels(planes, row, left) + dx * self._pixels(planes, row, left + 1)
-            for row in (top, top + 1)
-        ]
-        return np.asarray(dy * rows[1] + (1 - dy) * rows[0])
+        columns = [self._along(left, images.shape[3], step) for step in (0, 1)]
+        found = []
+        for step in (0, 1):
+            row = self._along(top, images.shape[2], step)
+            before, after = (_pixels(images, row, column) for column in columns)
+            found.append((1 - dx) * before + dx * after)
+        return np.asarray(dy * found[1] + (1 - dy) * found[0])
 
-    def _bicubic(self, planes: Array, y: Array, x: Array) -> Array:
+    def _bicubic(self, images: Array, y: Array, x: Array) -> Array:
         """Round once, as OpenVINO's plugin does; its reference rounds each partial sum to the data's type."""
         top, left = np.floor(y), np.floor(x)
         down, across = cubic_weights(y - top, -0.75), cubic_weights(x - left, -0.75)
+        columns = [self._along(left, images.shape[3], step) for step in range(-1, 3)]
         total = np.zeros((), y.dtype)
         for i in range(4):
-            row = np.zeros((), y.dtype)
-            for j in range(4):
-                pixels = self._pixels(planes, top + (i - 1), left + (j - 1))
-                row = row + across[..., j] * pixels
+            places, row = self._along(top, images.shape[2], i - 1), np.zeros((), y.dtype)
+            for j, column in enumerate(columns):
+                row = row + across[..., j] * _pixels(images, places, column)
             total = total + down[..., i] * row
         return total
 
-    def _pixels(self, planes: Array, y: Array, x: Array) -> Array:
-        """Return the pixels at whole coordinates, ``[C, rows, columns]``."""
-        _, height, width = planes.shape
-        y, x = y.astype(np.int64), x.astype(np.int64)
-        rows, columns = self._inside(y, height), self._inside(x, width)
-        found = planes[:, rows, columns]
-        if self.padding_mode == "zeros":
-            found[:, (y != rows) | (x != columns)] = 0
-        return found
+    def _along(self, positions: Array, length: int, step: int = 0) -> _Places:
+        """Return the pixels at whole positions along an axis, moved by a step."""
+        bounded = np.minimum(np.fmax(positions, -MOST), MOST)
+        index = (bounded + step).astype(np.int64)
+        inside = self._inside(index, length)
+        return _Places(inside, index != inside if self.padding_mode == "zeros" else None)
 
     def _inside(self, index: Array, length: int) -> Array:
         if self.padding_mode == "reflection":
@@ -118,3 +138,16 @@ class GridSample(Op):
     def flops(self, operands: Operands) -> Count:
         """Return two for each neighbour of a sample and each factor of it."""
         return {"nearest": 0, "bilinear": BILINEAR, "bicubic": 4 * BILINEAR}[self.mode] * operands.result
+
+
+def _pixels(images: Array, rows: _Places, columns: _Places) -> Array:
+    """Return the pixels of ``images[N, C, Y, X]`` at places ``[N, 1, points]``: ``[N, C, points]``."""
+    if len(images) == 1:  # needs no indices for each channel
+        found = images[0][:, rows.index[0, 0], columns.index[0, 0]][None]
+    else:
+        count, channels, height, width = images.shape
+        planes = np.arange(count * channels).reshape(count, channels, 1) * (height * width)
+        found = images.reshape(-1).take(planes + (rows.index * width + columns.index))
+    if rows.outside is not None and columns.outside is not None:
+        np.copyto(found, np.zeros((), found.dtype), where=rows.outside | columns.outside)
+    return found
