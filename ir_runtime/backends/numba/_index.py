@@ -39,6 +39,7 @@ MODULES = {
     "Gelu": "elementwise",
     "Greater": "masks",
     "GreaterEqual": "masks",
+    "GridSample": "grid_sample",
     "GroupConvolution": "convolution depthwise",
     "GroupNormalization": "group_norm",
     "HSigmoid": "elementwise",

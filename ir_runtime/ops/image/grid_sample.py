@@ -28,7 +28,7 @@ MOST = 2.0**52
 class _Places(NamedTuple):
     """Indices of pixels along an axis, and which of them stand for zeros, if any may."""
 
-    index: Array
+    pixels: Array
     outside: Array | None
 
 
@@ -143,11 +143,11 @@ class GridSample(Op):
 def _pixels(images: Array, rows: _Places, columns: _Places) -> Array:
     """Return the pixels of ``images[N, C, Y, X]`` at places ``[N, 1, points]``: ``[N, C, points]``."""
     if len(images) == 1:  # needs no indices for each channel
-        found = images[0][:, rows.index[0, 0], columns.index[0, 0]][None]
+        found: Array = images[0][:, rows.pixels[0, 0], columns.pixels[0, 0]][None]
     else:
         count, channels, height, width = images.shape
         planes = np.arange(count * channels).reshape(count, channels, 1) * (height * width)
-        found = images.reshape(-1).take(planes + (rows.index * width + columns.index))
+        found = images.reshape(-1).take(planes + (rows.pixels * width + columns.pixels))
     if rows.outside is not None and columns.outside is not None:
         np.copyto(found, np.zeros((), found.dtype), where=rows.outside | columns.outside)
     return found

@@ -1,0 +1,97 @@
+"""Sampling of images at points in the fast backends against the reference.
+
+The file is run once more for each kind of vectors, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.layers import layer
+from harness.other_vectors import AGAIN, OTHERS, run_again
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ir_runtime.backends import numba
+from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.numba.kernels import grid_sample
+from ir_runtime.errors import InferenceError
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+
+quick = settings(max_examples=30 if AGAIN in os.environ else 100, deadline=None)
+NOT_FINITE = np.array([np.nan, np.inf, -np.inf], np.float32)
+FAR = np.array([*NOT_FINITE, 1e30, -1e30, 1e9, -1e9, 5e15, 3e7], np.float32)
+# The outermost points, and those between two pixels.
+TIES = np.array([-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1], np.float32)
+
+
+@pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
+def shared(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test alone, and with a second thread for the smallest layer."""
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(grid_sample, "MIN_PARALLEL_WORK", 0)
+        with at_most(request.param), numba.backend.around():
+            yield
+
+
+def unknown(x: Array) -> Value:
+    return Value.unknown(ElementType.from_dtype(x.dtype), PartialShape.dynamic(x.ndim))
+
+
+def channels_last(x: Array) -> Array:
+    """The same in another order of memory."""
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+def numbers(rng: Any, *shape: int, special: Array) -> Array:
+    x = rng.standard_normal(shape).astype(np.float32)
+    if special.size and x.size:
+        x.reshape(-1)[rng.integers(0, x.size, 1 + x.size // 8)] = rng.choice(special, 1 + x.size // 8)
+    return x
+
+
+@quick
+@given(
+    st.sampled_from(["nearest", "bilinear", "bicubic"]), st.sampled_from(["zeros", "border", "reflection"]),
+    st.booleans(), st.sampled_from([1, 3, 70]), st.sampled_from([1, 2, 17, 40]),
+    st.sampled_from([(1, 1), (1, 9), (5, 4), (17, 33)]),
+    st.sampled_from([(1, 1), (3, 5), (4, 4), (1, 40), (33, 40)]),
+    st.sampled_from([np.empty(0), NOT_FINITE]), st.sampled_from([np.empty(0), FAR, TIES]), st.integers(0, 99),
+)  # fmt: skip
+def test_points_of_images(
+    mode: str, padding: str, corners: bool, images: int, channels: int, lengths: tuple[int, int],
+    points: tuple[int, int], special: Array, places: Array, seed: int,
+) -> None:  # fmt: skip
+    op = layer("GridSample-9", mode=mode, padding_mode=padding, align_corners=str(corners).lower())
+    rng = np.random.default_rng(seed)
+    x = numbers(rng, images, channels, *lengths, special=special)
+    grid = numbers(rng, images, *points, 2, special=places)
+    wanted = op.evaluate(x, grid)
+    run: Any = numba.backend.kernel(op, [unknown(x), unknown(grid)])
+    for data in (x, channels_last(x)):
+        np.testing.assert_array_equal(run(data, grid), wanted)
+
+
+def test_images_without_points_or_pixels() -> None:
+    op = layer("GridSample-9")
+    x, grid = np.ones((2, 3, 4, 5), np.float32), np.zeros((2, 1, 3, 2), np.float32)
+    run: Any = numba.backend.kernel(op, [unknown(x), unknown(grid)])
+    assert run(x, grid[:, :0]).shape == (2, 3, 0, 3)
+    assert run(x[:, :0], grid).shape == (2, 0, 1, 3)
+    for wrong in ((x[:, :, :0], grid), (x[:1], grid), (x, grid[..., :1])):
+        with pytest.raises(InferenceError):
+            run(*wrong)
+
+
+@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", OTHERS)
+def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
+    if "1 thread" in request.node.name:
+        run_again(__file__, kind)
