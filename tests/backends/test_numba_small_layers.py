@@ -27,12 +27,17 @@ def numbers(shape: Sequence[int]) -> Array:
     return np.random.default_rng(0).standard_normal(shape, np.float32)
 
 
-@pytest.mark.parametrize("name", ["reduce_sum", "reduce_mean", "reduce_max", "reduce_min"])
+@pytest.mark.parametrize(
+    "name", ["reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_l1", "reduce_l2"]
+)
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize(
     ("shape", "axes"),
-    [((4, 8, 256), [1]), ((320, 4), [-1]), ((3, 5, 7, 9), [1, 3]), ((21, 4), [0, 1]), ((2, 3, 40, 5), [2])],
-)
+    [
+        ((4, 8, 256), [1]), ((320, 4), [-1]), ((3, 5, 7, 9), [1, 3]), ((21, 4), [0, 1]), ((2, 3, 40, 5), [2]),
+        ((2, 3, 99), [1]), ((2, 8, 5, 31), [1, 2]), ((7, 1000), [1]),
+    ],
+)  # fmt: skip
 def test_reductions_have_the_bits_of_the_reference(
     name: str, keep: bool, shape: tuple[int, ...], axes: list[int]
 ) -> None:
@@ -46,6 +51,21 @@ def test_reductions_have_the_bits_of_the_reference(
     (wanted,) = runs(build, x, "reference", 1)
     for found in runs(build, x, "numba"):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((4, 8, 250), [1]), ((7, 300), [-1]), ((3, 5, 7, 9), [1, 3])])
+def test_products_are_as_exact_as_those_of_the_reference(shape: tuple[int, ...], axes: list[int]) -> None:
+    def product(x: ir.Node) -> ir.Node:
+        return op.reduce_prod(x, axes, False)
+
+    x = 1 + numbers(shape) / 10
+    wanted = x.prod(tuple(axes), np.float64).astype(np.float32)
+    for found in runs(product, x, "numba"):
+        np.testing.assert_array_equal(found, wanted)
+    x[0, 1, ...], x[1, 2, ...] = np.nan, np.inf
+    (wanted,) = runs(product, x, "reference", 1)
+    for found in runs(product, x, "numba"):
+        np.testing.assert_allclose(found, wanted, 1e-5)
 
 
 @pytest.mark.parametrize(

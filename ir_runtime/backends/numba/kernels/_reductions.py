@@ -12,8 +12,9 @@ from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
 from ._activation_code import exp
 
 __all__ = [
-    "normalize_row",
     "log",
+    "normalize_row",
+    "reduce_row",
     "sqrt",
     "scale_row",
     "shift_row",
@@ -25,8 +26,8 @@ __all__ = [
 ACCUMULATORS = 4
 
 
-def _reduce(
-    emit: Emit, count: Value, start: float, step: Callable[[Value, Value, Load, Store], Value],
+def reduce_row(
+    emit: Emit, count: Value, start: Value, step: Callable[[Value, Value, Load, Store], Value],
     join: Callable[[Value, Value], Value],
 ) -> Value:  # fmt: skip
     """Reduce ``count`` elements; ``step`` takes an accumulator, a byte offset, and functions to load and store.
@@ -34,10 +35,9 @@ def _reduce(
     Return the joined accumulators. In the last step, lanes beyond the row keep their values.
     """
     builder = emit.builder
-    none = emit.constant(start)
     block = ACCUMULATORS * LANES
     many = builder.sdiv(count, emit.i64(block))
-    with emit.loop(many, [emit.i64(0), *[none] * ACCUMULATORS]) as (_, (offset, *now), following):
+    with emit.loop(many, [emit.i64(0), *[start] * ACCUMULATORS]) as (_, (offset, *now), following):
         made = [
             step(sum_row, emit.at(offset, 4 * LANES * j), emit.load, emit.store)
             for j, sum_row in enumerate(now)
@@ -85,7 +85,9 @@ def softmax_terms(
             store(score, emit.at(out, at))
             return _larger(emit, sum_row, score)
 
-        found = _reduce(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
+        found = reduce_row(
+            emit, count, emit.constant(float("-inf")), largest, lambda a, b: _larger(emit, a, b)
+        )
         return [emit.reduce(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))]
 
     (most,) = emit.if_else(masked, lambda: raised(True), lambda: raised(False))
@@ -97,7 +99,7 @@ def softmax_terms(
         store(found, place)
         return emit.add(sum_row, found)
 
-    sum = emit.reduce_add(_reduce(emit, count, 0, power, emit.add))
+    sum = emit.reduce_add(reduce_row(emit, count, emit.constant(0), power, emit.add))
     emit.store(sum, about)
     emit.store(most, emit.at(about, 4))
 
@@ -124,7 +126,9 @@ scale_row, shift_row = _in_place(Emit.multiply), _in_place(Emit.add)
 @instruction(*[types.int64] * 3)
 def sum_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Store the sum of a row."""
-    found = _reduce(emit, count, 0, lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add)
+    found = reduce_row(
+        emit, count, emit.constant(0), lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add
+    )
     emit.store(emit.reduce_add(found), out)
 
 
@@ -137,7 +141,7 @@ def sum_squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> 
         more = emit.subtract(load(emit.at(x, at)), middle)
         return emit.fma(more, more, sum)
 
-    emit.store(emit.reduce_add(_reduce(emit, count, 0, step, emit.add)), out)
+    emit.store(emit.reduce_add(reduce_row(emit, count, emit.constant(0), step, emit.add)), out)
 
 
 @instruction(*[types.int64] * 5, types.float32, types.float32)

@@ -24,7 +24,9 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._channel_means import channel_means, vectors_abreast
+from ._columns import REDUCE, reduce_columns
 from ._products import asked_products
+from ._reduction_steps import Reduction
 from ._windows import F32_SIZE, drop_padding, pad_channels
 from .contiguous import contiguous
 
@@ -95,6 +97,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
     found = axes.ints()
     if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
         return None
+    REDUCE.prepare()
     return _SpatialMean(op, np.array(found), asked_products().is_faster)
 
 
@@ -125,6 +128,8 @@ class _SpatialMean(KernelObject):
 
 def spatial_means(x: Array) -> Array:
     """Return the means of the maps of ``[N, C, height, width]``, f32 or bf16, not empty, as ``[N, C, 1, 1]``."""
+    if x.itemsize == F32_SIZE and x.flags.c_contiguous and x.shape[1] > 1:
+        return _means_of_rows(x)
     rows = pad_channels(channels_last(x))
     images, height, width, channels = rows.shape
     lines = max(PART_SIZE // (width * channels), 1)
@@ -137,3 +142,11 @@ def spatial_means(x: Array) -> Array:
     shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
     parallel_for(SPATIAL_MEAN.address, job, y, contiguous(rows), sums, UNUSED, shared)
     return channels_first(drop_padding(y, x.shape[1]))
+
+
+def _means_of_rows(x: Array) -> Array:
+    """Return the means of maps that are stored channels first."""
+    images, channels, height, width = x.shape
+    y = np.empty((images, channels, 1, 1), np.float32)
+    reduce_columns(x, y, (images * channels, height * width, 1), Reduction.MEAN, height * width)
+    return y

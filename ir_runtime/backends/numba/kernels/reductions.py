@@ -1,4 +1,4 @@
-"""Sums, means, maxima and minima along known axes."""
+"""Sums, means, maxima, minima, norms and products along known axes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,23 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.reduction import ReduceMax, ReduceMean, ReduceMin, ReduceSum
+from ....ops.reduction import (
+    ReduceL1,
+    ReduceL2,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    Reduction,
+)
 from ... import Kernel
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
-from ._columns import REDUCE, Reduction, reduce_columns
+from ._columns import REDUCE, reduce_columns
+from ._reduction_steps import Reduction as Code
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -24,10 +34,13 @@ __all__: list[str] = []
 MAX_PLANS = 16
 
 _CODES = {
-    ReduceSum: Reduction.MEAN,
-    ReduceMean: Reduction.MEAN,
-    ReduceMax: Reduction.MAXIMUM,
-    ReduceMin: Reduction.MINIMUM,
+    ReduceSum: Code.MEAN,
+    ReduceMean: Code.MEAN,
+    ReduceMax: Code.MAXIMUM,
+    ReduceMin: Code.MINIMUM,
+    ReduceL1: Code.L1,
+    ReduceL2: Code.L2,
+    ReduceProd: Code.PRODUCT,
 }
 
 
@@ -48,7 +61,7 @@ class _Plan(NamedTuple):
 
 
 @backend.accelerates(*_CODES)
-def reduction(op: ReduceSum | ReduceMean | ReduceMax | ReduceMin, data: Value, axes: Value) -> Kernel | None:
+def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
     """f32 along at least one known axis."""
     rank, known = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
