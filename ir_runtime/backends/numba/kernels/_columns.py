@@ -19,7 +19,13 @@ from ._column_loop import column_loop
 from ._reduction_steps import STEPS, Steps, doubles, larger, widened
 from ._reductions import reduce_row
 
-__all__ = ["REDUCE", "SOFTMAX_COLUMNS", "reduce_columns", "softmax_columns"]
+__all__ = [
+    "REDUCE", "SOFTMAX_COLUMNS", "ColumnsJob", "column_sizes", "load_sizes", "reduce_columns", "run_columns",
+    "softmax_columns",
+]  # fmt: skip
+
+Sizes = tuple[int, int, int]
+"""Lengths ``[outer, length, inner]``."""
 
 # Elements of a unit of work, and from how many on several threads are faster.
 UNIT_SIZE = 1 << 12
@@ -27,15 +33,20 @@ MIN_PARALLEL_WORK = 1 << 15
 
 
 class ColumnsJob(Descriptor):
-    """The job of `REDUCE` and `SOFTMAX_COLUMNS`.
+    """The job of tasks on A ``[outer, length, inner]``.
 
-    ``block`` is the number of columns of a unit, if ``inner`` is 1 that of elements of ``outer``; ``code`` is a `Reduction`.
+    ``block`` is the number of columns of a unit, if ``inner`` is 1 that of elements of ``outer``.
     """
 
     outer: i64
     length: i64
     inner: i64
     block: i64
+
+
+class ReductionJob(ColumnsJob):
+    """The job of `REDUCE`; ``code`` is a `Reduction`."""
+
     code: i64
     divisor: i64
 
@@ -111,7 +122,7 @@ def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: 
 
 
 @device
-def _load_sizes(job: int) -> tuple[int, int, int, int]:
+def load_sizes(job: int) -> tuple[int, int, int, int]:
     """Load the lengths of A ``[outer, length, inner]``, and the number of columns of a unit."""
     return (
         load_i64(job, ColumnsJob.outer),
@@ -123,8 +134,8 @@ def _load_sizes(job: int) -> tuple[int, int, int, int]:
 
 def _reduce(call: int) -> None:
     job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = _load_sizes(job)
-    code, divisor = load_i64(job, ColumnsJob.code), load_i64(job, ColumnsJob.divisor)
+    outer, length, inner, block = load_sizes(job)
+    code, divisor = load_i64(job, ReductionJob.code), load_i64(job, ReductionJob.divisor)
     if inner == 1:
         units = (outer + block - 1) // block
         unit = next_unit(call, units)
@@ -151,7 +162,7 @@ REDUCE = Task(_reduce)
 
 def _softmax(call: int) -> None:
     job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = _load_sizes(job)
+    outer, length, inner, block = load_sizes(job)
     across = (inner + block - 1) // block
     unit = next_unit(call, outer * across)
     while unit < outer * across:
@@ -166,21 +177,24 @@ SOFTMAX_COLUMNS = Task(_softmax)
 """Compute softmax of A ``[outer, length, inner]`` along the axis in the middle."""
 
 
-def reduce_columns(x: Array, out: Array, sizes: tuple[int, int, int], code: int, divisor: int) -> None:
+def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) -> None:
     """Reduce a contiguous array of sizes ``[outer, length, inner]``; see `Reduction`."""
-    _run(REDUCE, x, out, sizes, code, divisor)
+    run_columns(REDUCE, x, out, ReductionJob.fill(**column_sizes(sizes), code=code, divisor=divisor))
 
 
-def softmax_columns(x: Array, out: Array, sizes: tuple[int, int, int]) -> None:
+def softmax_columns(x: Array, out: Array, sizes: Sizes) -> None:
     """Compute softmax along the axis in the middle of a contiguous array of sizes ``[outer, length, inner]``."""
-    _run(SOFTMAX_COLUMNS, x, out, sizes, 0, 1)
+    run_columns(SOFTMAX_COLUMNS, x, out, ColumnsJob.fill(**column_sizes(sizes)))
 
 
-def _run(task: Task, x: Array, out: Array, sizes: tuple[int, int, int], code: int, divisor: int) -> None:
+def column_sizes(sizes: Sizes) -> dict[str, int]:
+    """Return the fields of `ColumnsJob` for sizes ``[outer, length, inner]``, none of which is 0."""
     outer, length, inner = sizes
     some = max(UNIT_SIZE // length, 1)
-    job = ColumnsJob.fill(
-        outer=outer, length=length, inner=inner, block=some if inner == 1 else -(-some // LANES) * LANES, code=code,
-        divisor=divisor,
-    )  # fmt: skip
+    block = some if inner == 1 else -(-some // LANES) * LANES
+    return {"outer": outer, "length": length, "inner": inner, "block": block}
+
+
+def run_columns(task: Task, x: Array, out: Array, job: Array) -> None:
+    """Run a task on a contiguous array."""
     parallel_for(task.address, job, out, x, UNUSED, UNUSED, threads() if x.size >= MIN_PARALLEL_WORK else 1)

@@ -12,7 +12,18 @@ from llvmlite import ir
 
 from ..codegen.vectors import F32, LANES, Emit, Value
 
-__all__ = ["DOUBLES", "F64", "STEPS", "Reduction", "Steps", "doubles", "larger", "widened"]
+__all__ = [
+    "DOUBLES",
+    "F64",
+    "STEPS",
+    "Reduction",
+    "Steps",
+    "doubles",
+    "larger",
+    "spread",
+    "square_root",
+    "widened",
+]
 
 # Sums and products are accumulated in f64, the sums as in the reference.
 F64 = ir.DoubleType()
@@ -90,19 +101,25 @@ def _unchanged(emit: Emit, found: Value, divisor: Value) -> Value:
 
 def _quotient(emit: Emit, found: Value, divisor: Value) -> Value:
     parts = emit.builder.sitofp(divisor, F64)
-    return emit.builder.fdiv(found, _spread(emit, parts) if found.type == DOUBLES else parts)
+    return emit.builder.fdiv(found, spread(emit, parts) if found.type == DOUBLES else parts)
 
 
-def _spread(emit: Emit, x: Value) -> Value:
+def spread(emit: Emit, x: Value) -> Value:
+    """Broadcast an f64 to every lane."""
     same = ir.Constant(DOUBLES, ir.Undefined)
     for lane in range(LANES):
         same = emit.builder.insert_element(same, x, ir.Constant(ir.IntType(32), lane))
     return same
 
 
+def square_root(emit: Emit, x: Value) -> Value:
+    """Compute the square root of an f64, or of a vector of them."""
+    name = f"v{LANES}f64" if x.type == DOUBLES else "f64"
+    return emit.builder.call(emit.function(f"llvm.sqrt.{name}", x.type, x.type), [x])
+
+
 def _root(emit: Emit, found: Value, divisor: Value) -> Value:
-    name = f"v{LANES}f64" if found.type == DOUBLES else "f64"
-    return emit.builder.call(emit.function(f"llvm.sqrt.{name}", found.type, found.type), [found])
+    return square_root(emit, found)
 
 
 def _wide(step: Callable[[Emit, Value, Value], Value]) -> Callable[[Emit, Value, Value], Value]:

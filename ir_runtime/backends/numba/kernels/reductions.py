@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +18,10 @@ from ....ops.reduction import (
     Reduction,
 )
 from ... import Kernel
-from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
+from ._axes_plan import AxesPlan, known_axes, plan_axes
 from ._columns import REDUCE, reduce_columns
 from ._reduction_steps import Reduction as Code
 from .contiguous import contiguous
@@ -44,37 +42,17 @@ _CODES = {
 }
 
 
-class _Plan(NamedTuple):
-    """How data of one layout are reduced.
-
-    Args:
-        order: the axes in memory.
-        sizes: ``[outer, length, inner]``.
-        shape: of the result, whose axes are in that order.
-        back: the order of the axes of the result.
-    """
-
-    order: tuple[int, ...]
-    sizes: tuple[int, int, int]
-    shape: tuple[int, ...]
-    back: tuple[int, ...]
-
-
 @backend.accelerates(*_CODES)
 def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
     """f32 along at least one known axis."""
-    rank, known = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
+    if (along := known_axes(data, axes)) is None:
         return None
-    along = frozenset(axis % rank for axis in known)
-    if len(along) < len(known):
-        return None  # the operation itself refuses it
-    code, constant, is_mean = _CODES[type(op)], np.array(known), isinstance(op, ReduceMean)
+    code, constant, is_mean = _CODES[type(op)], np.array(sorted(along)), isinstance(op, ReduceMean)
     REDUCE.prepare()
 
     @lru_cache(maxsize=MAX_PLANS)
-    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Plan:
-        return _plan(shape, strides, along, op.keep_dims)
+    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> AxesPlan:
+        return plan_axes(shape, strides, along, op.keep_dims)
 
     def kernel(x: Array, _: Array) -> Array:
         if not x.size:
@@ -85,17 +63,3 @@ def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
         return y.transpose(back)
 
     return accepting(replayed(kernel), any_lengths)
-
-
-def _plan(shape: tuple[int, ...], strides: tuple[int, ...], along: frozenset[int], keep_dims: bool) -> _Plan:
-    order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
-    places = [place for place, axis in enumerate(order) if axis in along]
-    if places[-1] - places[0] >= len(along):  # they are brought together
-        order = [axis for axis in range(len(shape)) if axis not in along] + sorted(along)
-        places = list(range(len(shape) - len(along), len(shape)))
-    lengths = [shape[axis] for axis in order]
-    first, last = places[0], places[-1] + 1
-    outer, length, inner = map(math.prod, (lengths[:first], lengths[first:last], lengths[last:]))
-    left = order if keep_dims else [axis for axis in order if axis not in along]
-    found = [1 if axis in along else shape[axis] for axis in left]
-    return _Plan(tuple(order), (outer, length, inner), tuple(found), tuple(np.argsort(left).tolist()))

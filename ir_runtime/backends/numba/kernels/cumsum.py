@@ -1,0 +1,178 @@
+"""Cumulative sums, added up in the order of the reference: along columns by vectors, and along rows by vectors of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.tensor import Array, Value
+from ....ops.arithmetic.accumulation import CumSum
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import i64
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import load_f32, load_i64, store_f32
+from ..codegen.vectors import LANES, Emit, Load, Store
+from ..codegen.vectors import Value as Emitted
+from ..threading.capture import replayed
+from ..threading.task import Task, load_args, next_unit
+from ._axes_plan import plan_axes
+from ._column_loop import column_loop
+from ._columns import ColumnsJob, column_sizes, load_sizes, run_columns
+from ._rows import transpose_vectors
+from .contiguous import contiguous
+
+__all__: list[str] = []
+
+# Layouts whose plans are cached.
+MAX_PLANS = 16
+# Sums start at -0, which changes no number that is added to it.
+_NONE = -0.0
+
+
+class CumSumJob(ColumnsJob):
+    """The job of `CUMSUM`: 1 or 0 for each attribute of the operation."""
+
+    exclusive: i64
+    reverse: i64
+
+
+@instruction(*[types.int64] * 6)
+def _sum_columns(
+    emit: Emit, x: Emitted, stride: Emitted, length: Emitted, count: Emitted, out: Emitted, exclusive: Emitted
+) -> None:  # fmt: skip
+    """Sum ``count`` columns of ``length`` elements, which are ``stride`` bytes apart, before it is negative."""
+    builder = emit.builder
+    is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
+
+    def body(offset: Emitted, access: Sequence[tuple[Load, Store]]) -> None:
+        places = [4 * LANES * j for j in range(len(access))]
+        target, start = emit.at(out, offset), [emit.constant(_NONE)] * len(access)
+        with emit.loop(length, [emit.at(x, offset), target, *start]) as (_, (at, to, *sums), following):
+            following += [emit.at(at, stride), emit.at(to, stride)]
+            for (load, store), sum, place in zip(access, sums, places, strict=True):
+                more = emit.add(sum, load(emit.at(at, place)))
+                store(builder.select(is_exclusive, sum, more), emit.at(to, place))
+                following.append(more)
+        with builder.if_then(is_exclusive):
+            for (_, store), place in zip(access, places, strict=True):
+                store(emit.constant(0), emit.at(target, place))
+
+    column_loop(emit, count, body)
+
+
+@instruction(*[types.int64] * 5)
+def _sum_rows(
+    emit: Emit, x: Emitted, stride: Emitted, length: Emitted, out: Emitted, exclusive: Emitted
+) -> None:
+    """Sum `LANES` rows of ``length`` elements, which are ``stride`` bytes apart: squares are transposed in registers."""
+    builder = emit.builder
+    is_exclusive = builder.icmp_signed("!=", exclusive, emit.i64(0))
+    steps = [builder.mul(stride, emit.i64(i)) for i in range(LANES)]
+
+    def square(offset: Emitted, sum: Emitted, load: Load, store: Store) -> Emitted:
+        source, target = emit.at(x, offset), emit.at(out, offset)
+        columns, found = transpose_vectors(emit, [load(emit.at(source, step)) for step in steps]), []
+        for column in columns:
+            more = emit.add(sum, column)
+            found.append(builder.select(is_exclusive, sum, more))
+            sum = more
+        for step, row in zip(steps, transpose_vectors(emit, found), strict=True):
+            store(row, emit.at(target, step))
+        return sum
+
+    whole = builder.sdiv(length, emit.i64(LANES))
+    with emit.loop(whole, [emit.i64(0), emit.constant(_NONE)]) as (_, (offset, sum), following):
+        following += [emit.at(offset, 4 * LANES), square(offset, sum, emit.load, emit.store)]
+    rest = builder.sub(length, builder.mul(whole, emit.i64(LANES)))
+    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
+        square(following[0], following[1], *emit.masked_access(rest))
+    with builder.if_then(is_exclusive):
+        for step in steps:
+            emit.store(ir.Constant(ir.FloatType(), 0.0), emit.at(out, step))
+
+
+@device
+def _sum_row(x: int, length: int, out: int, exclusive: int, reverse: int) -> None:
+    """Sum a row."""
+    sum = np.float32(_NONE)
+    for index in range(length):
+        place = length - 1 - index if reverse != 0 else index
+        more = sum + load_f32(x, place)
+        store_f32(out, place, sum if exclusive != 0 else more)
+        sum = more
+    if exclusive != 0:
+        store_f32(out, length - 1 if reverse != 0 else 0, np.float32(0))
+
+
+def _cumsum(call: int) -> None:
+    job, out, x, _, _, _ = load_args(call)
+    outer, length, inner, block = load_sizes(job)
+    exclusive, reverse = load_i64(job, CumSumJob.exclusive), load_i64(job, CumSumJob.reverse)
+    if inner == 1:
+        units = (outer + block - 1) // block
+        unit = next_unit(call, units)
+        while unit < units:
+            row, end = unit * block, min((unit + 1) * block, outer)
+            while row < end:
+                at = 4 * length * row
+                if reverse == 0 and end - row >= LANES:
+                    _sum_rows(x + at, 4 * length, length, out + at, exclusive)
+                    row += LANES
+                else:
+                    _sum_row(x + at, length, out + at, exclusive, reverse)
+                    row += 1
+            unit = next_unit(call, units)
+        return
+    across, stride = (inner + block - 1) // block, 4 * inner
+    unit = next_unit(call, outer * across)
+    while unit < outer * across:
+        row = unit // across
+        column = (unit - row * across) * block
+        at = 4 * (row * length * inner + column)
+        if reverse != 0:
+            at += (length - 1) * stride
+        step = -stride if reverse != 0 else stride
+        _sum_columns(x + at, step, length, min(block, inner - column), out + at, exclusive)
+        unit = next_unit(call, outer * across)
+
+
+CUMSUM = Task(_cumsum)
+"""Sum A ``[outer, length, inner]`` along the axis in the middle; a unit is some columns or rows."""
+
+
+@backend.accelerates(CumSum)
+def cumsum(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
+    """f32 along a known axis."""
+    known, rank = (0,) if axis is None else axis.ints(), data.shape.rank
+    if not is_f32(data) or not rank or known is None or len(known) != 1 or not -rank <= known[0] < rank:
+        return None
+    along = frozenset({known[0] % rank})
+    CUMSUM.prepare()
+
+    @lru_cache(maxsize=MAX_PLANS)
+    def plan(
+        shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], Array]:
+        """Return the order of axes in memory, that of the result, and the job."""
+        order, sizes, _, back = plan_axes(shape, strides, along, True)
+        fields = column_sizes(sizes)
+        if sizes[2] == 1:
+            fields["block"] = -(-fields["block"] // LANES) * LANES
+        return order, back, CumSumJob.fill(**fields, exclusive=op.exclusive, reverse=op.reverse)
+
+    def kernel(x: Array, *_: Array) -> Array:
+        if not x.size:
+            return np.empty(x.shape, np.float32)
+        order, back, job = plan(x.shape, x.strides)
+        source = contiguous(x.transpose(order))
+        y = np.empty(source.shape, np.float32)
+        run_columns(CUMSUM, source, y, job)
+        return y.transpose(back)
+
+    return accepting(replayed(kernel), any_lengths)

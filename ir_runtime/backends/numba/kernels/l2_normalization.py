@@ -1,0 +1,168 @@
+"""Division by the L2 norm over axes (NormalizeL2, GRN): the sum of squares, and its square root, in f64, as in the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.normalization import GRN, NormalizeL2
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import Value as Emitted
+from ..threading.capture import replayed
+from ..threading.task import Task, load_args, next_unit
+from ._axes_plan import known_axes, plan_axes
+from ._column_loop import column_loop
+from ._columns import ColumnsJob, column_sizes, load_sizes, run_columns
+from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, square_root, widened
+from ._reductions import reduce_row
+from .contiguous import contiguous
+
+__all__: list[str] = []
+
+# Layouts whose plans are cached.
+MAX_PLANS = 16
+
+
+class L2Job(ColumnsJob):
+    """The job of `NORMALIZE_L2`; ``epsilon`` has the bits of an f64, which is added if ``adds``, else a lower bound."""
+
+    epsilon: i64
+    adds: i64
+
+
+def _factor(emit: Emit, squares: Emitted, epsilon: Emitted, adds: Emitted) -> Emitted:
+    """Return the factor for sums of squares, f64; NaN stays NaN."""
+    builder = emit.builder
+    guard = spread(emit, builder.bitcast(epsilon, F64))
+    is_larger = builder.fcmp_unordered(">", squares, guard)
+    most = builder.select(is_larger, squares, guard)
+    is_sum = builder.icmp_signed("!=", adds, emit.i64(0))
+    guarded = builder.select(is_sum, builder.fadd(squares, guard), most)
+    return builder.fdiv(doubles(1), square_root(emit, guarded))
+
+
+def _scaled(emit: Emit, x: Emitted, factor: Emitted) -> Emitted:
+    return emit.builder.fptrunc(emit.builder.fmul(widened(emit, x), factor), VECTOR)
+
+
+@instruction(*[types.int64] * 7)
+def _normalize_columns(
+    emit: Emit,
+    x: Emitted,
+    stride: Emitted,
+    length: Emitted,
+    count: Emitted,
+    out: Emitted,
+    epsilon: Emitted,
+    adds: Emitted,
+) -> None:
+    """Divide ``count`` columns of ``length`` elements, which are ``stride`` bytes apart, by their norms."""
+    steps = STEPS[Reduction.L2]
+
+    def body(offset: Emitted, access: Sequence[tuple[Load, Store]]) -> None:
+        places, source = [4 * LANES * j for j in range(len(access))], emit.at(x, offset)
+        with emit.loop(length, [source, *[steps.start] * len(access)]) as (_, (at, *now), following):
+            following.append(emit.at(at, stride))
+            for (load, _), sum, place in zip(access, now, places, strict=True):
+                following.append(steps.step(emit, sum, load(emit.at(at, place))))
+        factors = [_factor(emit, squares, epsilon, adds) for squares in following[1:]]
+        with emit.loop(length, [source, emit.at(out, offset)]) as (_, (at, to), following):
+            for (load, store), factor, place in zip(access, factors, places, strict=True):
+                store(_scaled(emit, load(emit.at(at, place)), factor), emit.at(to, place))
+            following += [emit.at(at, stride), emit.at(to, stride)]
+
+    column_loop(emit, count, body)
+
+
+@instruction(*[types.int64] * 5)
+def _normalize_row(
+    emit: Emit, x: Emitted, count: Emitted, out: Emitted, epsilon: Emitted, adds: Emitted
+) -> None:
+    """Divide ``count`` elements that are next to each other by their norm."""
+    steps = STEPS[Reduction.L2]
+
+    def step(sum: Emitted, offset: Emitted, load: Load, _: Store) -> Emitted:
+        return steps.step(emit, sum, load(emit.at(x, offset)))
+
+    def body(offset: Emitted, load: Load, store: Store) -> None:
+        store(_scaled(emit, load(emit.at(x, offset)), factor), emit.at(out, offset))
+
+    join = partial(steps.join, emit)
+    squares = emit.reduce(reduce_row(emit, count, steps.start, step, join), join)
+    factor = _factor(emit, spread(emit, squares), epsilon, adds)
+    emit.vector_loop(count, body)
+
+
+def _normalize(call: int) -> None:
+    job, out, x, _, _, _ = load_args(call)
+    outer, length, inner, block = load_sizes(job)
+    epsilon, adds = load_i64(job, L2Job.epsilon), load_i64(job, L2Job.adds)
+    if inner == 1:
+        units = (outer + block - 1) // block
+        unit = next_unit(call, units)
+        while unit < units:
+            for row in range(unit * block, min((unit + 1) * block, outer)):
+                at = 4 * length * row
+                _normalize_row(x + at, length, out + at, epsilon, adds)
+            unit = next_unit(call, units)
+        return
+    across = (inner + block - 1) // block
+    unit = next_unit(call, outer * across)
+    while unit < outer * across:
+        row = unit // across
+        column = (unit - row * across) * block
+        at = 4 * (row * length * inner + column)
+        _normalize_columns(x + at, 4 * inner, length, min(block, inner - column), out + at, epsilon, adds)
+        unit = next_unit(call, outer * across)
+
+
+NORMALIZE_L2 = Task(_normalize)
+"""Divide A ``[outer, length, inner]`` by its norm along the axis in the middle; a unit is some columns or rows."""
+
+
+@backend.accelerates(NormalizeL2)
+def normalize_l2(op: NormalizeL2, data: Value, axes: Value) -> Kernel | None:
+    """f32 over at least one known axis."""
+    along = known_axes(data, axes)
+    return None if along is None else _kernel(along, op.eps, op.eps_mode == "add")
+
+
+@backend.accelerates(GRN)
+def grn(op: GRN, data: Value) -> Kernel | None:
+    """f32."""
+    rank = data.shape.rank
+    return _kernel(frozenset({1}), op.bias, True) if is_f32(data) and rank is not None and rank > 1 else None
+
+
+def _kernel(along: frozenset[int], epsilon: float, adds: bool) -> Kernel:
+    NORMALIZE_L2.prepare()
+    bits = int(np.float64(epsilon).view(np.int64))
+
+    @lru_cache(maxsize=MAX_PLANS)
+    def plan(
+        shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], Array]:
+        """Return the order of axes in memory, that of the result, and the job."""
+        order, sizes, _, back = plan_axes(shape, strides, along, True)
+        return order, back, L2Job.fill(**column_sizes(sizes), epsilon=bits, adds=adds)
+
+    def kernel(x: Array, *_: Array) -> Array:
+        if not x.size:
+            return np.empty(x.shape, np.float32)
+        order, back, job = plan(x.shape, x.strides)
+        source = contiguous(x.transpose(order))
+        y = np.empty(source.shape, np.float32)
+        run_columns(NORMALIZE_L2, source, y, job)
+        return y.transpose(back)
+
+    return accepting(replayed(kernel), any_lengths)

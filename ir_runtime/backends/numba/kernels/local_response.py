@@ -1,0 +1,146 @@
+"""Local response normalization (LRN) along an axis: sums of squares of a window, and powers of them, in f64 as in the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.normalization import LRN
+from ... import Kernel
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import Value as Emitted
+from ..threading.capture import replayed
+from ..threading.task import Task, load_args, next_unit
+from ._axes_plan import known_axes, plan_axes
+from ._column_loop import column_loop
+from ._columns import ColumnsJob, column_sizes, load_sizes, run_columns
+from ._f64_power import negative_power
+from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, widened
+from .contiguous import contiguous
+
+__all__: list[str] = []
+
+# Layouts whose plans are cached; the greatest exponent, and the least bias, whose power is far from overflow.
+MAX_PLANS = 16
+MOST_BETA = 8.0
+LEAST_BIAS = 1e-9
+
+
+class ResponseJob(ColumnsJob):
+    """The job of `RESPONSE`: elements of a window before and after its own; numbers by the bits of an f64."""
+
+    reach: i64
+    bias: i64
+    scale: i64
+    beta: i64
+
+
+@instruction(*[types.int64] * 9)
+def _normalize(  # noqa: PLR0913 (values in registers)
+    emit: Emit,
+    x: Emitted,
+    stride: Emitted,
+    before: Emitted,
+    window: Emitted,
+    count: Emitted,
+    out: Emitted,
+    bias: Emitted,
+    scale: Emitted,
+    beta: Emitted,
+) -> None:
+    """Normalize ``count`` neighbours in a row by windows of as many rows, ``stride`` bytes apart, which begin some bytes before."""
+    builder = emit.builder
+    low, factor, exponent = (spread(emit, builder.bitcast(bits, F64)) for bits in (bias, scale, beta))
+    square = STEPS[Reduction.L2].step
+
+    def body(offset: Emitted, access: Sequence[tuple[Load, Store]]) -> None:
+        places, source = [4 * LANES * j for j in range(len(access))], emit.at(x, offset)
+        start = [doubles(0)] * len(access)
+        with emit.loop(window, [builder.sub(source, before), *start]) as (_, (at, *sums), following):
+            following.append(emit.at(at, stride))
+            for (load, _), sum, place in zip(access, sums, places, strict=True):
+                following.append(square(emit, sum, load(emit.at(at, place))))
+        for (load, store), sum, place in zip(access, following[1:], places, strict=True):
+            power = negative_power(emit, builder.fadd(low, builder.fmul(factor, sum)), exponent)
+            wide = builder.fmul(widened(emit, load(emit.at(source, place))), power)
+            store(builder.fptrunc(wide, VECTOR), emit.at(emit.at(out, offset), place))
+
+    column_loop(emit, count, body)
+
+
+def _respond(call: int) -> None:
+    job, out, x, _, _, _ = load_args(call)
+    outer, length, inner, block = load_sizes(job)
+    reach, bias, scale, beta = (
+        load_i64(job, ResponseJob.reach),
+        load_i64(job, ResponseJob.bias),
+        load_i64(job, ResponseJob.scale),
+        load_i64(job, ResponseJob.beta),
+    )
+    across, stride = (inner + block - 1) // block, 4 * inner
+    unit = next_unit(call, outer * across)
+    while unit < outer * across:
+        row = unit // across
+        column = (unit - row * across) * block
+        for place in range(length):
+            at = 4 * ((row * length + place) * inner + column)
+            first, end = max(place - reach, 0), min(place + reach + 1, length)
+            _normalize(
+                x + at, stride, (place - first) * stride, end - first, min(block, inner - column), out + at, bias,
+                scale, beta,
+            )  # fmt: skip
+        unit = next_unit(call, outer * across)
+
+
+RESPONSE = Task(_respond)
+"""Normalize A ``[outer, length, inner]`` by windows along the axis in the middle; a unit is some columns."""
+
+
+@backend.accelerates(LRN)
+def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
+    """f32 along one known axis, for sums that are positive and powers that are not extreme."""
+    along = known_axes(data, axes)
+    if along is None or len(along) > 1 or not 0 <= op.alpha < np.inf or not LEAST_BIAS <= op.bias < np.inf:
+        return None
+    if op.beta > MOST_BETA:
+        return None
+    RESPONSE.prepare()
+    numbers = np.array([op.bias, op.alpha / op.size, op.beta]).view(np.int64).tolist()
+    (axis,) = along
+
+    @lru_cache(maxsize=MAX_PLANS)
+    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int], Array]:
+        """Return the order of axes in memory, that of the result, and the job; rows are read as columns."""
+        order = [*plan_axes(shape, strides, along, True).order]
+        if order[-1] == axis:
+            order.insert(0, order.pop())
+        place = order.index(axis)
+        lengths = [shape[axis] for axis in order]
+        sizes = int(np.prod(lengths[:place])), lengths[place], int(np.prod(lengths[place + 1 :]))
+        job = ResponseJob.fill(
+            **column_sizes(sizes),
+            reach=(op.size - 1) // 2,
+            bias=numbers[0],
+            scale=numbers[1],
+            beta=numbers[2],
+        )
+        return order, np.argsort(order).tolist(), job
+
+    def kernel(x: Array, *_: Array) -> Array:
+        if not x.size:
+            return np.empty(x.shape, np.float32)
+        order, back, job = plan(x.shape, x.strides)
+        source = contiguous(x.transpose(order))
+        y = np.empty(source.shape, np.float32)
+        run_columns(RESPONSE, source, y, job)
+        return y.transpose(back)
+
+    return accepting(replayed(kernel), any_lengths)
