@@ -10,7 +10,8 @@ from ..codegen.bf16 import as_bf16
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import INTS, LANES, Emit, Value, splat_bits
 from ._gemm_tile import WIDE
-from ._panels import PackedPanels, pack_block, pack_task, packed_by
+from ._pack_panels import pack_block, pack_task, packed_by
+from ._panels import PackedPanels
 
 __all__ = ["Bf16Panels", "pack_bf16_panels", "pair_rows"]
 

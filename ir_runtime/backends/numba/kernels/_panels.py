@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from ....cached import cached_property
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
-from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..codegen.language import device
+from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
-from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
 from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS
 
 __all__ = [
@@ -26,17 +21,10 @@ __all__ = [
     "Panel",
     "allocate_panels",
     "chunk_rows",
-    "pack_block",
-    "pack_panels",
-    "pack_square",
-    "pack_task",
-    "packed_by",
     "split",
     "unit_place",
 ]
 
-# Elements from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 # Units per thread, so that others can do the work of a thread that is interrupted.
 UNITS_PER_THREAD = 4
 # A unit takes as long as that many rows more than it has: to find its place, and to load a panel.
@@ -52,22 +40,6 @@ class Panel(Descriptor):
     column: i64
     bias: i64
     tap_offset: i64
-
-
-class PackJob(Descriptor):
-    """The job of `_PACK`: how many panels, addresses, sizes and strides in bytes."""
-
-    panels: i64
-    table: i64
-    filters: i64
-    scale: i64
-    taps: i64
-    depth: i64
-    columns: i64
-    group_stride: i64
-    column_stride: i64
-    tap_stride: i64
-    row_stride: i64
 
 
 @dataclass(frozen=True)
@@ -153,36 +125,6 @@ def unit_place(unit: int, by_panel: int, chunks: int, panels: int) -> tuple[int,
     return panel, chunk
 
 
-def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
-    """Pack matrices, one for each group.
-
-    Args:
-        filters: ``[G, N, taps, depth]``, of any strides.
-        scale: multiplies each column of all groups; ``None`` for 1.
-        bias: is added to each column of all groups; ``None`` for 0.
-        across: bytes between the tap offsets of two groups.
-    """
-    return packed_by(_PACK, filters, filters.shape[3], scale, bias, across)
-
-
-def packed_by(
-    task: Task, filters: Array, words: int, scale: Array | None, bias: Array | None, across: int
-) -> PackedPanels:
-    """Return panels of matrices that a task packs; as `pack_panels`, with ``words`` of 32 bits for each tap."""
-    groups, columns, taps, depth = filters.shape
-    panels = allocate_panels(groups, columns, taps * words, bias, across)
-    factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
-    by_group, by_column, by_tap, by_row = filters.strides
-    job = PackJob.fill(
-        panels=len(panels), table=panels.table.ctypes.data, filters=filters.ctypes.data, scale=factors.ctypes.data,
-        taps=taps, depth=depth, columns=columns, group_stride=by_group, column_stride=by_column,
-        tap_stride=by_tap, row_stride=by_row,
-    )  # fmt: skip
-    count = threads() if panels.numbers.size >= MIN_PARALLEL_WORK else 1
-    parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
-    return panels
-
-
 def allocate_panels(
     groups: int, columns: int, depth: int, bias: Array | None = None, across: int = 0
 ) -> PackedPanels:
@@ -200,95 +142,3 @@ def allocate_panels(
             count = (vectors - 1) * LANES + last
             biases[place // 4 : place // 4 + count] = bias[column : column + count]
     return PackedPanels(aligned_empty(start), biases, np.array(table, np.int64).reshape(-1, Panel.words))
-
-
-def _transposed(emit: Emit, vectors: list[Value]) -> list[Value]:
-    """Transpose a square of vectors by interleaving halves repeatedly."""
-    count = len(vectors)
-    lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
-    low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
-    for _ in range(count.bit_length() - 1):
-        pairs = list(zip(vectors[: count // 2], vectors[count // 2 :], strict=True))
-        vectors = [emit.builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
-    return vectors
-
-
-@instruction(*[types.int64] * 5)
-def pack_square(
-    emit: Emit, target: Value, apart: Value, source: Value, by_column: Value, factors: Value
-) -> None:
-    """Pack `LANES` columns of `LANES` rows that are contiguous."""
-    scale = emit.load(factors)
-    places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
-    for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
-        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
-
-
-@instruction(*[types.int64] * 3)
-def _pack_row(emit: Emit, target: Value, source: Value, factors: Value) -> None:
-    """Pack `LANES` contiguous columns of one row."""
-    emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
-
-
-@device
-def pack_block(
-    target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
-) -> None:
-    """Pack some rows of a panel."""
-    for first in range(0, width, LANES):
-        start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
-        whole = first + LANES <= count
-        if whole and by_row == 4 and rows == LANES:
-            pack_square(at, 4 * width, start, by_column, scale)
-            continue
-        for k in range(rows):
-            row = at + 4 * k * width
-            if whole and by_column == 4:
-                _pack_row(row, start + k * by_row, scale)
-                continue
-            for j in range(LANES):
-                if first + j < count:
-                    store_f32(row, j, load_f32(start + j * by_column + k * by_row, 0) * load_f32(scale, j))
-                else:
-                    store_f32(row, j, np.float32(0))
-
-
-def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Task:
-    """Return the task that packs matrices.
-
-    Args:
-        name: of its function.
-        store_block: packs some rows of a panel, as `pack_block`.
-        per_word: how many numbers of a column share a word.
-    """
-
-    def pack(call: int) -> None:
-        """Pack matrices; a unit is one panel."""
-        job, out, _, _, _, counter = load_args(call)
-        taps, depth = load_i64(job, PackJob.taps), load_i64(job, PackJob.depth)
-        columns, by_group = load_i64(job, PackJob.columns), load_i64(job, PackJob.group_stride)
-        by_column, by_tap = load_i64(job, PackJob.column_stride), load_i64(job, PackJob.tap_stride)
-        by_row, words = load_i64(job, PackJob.row_stride), (depth + per_word - 1) // per_word
-        while True:
-            unit = fetch_add(counter)
-            if unit >= load_i64(job, PackJob.panels):
-                break
-            entry = load_i64(job, PackJob.table) + 8 * Panel.words * unit
-            width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
-            count = width - LANES + load_i64(entry, Panel.last_columns)
-            group, place = column // columns, out + load_i64(entry, Panel.start)
-            source = load_i64(job, PackJob.filters) + group * by_group
-            source += (column - group * columns) * by_column
-            for tap in range(taps):
-                for first in range(0, depth, LANES):
-                    rows = min(LANES, depth - first)
-                    target = place + 4 * (tap * words + first // per_word) * width
-                    start = source + tap * by_tap + first * by_row
-                    factors = load_i64(job, PackJob.scale) + 4 * column
-                    store_block(target, width, count, rows, start, by_column, by_row, factors)
-
-    pack.__qualname__ = name
-    return Task(pack)
-
-
-_PACK = pack_task("_pack_all", pack_block, 1)

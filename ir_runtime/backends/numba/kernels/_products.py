@@ -13,7 +13,8 @@ from ._bf16_gemm import BF16_GEMM, Bf16Rows
 from ._bf16_panels import pack_bf16_panels
 from ._epilogue import Bf16Tensors
 from ._gemm_kernel import GEMM
-from ._panels import PackedPanels, pack_panels
+from ._pack_panels import pack_panels
+from ._panels import PackedPanels
 from ._widened_gemm import WIDENED_GEMM
 
 __all__ = [

@@ -30,8 +30,8 @@ from ._copied_windows import are_better_copied
 from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Rows
+from ._pack_panels import pack_panels
 from ._padding import pad_images
-from ._panels import pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._window_geometry import Layout, Windows, tap_offsets
 from ._winograd import Winograd, is_profitable

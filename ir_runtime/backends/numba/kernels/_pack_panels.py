@@ -1,0 +1,201 @@
+"""Packing of weights in panels, where they are numbers of f32 in memory of any strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
+from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
+from ._panels import PackedPanels, Panel, allocate_panels
+
+__all__ = ["pack_block", "pack_panels", "pack_square", "pack_task", "packed_by"]
+
+# Elements from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+
+
+class PackJob(Descriptor):
+    """The job of `_PACK`: how many panels, addresses, sizes and strides in bytes."""
+
+    panels: i64
+    table: i64
+    filters: i64
+    scale: i64
+    taps: i64
+    depth: i64
+    columns: i64
+    group_stride: i64
+    column_stride: i64
+    tap_stride: i64
+    row_stride: i64
+
+
+def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
+    """Pack matrices, one for each group.
+
+    Args:
+        filters: ``[G, N, taps, depth]``, of any strides.
+        scale: multiplies each column of all groups; ``None`` for 1.
+        bias: is added to each column of all groups; ``None`` for 0.
+        across: bytes between the tap offsets of two groups.
+    """
+    return packed_by(_PACK, filters, filters.shape[3], scale, bias, across)
+
+
+def packed_by(
+    task: Task, filters: Array, words: int, scale: Array | None, bias: Array | None, across: int
+) -> PackedPanels:
+    """Return panels of matrices that a task packs; as `pack_panels`, with ``words`` of 32 bits for each tap."""
+    groups, columns, taps, depth = filters.shape
+    panels = allocate_panels(groups, columns, taps * words, bias, across)
+    factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
+    by_group, by_column, by_tap, by_row = filters.strides
+    job = PackJob.fill(
+        panels=len(panels), table=panels.table.ctypes.data, filters=filters.ctypes.data, scale=factors.ctypes.data,
+        taps=taps, depth=depth, columns=columns, group_stride=by_group, column_stride=by_column,
+        tap_stride=by_tap, row_stride=by_row,
+    )  # fmt: skip
+    count = threads() if panels.numbers.size >= MIN_PARALLEL_WORK else 1
+    parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
+    return panels
+
+
+def _transposed(emit: Emit, vectors: list[Value]) -> list[Value]:
+    """Transpose a square of vectors by interleaving halves repeatedly."""
+    count = len(vectors)
+    lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
+    low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
+    for _ in range(count.bit_length() - 1):
+        pairs = list(zip(vectors[: count // 2], vectors[count // 2 :], strict=True))
+        vectors = [emit.builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
+    return vectors
+
+
+@instruction(*[types.int64] * 5)
+def pack_square(
+    emit: Emit, target: Value, apart: Value, source: Value, by_column: Value, factors: Value
+) -> None:
+    """Pack `LANES` columns of `LANES` rows that are contiguous."""
+    scale = emit.load(factors)
+    places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
+    for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
+        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
+
+
+@instruction(*[types.int64] * 3)
+def _pack_row(emit: Emit, target: Value, source: Value, factors: Value) -> None:
+    """Pack `LANES` contiguous columns of one row."""
+    emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
+
+
+@device
+def pack_block(
+    target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
+) -> None:
+    """Pack some rows of a panel."""
+    for first in range(0, width, LANES):
+        start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
+        whole = first + LANES <= count
+        if whole and by_row == 4 and rows == LANES:
+            pack_square(at, 4 * width, start, by_column, scale)
+            continue
+        for k in range(rows):
+            row = at + 4 * k * width
+            if whole and by_column == 4:
+                _pack_row(row, start + k * by_row, scale)
+                continue
+            for j in range(LANES):
+                if first + j < count:
+                    store_f32(row, j, load_f32(start + j * by_column + k * by_row, 0) * load_f32(scale, j))
+                else:
+                    store_f32(row, j, np.float32(0))
+
+
+@instruction(*[types.int64] * 2)
+def _copy_vector(emit: Emit, x: Value, out: Value) -> None:
+    """Copy `LANES` numbers."""
+    emit.store(emit.load(x), out)
+
+
+@device
+def _pack_taps(
+    target: int, width: int, count: int, taps: int, depth: int, source: int, by_column: int, factors: int
+) -> None:
+    """Pack a panel whose columns are contiguous, the taps of each row one after the other: filters as models store them."""
+    square = alloc(4 * LANES * LANES)
+    for first in range(0, width, LANES):
+        start, scale = source + first * by_column, factors + 4 * first
+        row, tap = 0, 0
+        for done in range(0, taps * depth, LANES):
+            here = min(LANES, taps * depth - done)
+            whole = here == LANES and first + LANES <= count
+            if whole:
+                pack_square(square, 4 * LANES, start + 4 * done, by_column, scale)
+            for i in range(here):
+                place = target + 4 * ((tap * depth + row) * width + first)
+                if whole:
+                    _copy_vector(square + 4 * LANES * i, place)
+                else:
+                    for j in range(LANES):
+                        if first + j < count:
+                            number = load_f32(start + j * by_column, done + i) * load_f32(scale, j)
+                            store_f32(place, j, number)
+                        else:
+                            store_f32(place, j, np.float32(0))
+                tap += 1
+                if tap == taps:
+                    row, tap = row + 1, 0
+    free(square)
+
+
+def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Task:
+    """Return the task that packs matrices.
+
+    Args:
+        name: of its function.
+        store_block: packs some rows of a panel, as `pack_block`.
+        per_word: how many numbers of a column share a word.
+    """
+
+    def pack(call: int) -> None:
+        """Pack matrices; a unit is one panel."""
+        job, out, _, _, _, counter = load_args(call)
+        taps, depth = load_i64(job, PackJob.taps), load_i64(job, PackJob.depth)
+        columns, by_group = load_i64(job, PackJob.columns), load_i64(job, PackJob.group_stride)
+        by_column, by_tap = load_i64(job, PackJob.column_stride), load_i64(job, PackJob.tap_stride)
+        by_row, words = load_i64(job, PackJob.row_stride), (depth + per_word - 1) // per_word
+        while True:
+            unit = fetch_add(counter)
+            if unit >= load_i64(job, PackJob.panels):
+                break
+            entry = load_i64(job, PackJob.table) + 8 * Panel.words * unit
+            width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
+            count = width - LANES + load_i64(entry, Panel.last_columns)
+            group, place = column // columns, out + load_i64(entry, Panel.start)
+            source = load_i64(job, PackJob.filters) + group * by_group
+            source += (column - group * columns) * by_column
+            if per_word == 1 and by_tap == 4 and by_row == 4 * taps:
+                factors = load_i64(job, PackJob.scale) + 4 * column
+                _pack_taps(place, width, count, taps, depth, source, by_column, factors)
+                continue
+            for tap in range(taps):
+                for first in range(0, depth, LANES):
+                    rows = min(LANES, depth - first)
+                    target = place + 4 * (tap * words + first // per_word) * width
+                    start = source + tap * by_tap + first * by_row
+                    factors = load_i64(job, PackJob.scale) + 4 * column
+                    store_block(target, width, count, rows, start, by_column, by_row, factors)
+
+    pack.__qualname__ = name
+    return Task(pack)
+
+
+_PACK = pack_task("_pack_all", pack_block, 1)
