@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import concat as joining
 from ir_runtime.backends.numba.kernels import depthwise, elementwise, movement, pooling
 from ir_runtime.backends.numba.kernels import group_norm as groups
+from ir_runtime.backends.numba.kernels._grouped_windows import GROUP_CHANNELS
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -217,6 +219,39 @@ def test_depthwise_over_volumes(
         return
     found = backend.kernel(op, [unknown(x, dynamic), Value.constant(w)])
     assert found is not None
+    others: list[Array] = []
+    if more:
+        found, wanted, others = chained(found, wanted)
+    for stored in layouts(x):
+        same(built(found)(stored, w, *others), wanted)
+
+
+@quick
+@given(
+    st.data(), st.sampled_from([0, 1, 2]), st.sampled_from(GROUP_CHANNELS), st.integers(1, 3), st.integers(1, 3),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_groups_that_fill_a_vector(
+    data: st.DataObject, images: int, channels: int, vectors: int, spatial: int, more: bool, dynamic: bool
+) -> None:
+    def drawn(low: int, high: int) -> list[int]:
+        return [data.draw(st.integers(low, high)) for _ in range(spatial)]
+
+    groups = LANES // channels * vectors + data.draw(st.sampled_from([0, 1]))
+    kernel = data.draw(st.sampled_from([(3, 3, 3), (2, 3, 5), (3, 2, 1)]))[-spatial:]
+    op = layer(
+        "GroupConvolution-1", strides=listed(*drawn(1, 2)), dilations=listed(*drawn(1, 2)),
+        pads_begin=listed(*drawn(0, 3)), pads_end=listed(*drawn(0, 3)),
+    )  # fmt: skip
+    lengths = *drawn(1, 5)[1:], data.draw(st.sampled_from(LENGTHS))
+    x = numbers(images, groups * channels, *lengths, special=not more)
+    w = numbers(groups, channels, channels, *kernel)
+    try:
+        wanted = op.evaluate(x, w)
+    except InferenceError:  # no window fits
+        return
+    assert depthwise.is_by_windows(w)
+    found = backend.kernel(op, [unknown(x, dynamic), Value.constant(w)])
     others: list[Array] = []
     if more:
         found, wanted, others = chained(found, wanted)

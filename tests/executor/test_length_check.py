@@ -74,6 +74,9 @@ CASES: dict[str, tuple[Net, Lengths, list[Lengths]]] = {
     "picture": (convolution(8, 3, 3, 3), ((1, 3, 9, 9),), [((1, 1, 9, 9),), ((1, 4, 9, 9),)]),
     "groups": (convolution(2, 8, 16, 3, 3, type="GroupConvolution"), ((1, 32, 9, 9),), [((1, 16, 9, 9),), ((1, 31, 9, 9),)]),
     "depthwise": (convolution(32, 1, 1, 3, 3, type="GroupConvolution"), ((1, 32, 9, 9),), [((1, 1, 9, 9),), ((1, 33, 9, 9),)]),
+    "volumes": (convolution(32, 1, 1, 2, 3, 3, type="GroupConvolution"), ((1, 32, 3, 9, 9),), [((1, 1, 3, 9, 9),), ((1, 33, 3, 9, 9),), ((1, 32, 1, 9, 9),)]),
+    "groups in a vector": (convolution(8, 4, 4, 3, 3, type="GroupConvolution"), ((1, 32, 9, 9),), [((1, 8, 9, 9),), ((1, 36, 9, 9),)]),
+    "a group in a vector": (convolution(2, 16, 16, 3, 3, type="GroupConvolution"), ((1, 32, 9, 9),), [((1, 16, 9, 9),), ((1, 48, 9, 9),)]),
     "product": (product(64, 64), ((3, 64),), [((1, 1),), ((3, 63),), ((64, 3),), ((3, 0),)]),
     **{
         element: (compressed(element), ((3, 64),), [((3, 1),), ((3, 32),), ((3, 65),), ((2, 64), )][:3])

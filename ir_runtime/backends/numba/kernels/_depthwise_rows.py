@@ -14,6 +14,7 @@ from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args, next_unit
 from ._bf16_tile import round_row
+from ._grouped_windows import GROUP_CHANNELS, fixed_width_groups, general_groups
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_epilogue, apply_post_ops
 from ._windows import (
     F32_SIZE,
@@ -26,10 +27,9 @@ from ._windows import (
     sliding_window,
 )
 
-__all__ = ["BF16_DEPTHWISE", "DEPTHWISE", "FIXED_WIDTHS", "DepthwiseJob", "RowWindow"]
-
-# Channels of a block, whose data and weights stay in the L1 cache.
-CHANNEL_BLOCK = 8 * LANES
+__all__ = [
+ "BF16_DEPTHWISE", "DEPTHWISE", "FIXED_WIDTHS", "FROM_BF16", "GROUPED", "GROUPED_WIDTHS", "GROUP_WAYS", "DepthwiseJob", "RowWindow",
+]  # fmt: skip
 
 FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
 """Kernels of a fixed width, by width and stride; add `_PADDED` where windows reach into padding."""
@@ -38,20 +38,29 @@ _PADDED = 10
 _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
 BF16_SIZE = 2
 # Added where the data are bf16.
-_FROM_BF16 = 20
+FROM_BF16 = 20
+GROUPED_WIDTHS = ((3, 1), (3, 2))
+"""Kernels of a fixed width over groups."""
+GROUP_WAYS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
+"""What is added to the way for groups of some numbers of channels."""
 
 
 class DepthwiseJob(SlidingWindows):
     """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
 
-    Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before.
+    Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before. Groups have
+    ``group_channels``; data and weights of ``channel_block`` channels stay in the L1 cache. ``more`` is added to the way.
     """
+
+    group_channels: i64
+    channel_block: i64
 
     kernel_depth: i64
     plane_rows: i64
     units: i64
     rows_per_unit: i64
     way: i64
+    more: i64
     weights: i64
     bias: i64
     fill_values: i64
@@ -99,10 +108,29 @@ def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
     return fixed | {form: general_window(_multiply_add, count, memory) for form, count in counts.items()}
 
 
+def _grouped_ways(channels: int) -> dict[int, Callable[..., None]]:
+    memory = Memory(store=_store_clamped)
+    fixed = {
+        FIXED_WIDTHS[shape] + more: fixed_width_groups(channels, *shape, bool(more), memory)
+        for more in (0, _PADDED)
+        for shape in GROUPED_WIDTHS
+    }
+    counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
+    return fixed | {form: general_groups(channels, count, memory) for form, count in counts.items()}
+
+
 _MORE = (types.float32, types.float32, types.int64)
 _slide = sliding_window(_ways(Memory(store=_store_clamped)), _MORE)
+_slide_groups = sliding_window(
+    {
+        form + more: way
+        for channels, more in GROUP_WAYS.items()
+        for form, way in _grouped_ways(channels).items()
+    },
+    _MORE,
+)
 _f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (Emit.load, load_bf16))
-_slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf16.items()}, _MORE)
+_slide_bf16 = sliding_window(_f32 | {form + FROM_BF16: way for form, way in _bf16.items()}, _MORE)
 
 
 def _windows_of(slide: Instruction) -> Device[..., None]:
@@ -121,7 +149,8 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
         weights, bias = load_i64(job, DepthwiseJob.weights), load_i64(job, DepthwiseJob.bias)
         filler, table = load_i64(job, DepthwiseJob.fill_values), load_i64(job, DepthwiseJob.row_table)
         low, high = _bounds(job)
-        lane, step, row = F32_SIZE * LANES * wide, bytes_of * channels, bytes_of * channels * width
+        lane = F32_SIZE * LANES * wide * load_i64(job, DepthwiseJob.group_channels)
+        step, row = bytes_of * channels, bytes_of * channels * width
         down, behind = (
             row * load_i64(job, DepthwiseJob.dilation_down),
             row * load_i64(job, DepthwiseJob.plane_rows),
@@ -170,10 +199,11 @@ def _apply(job: int, partner: int, second: int, y: int, at: int, columns: int) -
 def _form(job: int, beside: int, first: int) -> int:
     """Return the way in which windows are computed, the first of which begins at column ``first``."""
     form, wide = load_i64(job, DepthwiseJob.way), load_i64(job, DepthwiseJob.kernel_width)
-    more = _FROM_BF16 if load_i64(job, DepthwiseJob.data_size) == BF16_SIZE else 0
+    more = load_i64(job, DepthwiseJob.more)
     if form == 0 or beside < WINDOWS:
         other = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
-        return other + more
+        general: int = other + more
+        return general
     last = first + (beside - 1) * load_i64(job, DepthwiseJob.stride_across)
     last += (wide - 1) * load_i64(job, DepthwiseJob.dilation_across)
     inside: bool = first >= 0 and last < load_i64(job, DepthwiseJob.width)
@@ -224,6 +254,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
         step, wide = size * channels, F32_SIZE * channels
         block = alloc(wide * several * beside if is_staged else 0)
+        together = load_i64(job, DepthwiseJob.channel_block)
         unit = next_unit(call, units)
         while unit < units:
             start, end = unit * several, min(unit * several + several, lines)
@@ -233,8 +264,8 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                     job, DepthwiseJob.pad_left
                 )
                 form, target = _form(job, beside, first), y + (start * columns + column) * step
-                for c in range(0, channels, CHANNEL_BLOCK):
-                    stop = min(c + CHANNEL_BLOCK, channels)
+                for c in range(0, channels, together):
+                    stop = min(c + together, channels)
                     if is_staged:
                         compute(
                             form, job, x, block, wide, beside * wide, start, end, first, c, stop, F32_SIZE
@@ -256,5 +287,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
 
 DEPTHWISE = depthwise_task("_depthwise", _slide)
 """Compute several rows of the result; the same columns of all rows first, so that their data stay in the L1 cache."""
+GROUPED = depthwise_task("_grouped", _slide_groups)
+"""The same for groups of `GROUP_CHANNELS`."""
 BF16_DEPTHWISE = depthwise_task("_bf16_depthwise", _slide_bf16)
 """The same, for data and results that are f32 or bf16. Sums are f32, as are weights."""

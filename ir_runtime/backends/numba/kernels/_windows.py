@@ -24,8 +24,12 @@ __all__ = [
     "WINDOWS",
     "FEW_WINDOWS",
     "F32_SIZE",
+    "Lines",
     "SlidingWindows",
+    "add_lines",
+    "address_or_fill",
     "geometry",
+    "store_windows",
     "load_f32_vector",
     "store_f32_vector",
     "window_range",
@@ -154,10 +158,8 @@ def fixed_width_window(kernel: int, stride: int, padded: bool, memory: Memory = 
                         sums[place] = emit.fma(data, taps[b], sums[place])
             return [emit.at(weights, 4 * LANES * kernel), *sums]
 
-        with emit.loop(planes, [x, w, *[beginning] * beside]) as (_, (plane, taps, *sums), after):
-            sums = _add_lines(emit, rows, down, plane, taps, sums, add_line)
-            after += [emit.at(plane, behind), emit.at(taps, further), *sums]
-        _put(emit, after[2:], y, step, memory, more)
+        lines = Lines(x, down, rows, w, planes, behind, further)
+        store_windows(emit, add_lines(emit, lines, [beginning] * beside, add_line), y, step, memory, more)
 
     return write
 
@@ -184,22 +186,50 @@ def general_window(combine: Combine, beside: int, memory: Memory = F32, narrow: 
                 following += [emit.at(tap, 4 * LANES), *sums]
             return following
 
-        with emit.loop(planes, [x, w, *[beginning] * beside]) as (_, (plane, taps, *sums), after):
-            sums = _add_lines(emit, rows, down, plane, taps, sums, add_line)
-            after += [emit.at(plane, behind), emit.at(taps, further), *sums]
-        _put(emit, after[2:], y, step, access, more)
+        lines = Lines(x, down, rows, w, planes, behind, further)
+        store_windows(emit, add_lines(emit, lines, [beginning] * beside, add_line), y, step, access, more)
 
     return write
 
 
-def _add_lines(
-    emit: Emit, rows: Value, down: Value, x: Value, weights: Value, sums: Sequence[Value],
+class Lines(NamedTuple):
+    """The rows of a window.
+
+    Args:
+        x: the address of the first row of the data.
+        down: bytes between two rows.
+        rows: how many a plane has.
+        weights: those of the first row.
+        planes: how many there are.
+        behind: bytes between planes of the data.
+        further: bytes between planes of the weights.
+    """
+
+    x: Value
+    down: Value
+    rows: Value
+    weights: Value
+    planes: Value
+    behind: Value
+    further: Value
+
+
+def add_lines(
+    emit: Emit,
+    lines: Lines,
+    sums: Sequence[Value],
     add_line: Callable[[Value, Value, list[Value]], list[Value]],
-) -> list[Value]:  # fmt: skip
-    """Return the sums after the rows of a plane; ``add_line`` adds one, and returns the address of the next weights, too."""
-    with emit.loop(rows, [x, weights, *sums]) as (_, (line, taps, *before), after):
-        after += [emit.at(line, down), *add_line(line, taps, before)]
-    return after[2:]
+) -> list[Value]:
+    """Return the sums after all rows.
+
+    ``add_line`` takes the addresses of a row and its weights, and the sums; it returns the address of the next weights, and
+    the sums.
+    """
+    with emit.loop(lines.planes, [lines.x, lines.weights, *sums]) as (_, (plane, first, *known), behind):
+        with emit.loop(lines.rows, [plane, first, *known]) as (_, (line, weights, *before), below):
+            below += [emit.at(line, lines.down), *add_line(line, weights, before)]
+        behind += [emit.at(plane, lines.behind), emit.at(first, lines.further), *below[2:]]
+    return behind[2:]
 
 
 def _load(emit: Emit, memory: Memory) -> Callable[[Value, Value], Value]:
@@ -210,17 +240,24 @@ def _load_or_fill(
     emit: Emit, first: Value, width: Value, filler: Value, memory: Memory
 ) -> Callable[[Value, Value], Value]:
     """Return a function that loads a column of the data, or fill values outside."""
+    address_of = address_or_fill(emit, first, width, filler)
+    return lambda address, column: memory.load(emit, address_of(address, column))
 
-    def load(address: Value, column: Value) -> Value:
+
+def address_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Callable[[Value, Value], Value]:
+    """Return a function that returns the address of a column of the data, or that of fill values outside."""
+
+    def address_of(address: Value, column: Value) -> Value:
         exists = emit.builder.icmp_unsigned("<", emit.builder.add(first, column), width)
-        return memory.load(emit, emit.builder.select(exists, address, filler))
+        return emit.builder.select(exists, address, filler)
 
-    return load
+    return address_of
 
 
-def _put(
+def store_windows(
     emit: Emit, values: Sequence[Value], y: Value, step: Value, memory: Memory, more: Sequence[Value]
 ) -> None:
+    """Store neighbouring windows, ``step`` bytes from each other."""
     for place, value in enumerate(values):
         memory.store(emit, value, emit.at(y, emit.builder.mul(step, emit.i64(place))), *more)
 

@@ -36,6 +36,7 @@ from ._products import F32_PRODUCTS, Products, asked_products
 from ._window_geometry import Layout, Windows, tap_offsets
 from ._winograd import Winograd, is_profitable
 from .contiguous import contiguous
+from .depthwise import is_by_windows
 
 __all__: list[str] = []
 
@@ -92,7 +93,7 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     """Constant f32 filters of several channels each."""
     w = filters.known()
-    if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1):
+    if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1) or is_by_windows(w):
         return None
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
     asked = asked_products()

@@ -18,76 +18,101 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._depthwise_rows import BF16_DEPTHWISE, DEPTHWISE, FIXED_WIDTHS, DepthwiseJob, RowWindow
+from ._depthwise_rows import (
+    BF16_DEPTHWISE,
+    DEPTHWISE,
+    FIXED_WIDTHS,
+    FROM_BF16,
+    GROUP_WAYS,
+    GROUPED,
+    GROUPED_WIDTHS,
+    DepthwiseJob,
+    RowWindow,
+)
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
+from ._grouped_windows import GROUP_CHANNELS
 from ._packed_epilogue import PackedEpilogue
 from ._products import asked_products
-from ._windows import geometry, pad_channels, window_range
+from ._windows import F32_SIZE, geometry, pad_channels, window_range
 from .contiguous import contiguous
 
 __all__: list[str] = []
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
-# Rows of the result of a block, whose data and weights stay in the L1 cache.
-ROW_BLOCK = 8
+# Rows of the result of a block, and vectors of channels with one weight for each element of the kernel, whose data and
+# weights stay in the L1 cache.
+ROW_BLOCK, CHANNEL_BLOCK = 8, 8
 
 
 @backend.accelerates(GroupConvolution)
 def depthwise(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
-    """Constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes."""
+    """Constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes, or of groups as `is_by_windows` says."""
     w = filters.known()
-    if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6) or w.shape[1:3] != (1, 1):
+    if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6):
         return None
-    if not w.size or not np.isfinite(w).all():
+    is_alone = w.shape[1:3] == (1, 1) and bool(w.size) and bool(np.isfinite(w).all())
+    if not is_alone and not is_by_windows(w):
         return None
     extents = [op.extent(axis, length) for axis, length in enumerate(w.shape[3:])]
-    products = asked_products()
-    is_wide = products.is_faster and len(w) >= LANES
+    is_wide = is_alone and asked_products().is_faster and len(w) >= LANES
     return FusedKernel(
-        lambda epilogue: _kernel(op, w, epilogue, is_wide), 1, accepts=filter_lengths(len(w), extents),
-        bf16=Bf16Tensors(data=is_wide, result=is_wide),
+        lambda epilogue: _kernel(op, w, epilogue, is_wide), 1,
+        accepts=filter_lengths(math.prod(w.shape[:2]), extents), bf16=Bf16Tensors(data=is_wide, result=is_wide),
     )  # fmt: skip
+
+
+def is_by_windows(w: Array) -> bool:
+    """Return whether groups of several channels are computed in windows, as depthwise convolutions are."""
+    groups, outputs, channels = w.shape[:3]
+    fits = channels in GROUP_CHANNELS and outputs == channels and groups * outputs >= LANES
+    return fits and bool(np.isfinite(w).all()) and not asked_products().is_faster
 
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> Kernel:
     """Return the kernel; with ``bf16``, its data may be stored so."""
-    spatial, channels = w.ndim - 3, len(w)
+    spatial, channels, inputs = w.ndim - 3, math.prod(w.shape[:2]), w.shape[2]
     ahead = (1,) * (3 - spatial)
     op, kernel = _of_volumes(op, ahead), (*ahead, *w.shape[3:])
-    weights = w.reshape(channels, *kernel)
+    weights = w.reshape(channels, inputs, *kernel)
     if epilogue.scale is not None:
-        weights = weights * epilogue.scale[:, None, None, None]
+        weights = weights * epilogue.scale.reshape(-1, 1, 1, 1, 1)
     short = max(LANES - channels, 0)
     packed = _pack_weights(pad_channels(weights, 0))
     bias = np.zeros(channels + short, np.float32)
     if epilogue.shift is not None:
         bias[:channels] = epilogue.shift
     post_ops = PackedEpilogue.of(epilogue, channels + short)
-    form = FIXED_WIDTHS.get((kernel[-1], op.strides[-1]), 0) if op.dilations[-1] == 1 else 0
+    shape = kernel[-1], op.strides[-1]
+    is_fixed = op.dilations[-1] == 1 and (inputs == 1 or shape in GROUPED_WIDTHS)
+    form = FIXED_WIDTHS.get(shape, 0) if is_fixed else 0
+    more = GROUP_WAYS.get(inputs, 0)
     fill_values = np.zeros(LANES, np.float32)
     task, stored = BF16_DEPTHWISE if bf16 else DEPTHWISE, epilogue.dtype
+    if inputs > 1:
+        task = GROUPED
     task.prepare()
+    weight = math.prod(kernel) * inputs
 
     @lru_cache(maxsize=16)
     def job_for(
         images: int, lengths: tuple[int, ...], size: int, sharing: int
     ) -> tuple[Array, tuple[int, ...]]:
         lengths = *ahead, *lengths
-        windows, counts = (
-            geometry(op, lengths, channels + short, kernel, op.dilations),
-            op.windows(lengths, kernel),
-        )
-        table = _row_table(op, images, lengths, kernel)
+        windows = geometry(op, lengths, channels + short, kernel, op.dilations)
+        counts, table = op.windows(lengths, kernel), _row_table(op, images, lengths, kernel)
         out = (images, *counts[-spatial:], channels + short)
-        large = math.prod(out) * math.prod(kernel) >= MIN_PARALLEL_WORK
-        # Two units for each thread, where there are as many rows.
-        most = min(counts[0] * counts[1] // 4, len(table) // (2 * sharing))
-        several = max(min(most, ROW_BLOCK), 1) if large else ROW_BLOCK
+        most = ROW_BLOCK
+        if math.prod(out) * weight >= MIN_PARALLEL_WORK:
+            # Some units for each thread, where there are as many rows; more where they take longer.
+            each = 2 if inputs == 1 else 4
+            most = min(counts[0] * counts[1] // 4, len(table) // (each * sharing), ROW_BLOCK)
+        several = max(most, 1)
         windows["out_height"] = len(table)
         job = DepthwiseJob.fill(
-            **windows, kernel_depth=kernel[0], plane_rows=lengths[1] * op.dilations[0],
-            units=-(-len(table) // several), rows_per_unit=several, way=form,
+            **windows, kernel_depth=kernel[0], plane_rows=lengths[1] * op.dilations[0], group_channels=inputs,
+            units=-(-len(table) // several), rows_per_unit=several,
+            channel_block=LANES * max(CHANNEL_BLOCK // inputs, 1), way=form, more=FROM_BF16 if size < F32_SIZE else more,
             weights=packed.ctypes.data, bias=bias.ctypes.data, fill_values=fill_values.ctypes.data,
             epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
             row_table=table.ctypes.data, data_size=size, result_size=stored.itemsize,
@@ -97,7 +122,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         job, shape = job_for(len(x), x.shape[2:], x.itemsize, threads())
         y = np.empty(shape, stored)
-        shared = threads() if y.size * math.prod(kernel) >= MIN_PARALLEL_WORK else 1
+        shared = threads() if y.size * weight >= MIN_PARALLEL_WORK else 1
         source = contiguous(pad_channels(channels_last(x)))
         partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
         first, second = (*partners, UNUSED, UNUSED)[:2]
@@ -143,7 +168,10 @@ def _of_volumes(op: GroupConvolution, ahead: tuple[int, ...]) -> GroupConvolutio
 
 
 def _pack_weights(w: Array) -> Array:
-    """Pack weights ``[C, depth, height, width]`` as ``[vector, depth, height, width, lane]``; the last vector overlaps."""
+    """Pack weights ``[C, inputs, depth, height, width]`` as ``[vector, depth, height, width, input, lane]``.
+
+    The last vector overlaps.
+    """
     places = np.minimum(np.arange(0, len(w), LANES), len(w) - LANES)
     channels = places[:, None] + np.arange(LANES)
-    return np.ascontiguousarray(np.moveaxis(w[channels], 1, -1))
+    return np.ascontiguousarray(w[channels].transpose(0, 3, 4, 5, 2, 1))
