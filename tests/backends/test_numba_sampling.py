@@ -1,4 +1,4 @@
-"""Sampling of images at points in the fast backends against the reference.
+"""Sampling of images at points, and deformable convolutions, against the reference.
 
 The file is run once more for each kind of vectors, in a process of its own.
 """
@@ -16,9 +16,12 @@ from harness.other_vectors import AGAIN, OTHERS, run_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ir_runtime as ir
+from ir_runtime import opset8
+from ir_runtime import opset13 as op
 from ir_runtime.backends import numba
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.numba.kernels import grid_sample
+from ir_runtime.backends.numba.kernels import deformable_convolution, grid_sample
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -35,7 +38,8 @@ TIES = np.array([-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1], np.float32)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        patch.setattr(grid_sample, "MIN_PARALLEL_WORK", 0)
+        for module in (deformable_convolution, grid_sample):
+            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), numba.backend.around():
             yield
 
@@ -87,6 +91,63 @@ def test_images_without_points_or_pixels() -> None:
     for wrong in ((x[:, :, :0], grid), (x[:1], grid), (x, grid[..., :1])):
         with pytest.raises(InferenceError):
             run(*wrong)
+
+
+@quick
+@given(
+    st.sampled_from(["1", "8", "8 with zeros"]), st.booleans(), st.sampled_from([1, 2]), st.sampled_from([1, 3]),
+    st.sampled_from([1, 3, 17]), st.sampled_from([1, 5, 33]), st.sampled_from([(1, 1), (3, 2)]),
+    st.sampled_from([(5, 4), (9, 13)]), st.tuples(st.integers(1, 2), st.integers(1, 2)), st.integers(0, 2),
+    st.sampled_from([np.empty(0), FAR, np.arange(-3, 4)]), st.sampled_from([1, 1 << 20]), st.integers(0, 99),
+)  # fmt: skip
+def test_deformable_convolutions(
+    version: str, has_mask: bool, images: int, parts: int, channels: int, outputs: int, kernel: tuple[int, int],
+    lengths: tuple[int, int], steps: tuple[int, int], pads: int, places: Array, block: int, seed: int,
+) -> None:  # fmt: skip
+    op: Any = layer(
+        f"DeformableConvolution-{version[0]}", strides=f"{steps[0]},{steps[1]}", dilations=f"{steps[1]},1",
+        pads_begin=f"{pads},{pads}", pads_end=f"{pads},{pads}", auto_pad="explicit", group="1",
+        deformable_group=str(parts), **({"bilinear_interpolation_pad": "true"} if "zeros" in version else {}),
+    )  # fmt: skip
+    rng, wide = np.random.default_rng(seed), parts * channels
+    x, w = (
+        numbers(rng, n, wide, *size, special=np.empty(0))
+        for n, size in ((images, lengths), (outputs, kernel))
+    )
+    out, elements = op.windows(lengths, kernel), parts * kernel[0] * kernel[1]
+    inputs = [x, numbers(rng, images, 2 * elements, *out, special=places), w]
+    if has_mask and version != "1":
+        inputs.append(numbers(rng, images, elements, *out, special=np.zeros(1)))
+    wanted = op.evaluate(*inputs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deformable_convolution, "BLOCK", block)
+        run: Any = numba.backend.kernel(op, [Value.constant(a) if a is w else unknown(a) for a in inputs])
+        for data in (x, channels_last(x)):
+            found = run(data, *inputs[1:])
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max(initial=1))
+
+
+def deformed(elements: int) -> ir.Model:
+    """A deformable convolution with a bias, a residual and an activation."""
+    rng = np.random.default_rng(0)
+    x, offsets = op.parameter([2, 20, 9, 13], "f32"), op.parameter([2, 2 * elements, 9, 13], "f32")
+    residual = op.parameter([2, 33, 9, 13], "f32")
+    w = op.constant(numbers(rng, 33, 20, 3, 3, special=np.empty(0)))
+    found = opset8.deformable_convolution(x, offsets, w, [1, 1], [1, 1], [1, 1], [1, 1])
+    found = op.add(found, op.constant(numbers(rng, 1, 33, 1, 1, special=np.empty(0))))
+    return ir.Model([op.relu(op.add(found, residual))], [x, offsets, residual], "deformed")
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_a_bias_and_a_residual_of_each_block(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deformable_convolution, "BLOCK", block)
+    model, rng = deformed(9), np.random.default_rng(1)
+    inputs = [numbers(rng, *port.shape, special=np.empty(0)) for port in model.inputs]
+    wanted = ir.compile_model(model, backend="reference")(inputs)[0]
+    compiled = ir.compile_model(model, backend="numba")
+    assert len(compiled._plan.steps) == 1
+    for _ in range(4):
+        np.testing.assert_allclose(compiled(inputs)[0], wanted, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...ops.convolution.forward import ForwardConvolution
-from ...ops.window import Pads
+from ...ops.window import Pads, SlidingWindow
 
-__all__ = ["window_fit"]
+__all__ = ["WindowFit", "window_fit"]
 
 
 class WindowFit(NamedTuple):
@@ -19,7 +18,7 @@ class WindowFit(NamedTuple):
     out: tuple[int, ...]
 
 
-def window_fit(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], WindowFit]:
+def window_fit(op: SlidingWindow, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], WindowFit]:
     """Return a function from the lengths of the data to the `WindowFit`; it raises if no window fits."""
 
     @lru_cache(maxsize=64)

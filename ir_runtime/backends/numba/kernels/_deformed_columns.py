@@ -1,0 +1,221 @@
+"""Columns of a deformable convolution: for each position of the result, the pixels that each element of a filter sees.
+
+They are interpolated between two by two pixels, a vector of channels at a time; data has its channels last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from llvmlite import ir
+
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Instruction, instruction, types
+from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Load, Store, Value
+from ..threading.task import Task, load_args, next_unit
+from ._rows import clear_row
+
+__all__ = ["DEFORMED_COLUMNS", "DeformedColumnsJob"]
+
+_DOUBLE = ir.DoubleType()
+_DOUBLES = ir.VectorType(_DOUBLE, LANES)
+_CORNERS = 4
+
+
+class DeformedColumnsJob(Descriptor):
+    """The job of `DEFORMED_COLUMNS`.
+
+    ``parts`` of ``part_channels`` have offsets of their own; ``down`` and ``across`` are addresses of f64, where the window of
+    each position begins; ``has_mask`` whether C is read. Columns are those of ``units`` from ``first_unit`` on, of which
+    the first row is ``first_row`` of all.
+    """
+
+    units: i64
+    first_unit: i64
+    first_row: i64
+    height: i64
+    width: i64
+    parts: i64
+    part_channels: i64
+    positions: i64
+    kernel_height: i64
+    kernel_width: i64
+    dilation_down: i64
+    dilation_across: i64
+    down: i64
+    across: i64
+    has_mask: i64
+
+
+@dataclass(frozen=True)
+class _Between:
+    """The two pixels along an axis that positions are between: f64, which of them are seen, and their weights."""
+
+    pixels: tuple[Value, Value]
+    seen: tuple[Value, Value]
+    weights: tuple[Value, Value]
+
+
+def _splat(emit: Emit, number: Value) -> Value:
+    """Broadcast an f64."""
+    none = ir.Constant(_DOUBLES, ir.Undefined)
+    lane = emit.builder.insert_element(none, number, ir.Constant(I32, 0))
+    return emit.builder.shuffle_vector(lane, none, ir.Constant(INTS, [0] * LANES))
+
+
+def _constant(number: float) -> Value:
+    return ir.Constant(_DOUBLES, [number] * LANES)
+
+
+def _round(emit: Emit, how: str, x: Value) -> Value:
+    return emit.builder.call(emit.function(f"llvm.{how}.v{LANES}f64", _DOUBLES, _DOUBLES), [x])
+
+
+def _between(emit: Emit, place: Value, inside: Value, length: Value, zeros: bool) -> _Between:
+    """Return the pixels on both sides; all of them are pixels, also where they are not seen."""
+    builder, none = emit.builder, _constant(0)
+    place = builder.select(inside, place, none)
+    before, after = _round(emit, "floor", place), _round(emit, "ceil", place)
+    part = builder.fsub(place, before)
+    pixels, seen = [], []
+    for pixel in (before, after):
+        last = builder.fsub(length, _constant(1))
+        bounded = builder.select(builder.fcmp_ordered(">", pixel, none), pixel, none)
+        bounded = builder.select(builder.fcmp_ordered("<", bounded, last), bounded, last)
+        pixels.append(bounded)
+        exists = builder.fcmp_ordered("==", bounded, pixel)
+        seen.append(builder.and_(inside, exists) if zeros else inside)
+    weights = builder.fsub(_constant(1), part), part
+    return _Between((pixels[0], pixels[1]), (seen[0], seen[1]), weights)
+
+
+def _place(emit: Emit, start: Value, offset: Value, shift: Value, mask: Value) -> Value:
+    """Return f64 positions along an axis, of the first lanes: starts and offsets in memory, and the place in the kernel."""
+    builder, pointer = emit.builder, emit.builder.inttoptr(start, ir.PointerType(_DOUBLES))
+    kinds = pointer.type, I32, mask.type, _DOUBLES
+    function = emit.function(f"llvm.masked.load.v{LANES}f64.p0", _DOUBLES, *kinds)
+    starts = builder.call(function, [pointer, ir.Constant(I32, 8), mask, _constant(0)])
+    begin = builder.fadd(starts, _splat(emit, builder.sitofp(shift, _DOUBLE)))
+    return builder.fadd(begin, builder.fpext(emit.masked_load(offset, mask), _DOUBLES))
+
+
+def _corners(zeros: bool) -> Instruction:
+    """Return an instruction that stores the pixels of up to `LANES` positions, -1 where none is seen, and their weights."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, table: Value, down: Value, across: Value, offset: Value, apart: Value, i: Value, j: Value,
+        height: Value, width: Value, count: Value,
+    ) -> None:  # fmt: skip
+        builder, mask = emit.builder, emit.lane_mask(count)
+        lengths = [_splat(emit, builder.sitofp(length, _DOUBLE)) for length in (height, width)]
+        places = _place(emit, down, offset, i, mask), _place(emit, across, emit.at(offset, apart), j, mask)
+        lowest, inside = (">", _constant(-1)) if zeros else (">=", _constant(0)), None
+        for place, length in zip(places, lengths, strict=True):
+            for found in (
+                builder.fcmp_ordered(lowest[0], place, lowest[1]),
+                builder.fcmp_ordered("<", place, length),
+            ):
+                inside = found if inside is None else builder.and_(inside, found)
+        rows, columns = (
+            _between(emit, place, inside, length, zeros)
+            for place, length in zip(places, lengths, strict=True)
+        )
+        for corner in range(_CORNERS):
+            r, c = divmod(corner, 2)
+            pixel = builder.fadd(builder.fmul(rows.pixels[r], lengths[1]), columns.pixels[c])
+            pixel = builder.select(builder.and_(rows.seen[r], columns.seen[c]), pixel, _constant(-1))
+            weight = builder.fmul(rows.weights[r], columns.weights[c])
+            emit.store(pixel, emit.at(table, 8 * LANES * corner))
+            emit.store(
+                builder.fptrunc(weight, VECTOR), emit.at(table, 8 * LANES * _CORNERS + 4 * LANES * corner)
+            )
+
+    return instruction(*[types.int64] * 10)(write)
+
+
+@instruction(*[types.int64] * 6, types.float32, types.int64)
+def _blend(  # noqa: PLR0913 (values in registers)
+    emit: Emit, table: Value, lane: Value, x: Value, pixel_bytes: Value, nothing: Value, out: Value, factor: Value,
+    channels: Value,
+) -> None:  # fmt: skip
+    """Store the channels of one position: the weighted sum of its corners, times a factor."""
+    builder = emit.builder
+    starts, weights = [], []
+    for corner in range(_CORNERS):
+        place = emit.at(table, builder.mul(lane, emit.i64(8)))
+        pixel = builder.fptosi(emit.load(emit.at(place, 8 * LANES * corner), _DOUBLE), I64)
+        exists = builder.icmp_signed(">=", pixel, emit.i64(0))
+        starts.append(builder.select(exists, emit.at(x, builder.mul(pixel, pixel_bytes)), nothing))
+        place = emit.at(table, builder.mul(lane, emit.i64(4)))
+        weights.append(emit.splat(emit.load(emit.at(place, 8 * LANES * _CORNERS + 4 * LANES * corner), F32)))
+    factors = emit.splat(factor)
+
+    def body(offset: Value, load: Load, store: Store) -> None:
+        total = emit.multiply(weights[0], load(emit.at(starts[0], offset)))
+        for start, weight in zip(starts[1:], weights[1:], strict=True):
+            total = emit.fma(weight, load(emit.at(start, offset)), total)
+        store(emit.multiply(total, factors), emit.at(out, offset))
+
+    emit.vector_loop(channels, body)
+
+
+def _task(name: str, zeros: bool) -> Task:
+    """Return a task of which a unit is a vector of positions."""
+    corners = _corners(zeros)
+
+    def deformed(call: int) -> None:
+        job, out, x, offsets, mask, _ = load_args(call)
+        height, width = load_i64(job, DeformedColumnsJob.height), load_i64(job, DeformedColumnsJob.width)
+        parts, each = load_i64(job, DeformedColumnsJob.parts), load_i64(job, DeformedColumnsJob.part_channels)
+        positions = load_i64(job, DeformedColumnsJob.positions)
+        has_mask = load_i64(job, DeformedColumnsJob.has_mask)
+        tall, wide = (
+            load_i64(job, DeformedColumnsJob.kernel_height),
+            load_i64(job, DeformedColumnsJob.kernel_width),
+        )
+        taps, channels = tall * wide, parts * each
+        vectors = (positions + LANES - 1) // LANES
+        units, before = load_i64(job, DeformedColumnsJob.units), load_i64(job, DeformedColumnsJob.first_unit)
+        table, nothing = alloc(12 * LANES * _CORNERS), alloc(4 * each)
+        clear_row(nothing, each)
+        unit = next_unit(call, units)
+        while unit < units:
+            image = (before + unit) // vectors
+            start = (before + unit - image * vectors) * LANES
+            count = min(LANES, positions - start)
+            source = x + 4 * image * height * width * channels
+            first = image * positions + start - load_i64(job, DeformedColumnsJob.first_row)
+            row = out + 4 * first * taps * channels
+            for tap in range(taps):
+                i = tap // wide
+                for part in range(parts):
+                    element = (image * parts + part) * taps + tap
+                    corners(
+                        table, load_i64(job, DeformedColumnsJob.down) + 8 * start,
+                        load_i64(job, DeformedColumnsJob.across) + 8 * start,
+                        offsets + 4 * (2 * element * positions + start), 4 * positions,
+                        i * load_i64(job, DeformedColumnsJob.dilation_down),
+                        (tap - i * wide) * load_i64(job, DeformedColumnsJob.dilation_across), height, width, count,
+                    )  # fmt: skip
+                    for lane in range(count):
+                        factor = np.float32(1)
+                        if has_mask != 0:
+                            factor = load_f32(mask, element * positions + start + lane)
+                        _blend(
+                            table, lane, source + 4 * part * each, 4 * channels, nothing,
+                            row + 4 * ((lane * taps + tap) * channels + part * each), factor, each,
+                        )  # fmt: skip
+            unit = next_unit(call, units)
+        free(nothing)
+        free(table)
+
+    deformed.__qualname__ = name
+    return Task(deformed)
+
+
+DEFORMED_COLUMNS = {
+    zeros: _task(f"_deformed_{'zeros' if zeros else 'nothing'}", zeros) for zeros in (False, True)
+}
+"""Compute the columns of data A at offsets B, times a mask C; by whether there are zeros around the data."""
