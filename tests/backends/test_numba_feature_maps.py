@@ -272,7 +272,7 @@ def test_depthwise_over_one_axis() -> None:
 
 @quick
 @given(
-    st.sampled_from(["MaxPool-14", "AvgPool-16"]), st.sampled_from([0, 1, 2]), st.sampled_from(CHANNELS),
+    st.sampled_from(["MaxPool-14", "AvgPool-16"]), st.sampled_from([0, 1, 2, 40]), st.sampled_from(CHANNELS),
     st.sampled_from(LENGTHS), st.sampled_from(LENGTHS), pair, pair, pair, st.tuples(*[st.integers(0, 1)] * 4),
     st.sampled_from(["floor", "ceil", "ceil_torch"]), st.booleans(),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.vectors import LANES, Emit, Value
 
 __all__ = [
+    "are_better_channels",
     "drop_padding",
     "Memory",
     "WINDOWS",
@@ -260,6 +261,12 @@ def store_windows(
     """Store neighbouring windows, ``step`` bytes from each other."""
     for place, value in enumerate(values):
         memory.store(emit, value, emit.at(y, emit.builder.mul(step, emit.i64(place))), *more)
+
+
+def are_better_channels(x: Array) -> bool:
+    """Return whether many images of few channels are better one of many channels, which vectors are filled with."""
+    images, channels = x.shape[:2]
+    return channels < LANES <= images * channels and x.itemsize == F32_SIZE and x.flags.c_contiguous
 
 
 def pad_channels(x: Array, axis: int = -1) -> Array:
