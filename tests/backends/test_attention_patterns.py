@@ -114,7 +114,8 @@ def test_nothing_to_attend_to(path: Path, backend: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", ["other axis", "wider mask", "values turned", "mask of several", "scores are read"]
+    "case",
+    ["other axis", "wider mask", "weights turned", "factors of queries", "mask is scaled", "scores are read"],
 )
 def test_what_only_looks_like_it(path: Path, backend: str, case: str) -> None:
     batch = 1 if case == "wider mask" else 2
@@ -122,14 +123,88 @@ def test_what_only_looks_like_it(path: Path, backend: str, case: str) -> None:
     made = scores(q, k)
     if case == "wider mask":
         made = op.add(made, op.constant(numbers(4, 1, 8, 8)))
-    if case == "mask of several":
-        made = op.multiply(made, op.constant(numbers(1, 3, 1, 1)))
+    if case == "factors of queries":
+        made = op.multiply(made, op.constant(numbers(1, 1, 8, 1)))
+    if case == "mask is scaled":
+        made = op.multiply(op.add(made, op.constant(numbers(1, 3, 8, 8))), op.constant(np.float32(0.25)))
     soft = op.softmax(made, 2 if case == "other axis" else -1)
-    node = op.matmul(soft, v, False, case == "values turned")
+    node = op.matmul(soft, v, case == "weights turned", False)
     if case == "scores are read":
         node = op.add(node, op.reduce_sum(made, op.constant(np.array([3])), True))
     compiled = check(path, backend, node, [q, k, v], *(heads(batch, 8, seed) for seed in range(3)))
-    assert (max(steps(compiled)) >= 3) is (case == "scores are read")
+    assert any(step.pattern for step in compiled._plan.steps) is (case == "scores are read")
+
+
+EQUATIONS = [
+    ("bhlk,bhtk->bhlt", "bhlt,bhtv->bhlv"),
+    ("bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"),
+    ("bkhd,bqhd->bhqk", "bkhd,bhqk->bqhd"),
+    ("bqd,bkd->bqk", "bqk,bkv->bqv"),
+    ("bghid,bghjd->bghij", "bghij,bghjd->bghid"),
+    ("hbcid,bchjd->bchij", "bchij,cbhjd->ichbd"),
+    ("...id,...jd->...ij", "...ij,...jd->...id"),
+]
+LENGTHS = dict.fromkeys("bgc", 2) | dict.fromkeys("h", 3) | dict.fromkeys("lqi", 7) | dict.fromkeys("tkj", 9)
+
+
+def shaped(labels: str, *sums: str) -> list[int]:
+    """The lengths of labels, 8 for one of ``sums``."""
+    return [8 if label in sums else LENGTHS.get(label, 8) for label in labels.replace("...", "bh")]
+
+
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("equations", EQUATIONS, ids=str)
+def test_einsum(path: Path, backend: str, equations: tuple[str, str], mask: bool) -> None:
+    """Equations that are products of matrices in batches, in any order of axes, with a mask or without."""
+    first, second = equations[0].partition("->")[0].split(",")
+    third = next(
+        x for x in equations[1].partition("->")[0].split(",") if x != equations[0].partition("->")[2]
+    )
+    swapped = equations[0].startswith("bkhd")
+    (depth,) = set(first) & set(second) - set(equations[0].partition("->")[2]) - {"."}
+    shapes = [shaped(first, depth), shaped(second, depth), shaped(third)]
+    inputs = [op.parameter(shape, np.float32) for shape in shapes]
+    made = op.einsum([*inputs[:2]], equations[0])
+    if mask:
+        made = op.add(op.constant(numbers(7, 9)), op.multiply(op.constant(np.float32(0.3)), made))
+    soft = op.softmax(made, -1)
+    node = op.einsum([inputs[2], soft] if swapped else [soft, inputs[2]], equations[1])
+    data = [numbers(*shape, seed=seed) for seed, shape in enumerate(shapes)]
+    assert steps(check(path, backend, node, inputs, *data)) == [5 if mask else 3]
+
+
+@pytest.mark.parametrize("rank", [3, 5])
+def test_other_ranks(path: Path, backend: str, rank: int) -> None:
+    """One batch of heads, and several batches, with a mask for each, and one for all."""
+    outer = [3] if rank == 3 else [2, 2, 3]
+    inputs = [op.parameter([*outer, n, 8], np.float32) for n in (5, 7, 7)]
+    given = op.parameter([*outer, 5, 7], np.float32)
+    fixed = op.constant(numbers(*[1] * (rank - 3), 3, 5, 7))
+    data = [numbers(*outer, n, 8, seed=n) for n in (5, 7, 7)]
+    for mask in (fixed, given):
+        made = op.add(scores(*inputs[:2]), mask)
+        node = op.matmul(op.softmax(made, -1), inputs[2], False, False)
+        more = [] if mask is fixed else [given]
+        masks = [numbers(*outer, 5, 7)] if more else []
+        assert steps(check(path, backend, node, [*inputs, *more], *data, *masks)) == [4]
+
+
+def test_turned_matrices(path: Path, backend: str) -> None:
+    q, k, v = (op.parameter(shape, np.float32) for shape in ([2, 3, 8, 5], [2, 3, 8, 7], [2, 3, 6, 7]))
+    node = op.matmul(op.softmax(op.matmul(q, k, True, False), -1), v, False, True)
+    data = numbers(2, 3, 8, 5), numbers(2, 3, 8, 7), numbers(2, 3, 6, 7)
+    assert steps(check(path, backend, node, [q, k, v], *data)) == [3]
+
+
+@pytest.mark.parametrize("lengths", [(1, 9), (3, 3), (49, 70), (200, 300)])
+def test_factors_of_heads(path: Path, backend: str, lengths: tuple[int, int]) -> None:
+    """Scores of each head have a factor of their own (Liu et al. 2022, Swin V2)."""
+    inputs = [op.parameter([2, 3, n, 8], np.float32) for n in (lengths[0], lengths[1], lengths[1])]
+    made = op.multiply(scores(*inputs[:2]), op.constant(numbers(3, 1, 1)))
+    made = op.add(made, op.constant(numbers(1, 3, *lengths)))
+    node = op.matmul(op.softmax(made, -1), inputs[2], False, False)
+    data = heads(2, lengths[0], 1), heads(2, lengths[1], 2), heads(2, lengths[1], 3)
+    assert max(steps(check(path, backend, node, inputs, *data))) >= 4
 
 
 @pytest.mark.parametrize("windows", [1, 64])

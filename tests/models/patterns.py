@@ -68,6 +68,17 @@ def spelled_attention_to_constants(q: Any) -> Any:
     return attended(q, op.constant(numbers(2, 3, 7, 8)), op.constant(numbers(2, 3, 7, 6)))
 
 
+@pattern((2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 6))
+def attention_by_einsum(q: Any, k: Any, v: Any) -> Any:
+    scores = op.multiply(op.einsum([q, k], "bqhd,bkhd->bhqk"), op.constant(numbers(3, 1, 1)))
+    return op.einsum([op.softmax(scores, -1), v], "bhqk,bkhv->bqhv")
+
+
+@pattern((2, 2, 3, 5, 8), (2, 2, 3, 7, 8), (2, 2, 3, 7, 6), (2, 2, 3, 5, 7))
+def attention_in_batches_of_batches(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return attended(q, k, v, mask)
+
+
 @pattern((8, 3, 6, 8), (8, 3, 6, 8), (8, 3, 6, 8))
 def attention_in_windows(q: Any, k: Any, v: Any) -> Any:
     scores = op.add(op.matmul(q, k, False, True), op.constant(numbers(1, 3, 6, 6)))

@@ -15,9 +15,12 @@ from ..core.kernel import Kernel
 from ..core.lengths import accepting, attention_lengths, broadcasts
 from .layout import is_f32
 
-__all__ = ["Attend", "mask_and_scale", "mask_fits", "sdpa_kernel"]
+__all__ = ["Attend", "Factor", "mask_and_scale", "mask_fits", "sdpa_kernel"]
 
-Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, float, bool], Array]
+Factor: TypeAlias = float | Array
+"""What scores are multiplied by: a number, or an array of one for each head of the queries."""
+
+Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, Factor, bool], Array]
 """Takes queries, keys, values, a mask, a factor, and whether later keys are hidden. Of queries there are as many
 heads, or a multiple."""
 

@@ -93,6 +93,7 @@ MODULES = {
 PATTERNS: dict[str, str] = {
     "Add": "rotary",
     "Divide": "normalization",
+    "Einsum": "sdpa_pattern",
     "FakeQuantize": "quantized_network",
     "MatMul": "gathered_matmul sdpa_pattern",
     "Multiply": "normalization",

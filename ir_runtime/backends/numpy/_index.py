@@ -85,6 +85,7 @@ PATTERNS: dict[str, str] = {
     "Add": "rotary",
     "Concat": "movement",
     "Divide": "rms_norm",
+    "Einsum": "sdpa",
     "FakeQuantize": "quantized_network",
     "MatMul": "gathered_matmul sdpa",
     "Multiply": "rms_norm",

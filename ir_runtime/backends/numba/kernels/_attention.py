@@ -48,6 +48,16 @@ def _mask_row(job: int, base: int, batch: int, head: int, row: int) -> int:
     return place
 
 
+@device
+def _factor(job: int, head: int) -> np.float32:
+    """Return what the scores of a head are multiplied by."""
+    by_head = load_i64(job, AttentionJob.factors)
+    found: np.float32 = load_f32(job, AttentionJob.factor)
+    if by_head != 0:
+        found = load_f32(by_head, head)
+    return found
+
+
 def blocked_task(
     name: str, words: Device[..., int], multiply: Device[..., None], pack_keys: Device[..., None],
     pack_values: Device[..., None], convert: Device[..., int],
@@ -72,7 +82,7 @@ def blocked_task(
         q_strides, k_strides = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key
         v_strides, out_strides = job + 8 * AttentionJob.value, job + 8 * AttentionJob.out
         causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
-        zero_row, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
+        zero_row = load_i64(job, AttentionJob.zeros)
         k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
         q_row, out_row = load_i64(q_strides, Strides.row), load_i64(out_strides, Strides.row)
         padded_keys = (keys + LANES - 1) // LANES * LANES
@@ -94,7 +104,7 @@ def blocked_task(
         while unit < units:
             index, first = unit // blocks, unit % blocks * block
             batch, head = index // heads, index % heads
-            rows = min(block, queries - first)
+            rows, factor = min(block, queries - first), _factor(job, head)
             seen = min(keys, first + rows) if causal != 0 else keys
             held = batch * heads + head // shared
             if held != before:
@@ -171,7 +181,6 @@ def decode_task(
         q_strides, k_strides = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key
         v_strides, out_strides = job + 8 * AttentionJob.value, job + 8 * AttentionJob.out
         causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
-        factor = load_f32(job, AttentionJob.factor)
         k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
         out_row = load_i64(out_strides, Strides.row)
         scores = alloc(load_i64(job, AttentionJob.scratch_bytes))
@@ -196,7 +205,7 @@ def decode_task(
                 head, row = group * shared + line // queries, line % queries
                 place, adding = scores + 4 * padded_keys * line, _mask_row(job, mask, batch, head, row)
                 count = min(keys, row + 1) if causal != 0 else keys
-                softmax_terms(place, adding, count, place, statistics, factor)
+                softmax_terms(place, adding, count, place, statistics, _factor(job, head))
                 scale_row(place, count, np.float32(1) / load_f32(statistics, 0))
                 zero_tail(place, count, keys, zero_row)
                 zero_tail(_head(out, out_strides, batch, head) + row * out_row, 0, values, zero_row)

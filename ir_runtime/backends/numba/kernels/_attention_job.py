@@ -23,7 +23,8 @@ Tensor = Annotated[int, Strides]
 class AttentionJob(Descriptor):
     """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys.
 
-    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros.
+    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are multiplied
+    by ``factor``, or by one number for each head, whose address is ``factors``, unless that is 0.
     """
 
     batch: i64
@@ -43,4 +44,5 @@ class AttentionJob(Descriptor):
     block: i64
     scratch_bytes: i64
     zeros: i64
+    factors: i64
     factor: f32

@@ -11,7 +11,7 @@ from ....ir.graph import Layer
 from ....ir.quantized_cache import PREFIX, unpacked_shape
 from ....ir.tensor import Array
 from ... import MatchContext
-from ...common.sdpa import Attend
+from ...common.sdpa import Attend, Factor
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
 from ..threading.capture import replayed
@@ -64,7 +64,7 @@ def packed_attention(
     k: Array,
     v: Array,
     mask: Array | None,
-    factor: float,
+    factor: Factor,
     causal: bool,
     attend: Attend = grouped_attention,
 ) -> Array:

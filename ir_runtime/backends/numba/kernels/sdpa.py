@@ -11,10 +11,11 @@ from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal, named
-from ...common.sdpa import Attend, sdpa_kernel
+from ...common.sdpa import Attend, Factor, sdpa_kernel
 from ...core import precision
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
+from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -73,7 +74,9 @@ def shared_contents(reads: Sequence[Port]) -> list[int]:
     return [index for index in range(1, len(reads)) if index not in SHARED_DATA]
 
 
-def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+def grouped_attention(
+    q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
+) -> Array:
     """Return the attention of queries ``[batch, heads, queries, width]`` to ``[batch, shared heads, keys, values]``.
 
     The number of heads is a multiple of the shared ones. In memory, the heads of a token are contiguous.
@@ -83,7 +86,7 @@ def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: 
     return _blocked(BLOCKED, 1, q, k, v, mask, factor, causal)
 
 
-def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:
     """Return the same with products of bf16, where there are more than a few queries."""
     if q.shape[2] <= MAX_DECODE_ROWS:
         return decode(DECODE, q, k, v, mask, factor, causal, v.shape[3])
@@ -99,7 +102,7 @@ def followed() -> tuple[Attend, str]:
 
 
 def _blocked(
-    task: Task, per_word: int, q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool
+    task: Task, per_word: int, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
 ) -> Array:
     """Return the attention of many queries by a task of `blocked_task` with ``per_word`` numbers in a word."""
     batch, heads, rows, width = q.shape
@@ -114,7 +117,7 @@ def _blocked(
 
 
 def decode(
-    task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool, values: int
+    task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int
 ) -> Array:
     """Return the attention of few queries by a task of `decode_task`; ``values`` is how many numbers a value has."""
     batch, heads, rows, _ = q.shape
@@ -124,7 +127,7 @@ def decode(
 
 
 def _attend(  # noqa: PLR0913 (one place that fills the job)
-    task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool, values: int, block: int,
+    task: Task, q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool, values: int, block: int,
     units: int, size: int,
 ) -> Array:  # fmt: skip
     """Run a task with ``size`` numbers of scratch memory for each thread."""
@@ -134,13 +137,18 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     q, k, v = map(contiguous_rows, (q, k, v))
     added = None if mask is None else additive_mask(mask, keys)
     by_row = 4 * values
+    by_head = None if isinstance(factor, float) else np.ascontiguousarray(factor, np.float32)
+    if by_head is not None and by_head.shape != (heads,):
+        raise ValueError(f"{heads} heads cannot have factors of shape {by_head.shape}")
     job = AttentionJob.fill(
         batch=batch, heads=heads, shared_heads=heads // k.shape[1], queries=rows, keys=keys, key_width=width,
         value_width=values, query=q.strides[:3], key=k.strides[:3], value=v.strides[:3],
         out=(rows * heads * by_row, by_row, heads * by_row), masked=added is not None,
         mask_strides=(0, 0, 0) if added is None else _broadcast_strides(added), causal=causal, block=block,
-        scratch_bytes=4 * (size + 32), zeros=_ZEROS_ADDRESS, factor=factor,
+        scratch_bytes=4 * (size + 32), zeros=_ZEROS_ADDRESS, factors=0 if by_head is None else by_head.ctypes.data,
+        factor=factor if by_head is None else 1.0,
     )  # fmt: skip
+    job = job if by_head is None else Job.of(job, by_head)
     worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
     shared = min(threads(), units) if worth else 1
     parallel_for(task.address, job, out, q, k, v, shared, UNUSED if added is None else added)

@@ -1,4 +1,4 @@
-"""Scaled dot product attention (SDPA) that models write as MatMul, Multiply, Add, SoftMax and MatMul."""
+"""Scaled dot product attention (SDPA) that models write as MatMul, Multiply, Add, SoftMax and MatMul, or with Einsum."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array
+from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
 from ... import Fusion, MatchContext, Refusal
-from ...patterns.attention import AttentionKernel, match_attention
+from ...common.sdpa import Factor
+from ...patterns.attention import match_attention
+from ...patterns.attention_kernel import AttentionKernel, HeadsLayout
 from .._backend import backend
 from ..threading.capture import REPLAYER
 from ..threading.recording import uses_constant
@@ -16,17 +19,17 @@ from ..threading.recording import uses_constant
 __all__: list[str] = []
 
 
-@backend.pattern(MatMul)
+@backend.pattern(MatMul, Einsum)
 def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
     return match_attention(context, layer, _kernel)
 
 
-def _kernel(factor: float, added: Array | None, given: bool) -> _AttentionKernel:
+def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> _AttentionKernel:
     """Return the kernel of the precision of the compilation that is going on."""
     from .sdpa import followed  # most matrix products are not those of attention
 
-    return _AttentionKernel(factor, added, given, *followed())
+    return _AttentionKernel(factor, added, given, layout, *followed())
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ import numpy as np
 
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
+from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.sdpa import sdpa_kernel
-from ...patterns.attention import AttentionKernel, match_attention
+from ...common.sdpa import Factor, sdpa_kernel
+from ...patterns.attention import match_attention
+from ...patterns.attention_kernel import AttentionKernel
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import split_range
@@ -55,13 +57,13 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
     return match_grouped_queries(context, layer, sdpa, attention)
 
 
-@backend.pattern(MatMul)
+@backend.pattern(MatMul, Einsum)
 def products_with_softmax(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
     return match_attention(context, layer, partial(AttentionKernel, attend=attention))
 
 
-def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:
     """Attend to values ``[batch, groups, keys, values]`` with queries ``[batch, heads, queries, width]``.
 
     The number of heads is a multiple of the number of groups (key and value heads).
@@ -75,7 +77,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
     exp = _exp if mask is None or mask.dtype == np.bool_ or causal else _exp_of_masked
-    heads_per_group, scale = heads // groups, np.array(factor, np.float32)
+    heads_per_group, scale = heads // groups, _by_head(factor, heads)
     ones = ones_column(columns)
 
     def head_groups(chunk: tuple[slice, slice]) -> None:
@@ -84,7 +86,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
         keys, values = k[chunk], v[chunk]
         count = keys.shape[1] * heads_per_group
         queries = slice(part.start * heads_per_group, part.start * heads_per_group + count)
-        scaled = np.multiply(q[some, queries], scale)
+        scaled = np.multiply(q[some, queries], scale[queries])
         shared, each = (len(keys), keys.shape[1], heads_per_group * rows, -1), (len(keys), count, rows, -1)
 
         def scores() -> Array:
@@ -101,7 +103,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
         """Compute some queries of one head."""
         n, head, start = chunk
         part = slice(start, start + step)
-        scaled, keys = np.multiply(q[n, head, part], scale), k[n, head // heads_per_group].T
+        scaled, keys = np.multiply(q[n, head, part], scale[head]), k[n, head // heads_per_group].T
 
         def scores() -> Array:
             found = np.asarray(np.matmul(scaled, keys))
@@ -125,6 +127,11 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, c
     return out
 
 
+def _by_head(factor: Factor, heads: int) -> Array:
+    """Return a factor for each head, ``[heads, 1, 1]``."""
+    return np.broadcast_to(np.asarray(factor, np.float32).reshape(-1, 1, 1), (heads, 1, 1))
+
+
 def _parts(batch: int, groups: int, most: int) -> list[tuple[slice, slice]]:
     """Split the longer of both axes into at most this many parts."""
     if batch > groups:
@@ -132,11 +139,14 @@ def _parts(batch: int, groups: int, most: int) -> list[tuple[slice, slice]]:
     return [(slice(0, batch), part) for part in split_range(groups, most)]
 
 
-def _attention_of_few(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+def _attention_of_few(
+    q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool
+) -> Array:
     """Compute attention with few scores, in as few calls as possible."""
     batch, heads, rows, _ = q.shape
     groups, columns = k.shape[1], k.shape[2]
-    scaled, shape = np.multiply(q, np.float32(factor)), (batch, heads, rows, columns)
+    scale = np.float32(factor) if isinstance(factor, float) else _by_head(factor, heads)
+    scaled, shape = np.multiply(q, scale), (batch, heads, rows, columns)
     shared = None if heads == groups else (batch, groups, heads // groups * rows, -1)
     if shared is not None:
         scaled = scaled.reshape(shared)

@@ -1,0 +1,149 @@
+"""Einsum of two inputs as a product of matrices: which axes are batches, rows, columns, and which are summed over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeAlias
+
+from ...ir.tensor import Array
+from ...ops.matrix.einsum import ELLIPSIS, parse
+
+__all__ = ["EinsumProduct", "einsum_product"]
+
+_Labels: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EinsumProduct:
+    """An Einsum as the product of batches of matrices.
+
+    Args:
+        swapped: whether the second input is the left matrix.
+        left: the axes of the left input, in the order of batches, rows, and those that are summed over.
+        right: those of the right one, in the order of batches, those that are summed over, and columns.
+        batches: how many axes are batches.
+        depths: how many are summed over.
+        output: the order of batches, rows and columns in the result.
+    """
+
+    swapped: bool
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    batches: int
+    depths: int
+    output: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many axes are rows."""
+        return len(self.left) - self.batches - self.depths
+
+    @property
+    def columns(self) -> int:
+        """How many axes are columns."""
+        return len(self.right) - self.batches - self.depths
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows, columns and what is summed over have one axis each."""
+        return self.rows == self.columns == self.depths == 1
+
+    def ordered(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Return the left and the right input with their axes in order, as views."""
+        left, right = (b, a) if self.swapped else (a, b)
+        return left.transpose(self.left), right.transpose(self.right)
+
+    def fits(self, left: Array, right: Array) -> bool:
+        """Return whether what is summed over has the same lengths in both ordered inputs."""
+        return left.shape[-self.depths :] == right.shape[self.batches : self.batches + self.depths]
+
+    def matrices(self, left: Array, right: Array) -> tuple[Array, Array]:
+        """Return ordered inputs as batches of matrices, as views where memory allows."""
+        if self.is_plain:
+            return left, right
+        depth = math.prod(left.shape[-self.depths :])
+        rows = math.prod(left.shape[self.batches : -self.depths])
+        columns = math.prod(right.shape[self.batches + self.depths :])
+        batch, other = left.shape[: self.batches], right.shape[: self.batches]
+        return left.reshape(*batch, rows, depth), right.reshape(*other, depth, columns)
+
+    def result(self, product: Array, left: Array, right: Array) -> Array:
+        """Return the product of the matrices of ordered inputs with its axes apart, and in the order of the output."""
+        if not self.is_plain:
+            rows = left.shape[self.batches : -self.depths]
+            columns = right.shape[self.batches + self.depths :]
+            product = product.reshape(*product.shape[: self.batches], *rows, *columns)
+        return product.transpose(self.output)
+
+    def exchanged(self) -> EinsumProduct:
+        """Return the same as a product of the transposed matrices, in the other order."""
+        n, rows, columns, depths = self.batches, self.rows, self.columns, self.depths
+        place = [*range(n), *range(n + columns, n + columns + rows), *range(n, n + columns)]
+        return replace(
+            self, swapped=not self.swapped,
+            left=(*self.right[:n], *self.right[n + depths :], *self.right[n : n + depths]),
+            right=(*self.left[:n], *self.left[n + rows :], *self.left[n : n + rows]),
+            output=tuple(place[axis] for axis in self.output),
+        )  # fmt: skip
+
+
+@cache
+def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | None:
+    """Return how an equation multiplies two inputs of these ranks as matrices, ``None`` if it does not.
+
+    It does not where an input repeats a label, where a label of one input alone is summed over, where none is summed over,
+    and where neither input has an axis of its own.
+
+    Args:
+        equation: a valid one.
+        ranks: those of the inputs.
+    """
+    found = parse(equation)
+    if len(ranks) != 2 or len(found.operands) != 2:
+        return None
+    hidden = [
+        rank - sum(label != ELLIPSIS for label in labels)
+        for rank, labels in zip(ranks, found.operands, strict=True)
+    ]
+    widest = max(hidden)
+    one, other = (_named(labels, count, widest) for labels, count in zip(found.operands, hidden, strict=True))
+    output = _named(found.output, widest, widest)
+    repeats = any(len(set(labels)) < len(labels) for labels in (one, other))
+    if min(hidden) < 0 or repeats or not set(one) ^ set(other) <= set(output):
+        return None
+    if not set(output) ^ {*one, *other} or not set(one) ^ set(other):
+        return None
+    first = next(label for label in output if (label in one) is not (label in other))
+    swapped = first not in one
+    return _product(other, one, output, True) if swapped else _product(one, other, output, False)
+
+
+def _product(left: _Labels, right: _Labels, output: _Labels, swapped: bool) -> EinsumProduct:
+    """Return the product of inputs with these labels, of which the left one has the first row."""
+    batch = [label for label in output if label in left and label in right]
+    rows = [label for label in output if label in left and label not in right]
+    columns = [label for label in output if label in right and label not in left]
+    depth = [label for label in left if label not in output]
+    made = [*batch, *rows, *columns]
+    return EinsumProduct(
+        swapped,
+        _places(left, [*batch, *rows, *depth]),
+        _places(right, [*batch, *depth, *columns]),
+        len(batch),
+        len(depth),
+        _places(made, output),
+    )
+
+
+def _places(labels: Sequence[str], order: Sequence[str]) -> tuple[int, ...]:
+    """Return where labels are, in an order."""
+    return tuple(map(labels.index, order))
+
+
+def _named(labels: _Labels, hidden: int, widest: int) -> _Labels:
+    """Return labels with one for each axis that an ellipsis covers, counted from the last."""
+    covered = tuple(f"{ELLIPSIS}{index}" for index in range(widest - hidden, widest))
+    return tuple(name for label in labels for name in (covered if label == ELLIPSIS else (label,)))
