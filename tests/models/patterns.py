@@ -74,6 +74,17 @@ def attention_by_einsum(q: Any, k: Any, v: Any) -> Any:
     return op.einsum([op.softmax(scores, -1), v], "bhqk,bkhv->bqhv")
 
 
+@pattern((2, 5, 16))
+def einsum_with_weights(x: Any) -> Any:
+    made = op.einsum([x, weights(16, 3, 8)], "abc,cde->adbe")
+    return op.relu(op.einsum([weights(3, 8, 16), made], "dec,adbe->abc"))
+
+
+@pattern((2, 5, 16))
+def einsum_that_is_a_product(x: Any) -> Any:
+    return op.relu(op.einsum([x, weights(24, 16)], "abc,dc->abd"))
+
+
 @pattern((2, 2, 3, 5, 8), (2, 2, 3, 7, 8), (2, 2, 3, 7, 6), (2, 2, 3, 5, 7))
 def attention_in_batches_of_batches(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return attended(q, k, v, mask)

@@ -76,3 +76,9 @@ def test_equations_of_the_page_that_openvino_reads_otherwise(
 
 def test_both_sides_of_a_square_are_known_from_one() -> None:
     assert Inverse().infer_types(*unknown("?,3"))[0].shape == [3, 3]
+
+
+def test_einsum_refuses_lengths_of_one_label_that_differ() -> None:
+    """NumPy takes a length of 0 for one that it has not met, and would read beyond the array."""
+    with pytest.raises(ValueError, match="one label"):
+        Einsum(equation="kii->ki").evaluate(np.zeros((2, 0, 3), np.float32))

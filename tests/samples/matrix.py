@@ -98,6 +98,11 @@ EINSUM = [
     einsum(",i->i", (), (3,)),
     einsum("ij->", (0, 3)),
     einsum("ij,jk->ik", (2, 0), (0, 3)),
+    einsum("bqhd,bkhd->bhqk", (2, 4, 3, 5), (2, 6, 3, 5)),
+    einsum("abcd,cde->aeb", (2, 3, 4, 5), (4, 5, 6)),
+    einsum("dhk,bld->blhk", (5, 3, 4), (2, 6, 5)),
+    einsum("bnchw,bqnc->bqnhw", (2, 3, 8, 2, 2), (2, 5, 3, 8)),
+    einsum("j,ij->i", (3,), (2, 3)),
     einsum("ij,jk->ik", (2, 3), (3, 4), dtype="f64", **F64),
     *(
         einsum("ij,jk,k->ik", (2, 3), (3, 4), (4,), dtype=dtype)

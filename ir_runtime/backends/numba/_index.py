@@ -23,6 +23,7 @@ MODULES = {
     "DeformableConvolution": "deformable_convolution",
     "DepthToSpace": "rearrangement",
     "Divide": "elementwise",
+    "Einsum": "einsum",
     "Elu": "elementwise",
     "EmbeddingBagOffsets": "embedding_bag",
     "EmbeddingBagOffsetsSum": "embedding_bag",

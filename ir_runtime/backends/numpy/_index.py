@@ -26,6 +26,7 @@ MODULES = {
     "Cosh": "elementwise",
     "CumSum": "cumsum",
     "Divide": "elementwise",
+    "Einsum": "einsum",
     "EmbeddingBagOffsets": "sparse",
     "EmbeddingBagOffsetsSum": "sparse",
     "Exp": "elementwise",
