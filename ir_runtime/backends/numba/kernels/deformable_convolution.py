@@ -28,7 +28,7 @@ from ..threading.task import UNUSED
 from ._deformed_columns import DEFORMED_COLUMNS, DeformedColumnsJob
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
-from ._panels import pack_panels
+from ._pack_panels import pack_panels
 from .contiguous import contiguous
 
 __all__: list[str] = []
