@@ -101,6 +101,7 @@ class Gemm:
         axis: int,
         key: Hashable,
         describe: Callable[[], Rows],
+        weights: Array | None = None,
     ) -> None:
         """Multiply rows of ``x`` and write the results to ``out``, contiguous but for `Rows.lines`.
 
@@ -111,9 +112,12 @@ class Gemm:
             axis: their columns.
             key: identifies a job; everything in it depends on the key only.
             describe: returns the rows of a new job.
+            weights: the packed matrix, if it was packed in this run: for a task that reads it in place of a second extra.
         """
         count = threads()
         first, second = self.packed_epilogue.extra_arrays(extras, axis)
+        if weights is not None:
+            second = weights
         if first.itemsize != F32_SIZE:
             key = key, first.itemsize
         found = self._jobs.get((key, count))
@@ -124,12 +128,14 @@ class Gemm:
         job, shared = found
         parallel_for(self.task.address, job, out, x, first, second, shared)
 
-    def multiply(self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1) -> None:
-        """Multiply the rows of a contiguous matrix; for products of one tap."""
+    def multiply(
+        self, x: Array, out: Array, extras: Sequence[Array] = (), axis: int = -1, weights: Array | None = None
+    ) -> None:
+        """Multiply the rows of a contiguous matrix; for products of one tap. The arguments are those of `run`."""
         rows = out.size // self.columns
         if rows:
             describe = partial(Rows, rows, Layout.MATRIX, x.nbytes // rows, NO_OFFSET)
-            self.run(x, out, extras, axis, rows, describe)
+            self.run(x, out, extras, axis, rows, describe, weights)
 
     def _job(self, count: int, rows: Rows, residual: int) -> tuple[Array, int]:
         """Return a job, and how many threads share it, for residuals of that many bytes."""

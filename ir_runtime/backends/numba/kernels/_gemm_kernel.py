@@ -20,7 +20,7 @@ from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel, unit_place
 
-__all__ = ["GEMM", "f32_block", "gemm_task", "skipped_zeros"]
+__all__ = ["GEMM", "GEMM_OF_RUN", "f32_block", "gemm_task", "skipped_zeros"]
 
 _INFINITY = np.float32(np.inf)
 
@@ -91,11 +91,25 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
         r, index = r + count, index + count
 
 
-def f32_block(multiply: Routine) -> Device[..., None]:
+@device
+def _constant_weights(job: int, second: int) -> int:
+    """Return the address of the packed matrix of a job."""
+    found: int = load_i64(job, GemmJob.weights)
+    return found
+
+
+@device
+def _weights_of_run(job: int, second: int) -> int:
+    """Return the address of a matrix that was packed in this run: the second extra tensor."""
+    return second
+
+
+def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) -> Device[..., None]:
     """Return what multiplies some rows with a panel, and applies the epilogue; rows, the result and the extra tensors are f32.
 
     Args:
         multiply: multiplies rows by a panel, as `gemm_panel`.
+        weights: takes the job and the second extra tensor, and returns the address of the packed matrix.
     """
 
     @device
@@ -117,7 +131,7 @@ def f32_block(multiply: Routine) -> Device[..., None]:
         taps, part = load_i64(job, GemmJob.taps), load_i64(job, GemmJob.part_taps)
         depth, width = load_i64(job, GemmJob.depth), 4 * LANES * vectors
         offsets = load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset)
-        panel = load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start)
+        panel = weights(job, second) + load_i64(entry, Panel.start)
         sums, sums_stride = load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0
         room, done = 0 if part >= taps else alloc(count * width), 0
         while done + part < taps:
@@ -238,3 +252,6 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
 
 GEMM = gemm_task("_gemm", f32_block(gemm_panel))
 """Multiplies rows of A with a packed matrix; B and C are the extra tensors of post-ops."""
+
+GEMM_OF_RUN = gemm_task("_gemm_of_run", f32_block(gemm_panel, _weights_of_run))
+"""As `GEMM`, with a matrix that was packed in this run: C. So there is one extra tensor at most."""

@@ -1,22 +1,23 @@
-"""Packing of weights in panels, where they are numbers of f32 in memory of any strides."""
+"""Packing of constant weights in panels: of f32, with any strides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
-from ..codegen.vectors import INTS, LANES, Emit, Value
+from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
+from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
+from ._filter_packing import packed_filters
+from ._pack_square import pack_square
 from ._panels import PackedPanels, Panel, allocate_panels
 
-__all__ = ["pack_block", "pack_panels", "pack_square", "pack_task", "packed_by"]
+__all__ = ["pack_block", "pack_panels", "pack_task", "packed_by"]
 
 # Elements from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
@@ -47,6 +48,9 @@ def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across:
         bias: is added to each column of all groups; ``None`` for 0.
         across: bytes between the tap offsets of two groups.
     """
+    stored = filters.swapaxes(2, 3)
+    if stored.shape[3] > 1 and stored.flags.c_contiguous:
+        return packed_filters(stored, scale, bias, across)
     return packed_by(_PACK, filters, filters.shape[3], scale, bias, across)
 
 
@@ -66,28 +70,6 @@ def packed_by(
     count = threads() if panels.numbers.size >= MIN_PARALLEL_WORK else 1
     parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
     return panels
-
-
-def _transposed(emit: Emit, vectors: list[Value]) -> list[Value]:
-    """Transpose a square of vectors by interleaving halves repeatedly."""
-    count = len(vectors)
-    lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
-    low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
-    for _ in range(count.bit_length() - 1):
-        pairs = list(zip(vectors[: count // 2], vectors[count // 2 :], strict=True))
-        vectors = [emit.builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
-    return vectors
-
-
-@instruction(*[types.int64] * 5)
-def pack_square(
-    emit: Emit, target: Value, apart: Value, source: Value, by_column: Value, factors: Value
-) -> None:
-    """Pack `LANES` columns of `LANES` rows that are contiguous."""
-    scale = emit.load(factors)
-    places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
-    for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
-        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
 
 
 @instruction(*[types.int64] * 3)
@@ -119,43 +101,6 @@ def pack_block(
                     store_f32(row, j, np.float32(0))
 
 
-@instruction(*[types.int64] * 2)
-def _copy_vector(emit: Emit, x: Value, out: Value) -> None:
-    """Copy `LANES` numbers."""
-    emit.store(emit.load(x), out)
-
-
-@device
-def _pack_taps(
-    target: int, width: int, count: int, taps: int, depth: int, source: int, by_column: int, factors: int
-) -> None:
-    """Pack a panel whose columns are contiguous, the taps of each row one after the other: filters as models store them."""
-    square = alloc(4 * LANES * LANES)
-    for first in range(0, width, LANES):
-        start, scale = source + first * by_column, factors + 4 * first
-        row, tap = 0, 0
-        for done in range(0, taps * depth, LANES):
-            here = min(LANES, taps * depth - done)
-            whole = here == LANES and first + LANES <= count
-            if whole:
-                pack_square(square, 4 * LANES, start + 4 * done, by_column, scale)
-            for i in range(here):
-                place = target + 4 * ((tap * depth + row) * width + first)
-                if whole:
-                    _copy_vector(square + 4 * LANES * i, place)
-                else:
-                    for j in range(LANES):
-                        if first + j < count:
-                            number = load_f32(start + j * by_column, done + i) * load_f32(scale, j)
-                            store_f32(place, j, number)
-                        else:
-                            store_f32(place, j, np.float32(0))
-                tap += 1
-                if tap == taps:
-                    row, tap = row + 1, 0
-    free(square)
-
-
 def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Task:
     """Return the task that packs matrices.
 
@@ -182,10 +127,6 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
             group, place = column // columns, out + load_i64(entry, Panel.start)
             source = load_i64(job, PackJob.filters) + group * by_group
             source += (column - group * columns) * by_column
-            if per_word == 1 and by_tap == 4 and by_row == 4 * taps:
-                factors = load_i64(job, PackJob.scale) + 4 * column
-                _pack_taps(place, width, count, taps, depth, source, by_column, factors)
-                continue
             for tap in range(taps):
                 for first in range(0, depth, LANES):
                     rows = min(LANES, depth - first)

@@ -11,7 +11,7 @@ from ..codegen.memory import alloc, fetch_add, free, load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
-from ._pack_panels import pack_square
+from ._pack_square import pack_square
 from ._panels import PackedPanels, Panel, allocate_panels
 from ._winograd_transforms import TILE_ELEMENTS
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -17,16 +16,13 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel, named
-from ...common.layout import channels_first, is_f32, moveaxis
+from ...common.layout import channels_first, is_f32
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
-from ..codegen.vectors import LANES
-from ..packed_memory import aligned_empty
 from ..threading.capture import replayed
 from ..threading.task import UNUSED
 from ._bf16_pictures import PIXEL, bf16_pictures
-from ._copied_windows import are_better_copied
 from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Rows
@@ -34,6 +30,7 @@ from ._pack_panels import pack_panels
 from ._padding import pad_images
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._window_geometry import Layout, Windows, tap_offsets
+from ._window_product import WindowProduct, flat
 from ._winograd import Winograd, is_profitable
 from .contiguous import contiguous
 from .depthwise import is_by_windows
@@ -126,7 +123,7 @@ def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ke
         pads, out = fit(lengths)
         y = np.empty((n, *out, len(w)), np.float32)
         if y.size:
-            winograd.run(_flat(x), (n, *lengths, channels), pads, y, extras)
+            winograd.run(flat(x), (n, *lengths, channels), pads, y, extras)
         return channels_first(y)
 
     return replayed(compute)
@@ -140,7 +137,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         y = np.empty((len(x), *x.shape[2:], outputs), epilogue.dtype)
-        dense.multiply(rows(_flat(x)), y, extras, 1)
+        dense.multiply(rows(flat(x)), y, extras, 1)
         return channels_first(y)
 
     return replayed(named(kernel, products.name))
@@ -149,52 +146,12 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
 def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
     """Return an implicit GEMM for filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels = w.shape[:3]
-    kernel = w.shape[3:]
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
-    zeros = aligned_empty(groups * channels)
-    zeros[...] = 0
-    all_outputs, words = groups * outputs, products.words(channels)
-    rows, pixel = products.rows_of(groups * channels), 4 * groups * words
-    # Neighbouring elements without a gap are one tap.
-    merged = groups == 1 and op.dilations[-1] == 1
-    taps = math.prod(kernel)
-    panels = products.pack(filters, epilogue.scale, epilogue.shift, 8 * taps)
-    padded = Gemm(panels, epilogue, all_outputs, taps, words, zeros, products.task)
-    wide = kernel[-1]
-    inside = (
-        Gemm(panels, epilogue, all_outputs, taps // wide, words * wide, zeros, products.task)
-        if merged
-        else padded
-    )
-
-    fit, vectors = window_fit(op, kernel), -(-all_outputs // LANES)
-
-    @lru_cache(maxsize=64)
-    def windows(lengths: tuple[int, ...]) -> tuple[Gemm, Layout, Windows]:
-        """Return what multiplies windows of data of some lengths, and how they are read."""
-        pads, out = fit(lengths)
-        geometry = Windows(
-            lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations, pixel,
-            pixel * math.prod(lengths),
-        )  # fmt: skip
-        if not any(map(any, pads)):
-            return inside, Layout.VALID, geometry
-        share = geometry.share_inside() if padded.can_skip(geometry) else 1.0
-        if merged and are_better_copied(geometry, vectors, share):
-            return inside, Layout.COPIED, geometry
-        return padded, Layout.PADDED, geometry
+    panels = products.pack(filters, epilogue.scale, epilogue.shift, 8 * filters.shape[2])
+    product = WindowProduct(op, w.shape, panels, epilogue, products)
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
-        gemm, layout, geometry = windows(x.shape[2:])
-        y = np.empty((len(x), *geometry.out, all_outputs), epilogue.dtype)
-
-        def describe() -> Rows:
-            offsets = tap_offsets(geometry, layout, merged, groups, words)
-            return Rows(math.prod(y.shape[:-1]), layout, 0, offsets, geometry)
-
-        if y.size:
-            gemm.run(rows(_flat(x)), y, extras, 1, x.shape, describe)
-        return channels_first(y)
+        return product(x, extras)
 
     return replayed(named(compute, products.name))
 
@@ -273,8 +230,3 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))
     found[:, :, *inside] = x
     return found
-
-
-def _flat(x: Array) -> Array:
-    """Return the elements in NHWC order, contiguous."""
-    return contiguous(moveaxis(x, 1, -1))
