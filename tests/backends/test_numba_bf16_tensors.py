@@ -28,7 +28,7 @@ from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _gemm, _products, concat, elementwise
+from ir_runtime.backends.numba.kernels import _elementwise_plan, _gemm, _products, concat
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -54,7 +54,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
             _products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, is_faster=True, min_work=0)
         )
         patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(elementwise, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(_elementwise_plan, "MIN_PARALLEL_WORK", 0)
         patch.setattr(concat, "MIN_PARALLEL_WORK", 0)
         yield
 

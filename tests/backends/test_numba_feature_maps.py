@@ -20,8 +20,8 @@ from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
+from ir_runtime.backends.numba.kernels import _elementwise_plan, depthwise, elementwise, movement, pooling
 from ir_runtime.backends.numba.kernels import concat as joining
-from ir_runtime.backends.numba.kernels import depthwise, elementwise, movement, pooling
 from ir_runtime.backends.numba.kernels import group_norm as groups
 from ir_runtime.backends.numba.kernels._grouped_windows import GROUP_CHANNELS
 from ir_runtime.errors import InferenceError
@@ -42,7 +42,7 @@ LENGTHS = (1, 2, 3, 6, 7, 8, 15, 17)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (depthwise, elementwise, groups, joining, movement, pooling):
+        for module in (depthwise, _elementwise_plan, groups, joining, movement, pooling):
             patch.setattr(module, "MIN_PARALLEL_WORK", 0)
         patch.setattr(elementwise, "MIN_SIZE", 0)
         with at_most(request.param):

@@ -66,7 +66,7 @@ def _run_affine(job: int, out: int, x: int, column: int, rows: int, count: int) 
 
 @device
 def _run_block(
-    job: int, first: int, second: int, out: int, x: int, place: tuple[int, int, int, int, int]
+    job: int, first: int, second: int, out: int, x: int, room: int, place: tuple[int, int, int, int, int]
 ) -> None:
     """Execute all operations on contiguous rows of which the data or the result are bf16."""
     image, row, column, rows, count = place
@@ -80,10 +80,10 @@ def _run_block(
         widen_row(x + 2 * at, rows * count, block)
         source = block
     if load_i64(job, ProgramJob.rounded_result) != 0:
-        execute(job, first, second, block, source, image, row, column, rows, count)
+        execute(job, first, second, block, source, image, row, column, rows, count, room)
         round_row(block, rows * count, out + 2 * at, rows * count)
     else:
-        execute(job, first, second, out + 4 * at, source, image, row, column, rows, count)
+        execute(job, first, second, out + 4 * at, source, image, row, column, rows, count, room)
     free(block)
 
 

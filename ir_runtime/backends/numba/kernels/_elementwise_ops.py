@@ -28,7 +28,7 @@ from ...common.fake_quantize import quantize_parameters
 from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
 from ._activations import ACTIVATION_TYPES, activation_of
-from ._elementwise_program import Opcode
+from ._elementwise_loops import Opcode
 
 __all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op", "numpy_function", "outer_op"]
 

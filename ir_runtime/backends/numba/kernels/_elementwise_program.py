@@ -6,23 +6,19 @@ compiled for a program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import IntEnum
-from functools import partial
-
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import Device, device, instruction, types
-from ..codegen.memory import load_f32, load_i64
-from ..codegen.vectors import F32, Emit, Load, Store, Value
+from ..codegen.language import Device, device
+from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..threading.task import Task, load_args, next_unit
 from ._activation_code import apply_activation
+from ._elementwise_loops import Opcode, combine_rows, expand_rows, map_row
 from ._quantize_code import fake_quantize
 
 __all__ = [
     "BLOCK",
     "RUN_PROGRAM",
+    "SHORT",
     "Instruction",
-    "Opcode",
     "ProgramJob",
     "element_index",
     "execute",
@@ -31,17 +27,23 @@ __all__ = [
 
 # Elements of a block.
 BLOCK = 4096
-# Added to an opcode whose operand is one number for a row.
-_SINGLE = 50
+# Rows of fewer elements are expanded: a loop of its own for each of them takes longer.
+SHORT = 64
+# Integers, as kernels cannot use enumerations.
+ABSOLUTE, COPY, ACTIVATION = int(Opcode.ABSOLUTE), int(Opcode.COPY), int(Opcode.ACTIVATION)
+QUANTIZE = int(Opcode.QUANTIZE)
 
 
 class ProgramJob(Descriptor):
     """The job of `RUN_PROGRAM`: sizes of images and blocks, the number of operations, and whether data and result are bf16.
 
-    If both are, ``is_affine`` programs multiply with a constant row, add one, and may clamp.
+    A unit is ``unit_blocks`` blocks. If the data ``is_expanded``, it has strides of its own, in bytes, by which it is copied
+    to the result first. ``expands`` says whether operands need scratch memory, in which their rows follow one another.
+    If data and result are bf16, ``is_affine`` programs multiply with a constant row, add one, and may clamp.
     """
 
     blocks: i64
+    unit_blocks: i64
     height: i64
     width: i64
     block_height: i64
@@ -50,6 +52,11 @@ class ProgramJob(Descriptor):
     rounded_data: i64
     rounded_result: i64
     is_affine: i64
+    is_expanded: i64
+    image_stride: i64
+    row_stride: i64
+    column_stride: i64
+    expands: i64
 
 
 class Instruction(Descriptor):
@@ -70,129 +77,18 @@ class Instruction(Descriptor):
     b: f32
 
 
-class Opcode(IntEnum):
-    """The operations on the result so far and an operand; those from `ABSOLUTE` on are unary."""
-
-    ADD = 0
-    SUBTRACT = 1
-    SUBTRACT_FROM = 2
-    MULTIPLY = 3
-    DIVIDE = 4
-    DIVIDE_INTO = 5
-    MAXIMUM = 6
-    MAXIMUM_OF = 7
-    MINIMUM = 8
-    MINIMUM_OF = 9
-    SQUARED_DIFFERENCE = 10
-    QUANTIZE = 11
-    ABSOLUTE = 20
-    NEGATIVE = 21
-    SQUARE = 22
-    ROOT = 23
-    FLOOR = 24
-    CEILING = 25
-    ROUND = 26
-    COPY = 27
-    ACTIVATION = 100
-    """Added to an `ActivationKind`."""
-
-
-# Integers, as kernels cannot use enumerations.
-ABSOLUTE, COPY, ACTIVATION = int(Opcode.ABSOLUTE), int(Opcode.COPY), int(Opcode.ACTIVATION)
-QUANTIZE = int(Opcode.QUANTIZE)
-
-
-def _maximum(emit: Emit, x: Value, y: Value) -> Value:
-    """Return ``y`` if it is greater, else ``x``, also if one is NaN."""
-    return emit.builder.select(emit.builder.fcmp_ordered("<", x, y), y, x)
-
-
-def _minimum(emit: Emit, x: Value, y: Value) -> Value:
-    return emit.builder.select(emit.builder.fcmp_ordered("<", y, x), y, x)
-
-
-def _squared_difference(emit: Emit, x: Value, y: Value) -> Value:
-    difference = emit.subtract(x, y)
-    return emit.multiply(difference, difference)
-
-
-_BINARY: dict[Opcode, Callable[[Emit, Value, Value], Value]] = {
-    Opcode.ADD: lambda emit, x, y: emit.add(x, y),
-    Opcode.SUBTRACT: lambda emit, x, y: emit.subtract(x, y),
-    Opcode.SUBTRACT_FROM: lambda emit, x, y: emit.subtract(y, x),
-    Opcode.MULTIPLY: lambda emit, x, y: emit.multiply(x, y),
-    Opcode.DIVIDE: lambda emit, x, y: emit.divide(x, y),
-    Opcode.DIVIDE_INTO: lambda emit, x, y: emit.divide(y, x),
-    Opcode.MAXIMUM: _maximum,
-    Opcode.MAXIMUM_OF: lambda emit, x, y: _maximum(emit, y, x),
-    Opcode.MINIMUM: _minimum,
-    Opcode.MINIMUM_OF: lambda emit, x, y: _minimum(emit, y, x),
-    Opcode.SQUARED_DIFFERENCE: _squared_difference,
-}
-
-_UNARY: dict[Opcode, Callable[[Emit, Value], Value]] = {
-    Opcode.ABSOLUTE: lambda emit, x: emit.absolute(x),
-    Opcode.NEGATIVE: lambda emit, x: emit.builder.fneg(x),
-    Opcode.SQUARE: lambda emit, x: emit.multiply(x, x),
-    Opcode.ROOT: lambda emit, x: emit.sqrt(x),
-    Opcode.FLOOR: lambda emit, x: emit.intrinsic("llvm.floor", x),
-    Opcode.CEILING: lambda emit, x: emit.intrinsic("llvm.ceil", x),
-    Opcode.ROUND: lambda emit, x: emit.round(x),
-    Opcode.COPY: lambda emit, x: x,
-}
-
-
-@instruction(*[types.int64] * 8)
-def _binary(  # noqa: PLR0913 (values in registers)
-    emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
-    apart: Value,
-) -> None:  # fmt: skip
-    """Combine rows of ``count`` elements with rows of an operand, or, if ``single``, with one number for each row.
-
-    Rows of the operand are ``apart`` bytes from each other.
-    """
-    step = emit.builder.mul(count, emit.i64(4))
-
-    def go(code: Opcode, single: bool) -> None:
-        with emit.loop(rows, [out, x, y]) as (_, (target, source, other), following):
-            same = emit.splat(emit.load(other, F32)) if single else None
-
-            def body(offset: Value, load: Load, store: Store) -> None:
-                first = load(emit.at(source, offset))
-                second = same if single else load(emit.at(other, offset))
-                store(_BINARY[code](emit, first, second), emit.at(target, offset))
-
-            emit.vector_loop(count, body)
-            following += [emit.at(target, step), emit.at(source, step), emit.at(other, apart)]
-
-    number = emit.builder.add(code, emit.builder.mul(single, emit.i64(_SINGLE)))
-    emit.switch(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _BINARY for s in (0, 1)})
-
-
-@instruction(*[types.int64] * 4)
-def _unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
-    """Apply a unary operation to ``count`` elements."""
-
-    def go(code: Opcode) -> None:
-        def body(offset: Value, load: Load, store: Store) -> None:
-            store(_UNARY[code](emit, load(emit.at(x, offset))), emit.at(out, offset))
-
-        emit.vector_loop(count, body)
-
-    emit.switch(code, {c: partial(go, c) for c in _UNARY})
-
-
 @device
 def execute(  # noqa: PLR0913 (values in registers)
-    job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int
+    job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
+    room: int,
 ) -> None:  # fmt: skip
-    """Execute all operations on rows of ``count`` elements."""
+    """Execute all operations on rows of ``count`` elements; short rows of operands are expanded in ``room``."""
     step = job + 8 * ProgramJob.words
     for _ in range(load_i64(job, ProgramJob.operations)):
         code = load_i64(step, Instruction.opcode)
         if code >= ABSOLUTE:
             if code < ACTIVATION or x != out:  # activations work in place
-                _unary(min(code, COPY), out, x, rows * count)
+                map_row(min(code, COPY), out, x, rows * count)
             if code >= ACTIVATION:
                 apply_activation(
                     out,
@@ -224,20 +120,29 @@ def execute(  # noqa: PLR0913 (values in registers)
                 fake_quantize(
                     out, x, 4 * length, y, load_i64(step, Instruction.plane), down, along == 0, lines, length
                 )
+            elif lines > 1 and count < SHORT:
+                expand_rows(room, y, rows, count, down, along == 0)
+                combine_rows(code, 0, out, x, room, 1, rows * count, 0)
             else:
-                _binary(code, along == 0, out, x, y, lines, rows * count // lines, down)
+                combine_rows(code, along == 0, out, x, y, lines, rows * count // lines, down)
         step += 8 * Instruction.words
         x = out
 
 
 @device
 def _run_block(
-    job: int, first: int, second: int, out: int, x: int, place: tuple[int, int, int, int, int]
+    job: int, first: int, second: int, out: int, x: int, room: int, place: tuple[int, int, int, int, int]
 ) -> None:
     """Execute all operations on rows of ``count`` elements of f32."""
     image, row, column, rows, count = place
-    at = element_index(job, image, row, column)
-    execute(job, first, second, out + 4 * at, x + 4 * at, image, row, column, rows, count)
+    target = out + 4 * element_index(job, image, row, column)
+    source = x + target - out
+    if load_i64(job, ProgramJob.is_expanded) != 0:
+        down, along = load_i64(job, ProgramJob.row_stride), load_i64(job, ProgramJob.column_stride)
+        source = x + image * load_i64(job, ProgramJob.image_stride) + row * down + column * along
+        expand_rows(target, source, rows, count, down, along == 0)
+        source = target
+    execute(job, first, second, target, source, image, row, column, rows, count, room)
 
 
 @device
@@ -261,15 +166,20 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
         )
         across = (width + wide - 1) // wide
         per_image = (height + tall - 1) // tall * across
-        blocks = load_i64(job, ProgramJob.blocks)
-        index = next_unit(call, blocks)
-        while index < blocks:
-            image = index // per_image
-            rest = index - image * per_image
-            row, column = rest // across * tall, rest % across * wide
-            place = image, row, column, min(tall, height - row), min(wide, width - column)
-            run_block(job, first, second, out, x, place)
-            index = next_unit(call, blocks)
+        blocks, some = load_i64(job, ProgramJob.blocks), load_i64(job, ProgramJob.unit_blocks)
+        units = (blocks + some - 1) // some
+        room = alloc(4 * BLOCK) if load_i64(job, ProgramJob.expands) != 0 else 0
+        unit = next_unit(call, units)
+        while unit < units:
+            for index in range(unit * some, min(unit * some + some, blocks)):
+                image = index // per_image
+                rest = index - image * per_image
+                row, column = rest // across * tall, rest % across * wide
+                place = image, row, column, min(tall, height - row), min(wide, width - column)
+                run_block(job, first, second, out, x, room, place)
+            unit = next_unit(call, units)
+        if room != 0:
+            free(room)
 
     run_program.__qualname__ = name
     return Task(run_program)
