@@ -111,6 +111,19 @@ def test_images_are_not_left_to_the_reference(axes: list[int], monkeypatch: pyte
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_planes_are_not_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = layer("Interpolate-11", mode="linear_onnx", shape_calculation_mode="sizes")
+    x, inputs = maps(2, 5, 9, 8, special=False), [np.array([18, 7]), np.array([2, 3])]
+    wanted = op.evaluate(x, *inputs)
+    monkeypatch.delattr(type(op), "evaluate")
+    known = Value.unknown(ElementType.f32, PartialShape(x.shape))
+    run = numba.backend.kernel(op, [known, *map(unknown, inputs)])
+    assert run is not None
+    (found,) = listed(run(x, *inputs))
+    assert found.flags.c_contiguous
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_resized_maps_stay_channels_last() -> None:
     x = maps(1, 6, 7, 20, special=False).transpose(0, 3, 1, 2)
     op = layer("Interpolate-11", mode="nearest", shape_calculation_mode="scales")

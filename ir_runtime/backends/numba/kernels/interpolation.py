@@ -1,4 +1,8 @@
-"""Interpolation over two spatial axes in NHWC layout: each row of the result along the height, then along the width."""
+"""Interpolation over two spatial axes in NHWC layout: each row of the result along the height, then along the width.
+
+Along the width, a vector is some channels of a pixel. Images of few channels, and the planes of channels-first maps, have
+tables of the place and the weight of each number of a row, and gather a vector of them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, free, load_i64
-from ..codegen.vectors import F32, I64, Emit, Load, Store
+from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -66,11 +70,52 @@ def _weighted_sum(
     emit.switch(kind, {1: partial(few, 1), 2: partial(few, 2), 3: many})
 
 
+def _gather(emit: Emit, address: ir.Value, indices: ir.Value) -> ir.Value:
+    """Load a vector of f32 at i32 indices from an address."""
+    pointer, mask = ir.PointerType(F32), ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
+    places = emit.builder.gep(emit.builder.inttoptr(address, pointer), [indices], source_etype=F32)
+    places.type = ir.VectorType(pointer, LANES)  # llvmlite takes it for one address
+    kinds = places.type, indices.type.element, mask.type, VECTOR
+    function = emit.function(f"llvm.masked.gather.v{LANES}f32.v{LANES}p0", VECTOR, *kinds)
+    return emit.builder.call(function, [places, ir.Constant(indices.type.element, 4), mask, emit.constant(0)])
+
+
+@instruction(*[types.int64] * 7)
+def _gathered_sum(
+    emit: Emit, out: ir.Value, row: ir.Value, places: ir.Value, weights: ir.Value, taps: ir.Value, apart: ir.Value,
+    count: ir.Value,
+) -> None:  # fmt: skip
+    """Compute ``count`` weighted sums of numbers of a row.
+
+    The places and weights of all first taps come first, then, ``apart`` bytes from them, those of all second ones; both
+    fill up whole vectors.
+    """
+    builder = emit.builder
+
+    def term(at: ir.Value) -> tuple[ir.Value, ir.Value]:
+        return _gather(emit, row, emit.load(emit.at(places, at), INTS)), emit.load(emit.at(weights, at))
+
+    def body(offset: ir.Value, load: Load, store: Store) -> None:
+        value, weight = term(offset)
+        with emit.loop(builder.sub(taps, emit.i64(1)), [offset, emit.multiply(value, weight)]) as (
+            _,
+            (before, total),
+            following,
+        ):
+            at = emit.at(before, apart)
+            value, weight = term(at)
+            following += [at, emit.fma(weight, value, total)]
+        store(following[1], emit.at(out, offset))
+
+    emit.vector_loop(count, body)
+
+
 class ResizeJob(Descriptor):
     """The job of `RESIZE`: sizes, taps per element along both axes, and addresses of byte offsets and weights.
 
     ``sums_rows`` says whether a row of the result is a sum of rows of the data rather than one of them; ``width_taps`` is
-    0 if the width stays.
+    0 if the width stays. If ``gathers`` is not 0, numbers along the width are gathered: it is the bytes between the
+    places of two taps of a number, which are i32, and between their weights.
     """
 
     image_bytes: i64
@@ -86,6 +131,7 @@ class ResizeJob(Descriptor):
     row_weights: i64
     column_offsets: i64
     column_weights: i64
+    gathers: i64
 
 
 def _resize(call: int) -> None:
@@ -95,6 +141,7 @@ def _resize(call: int) -> None:
     channels, columns = load_i64(job, ResizeJob.channels), load_i64(job, ResizeJob.columns)
     tall, wide = load_i64(job, ResizeJob.height_taps), load_i64(job, ResizeJob.width_taps)
     places, factors = load_i64(job, ResizeJob.column_offsets), load_i64(job, ResizeJob.column_weights)
+    gathers = load_i64(job, ResizeJob.gathers)
     scratch = alloc(4 * length)
     rows = load_i64(job, ResizeJob.rows)
     index = next_unit(call, rows)
@@ -108,7 +155,9 @@ def _resize(call: int) -> None:
         if load_i64(job, ResizeJob.sums_rows) != 0 or wide == 0:
             row = scratch if wide > 0 else target
             _weighted_sum(row, image, offsets, weights, tall, length)
-        if wide > 0:
+        if wide > 0 and gathers != 0:
+            _gathered_sum(target, row, places, factors, wide, gathers, columns * channels)
+        elif wide > 0:
             for w in range(columns):
                 _weighted_sum(target, row, places + 8 * w * wide, factors + 4 * w * wide, wide, channels)
                 target += 4 * channels
@@ -126,7 +175,7 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
     if not is_f32(data) or data.shape.rank != 4:
         return None
     RESIZE.prepare()
-    kernel = resize_kernel(op, _kernel)
+    kernel = resize_kernel(op, _kernel, planes=True)
     fixed = all(value.known() is not None for value in others)
     return replayed(kernel) if kernel is not None and fixed else kernel
 
@@ -139,12 +188,16 @@ def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
     tall = _taps(by_axis.get(1), height, 4 * channels * width)
     wide = _taps(by_axis.get(2), width, 4 * channels)
     taps = tall[1].shape[1], wide[1].shape[1]
+    gathers = 2 in by_axis and channels < LANES
+    if gathers:
+        wide = _gathered_taps(by_axis[2], channels)
     job = ResizeJob.fill(
         image_bytes=4 * channels * width * height, row_elements=width * channels, channels=channels,
         rows=images * plan.after[1], image_rows=plan.after[1], columns=plan.after[2],
         sums_rows=taps[0] > 1 or bool((tall[1] != 1).any()), height_taps=taps[0], width_taps=taps[1] if 2 in by_axis else 0,
         row_offsets=tall[0].ctypes.data, row_weights=tall[1].ctypes.data,
         column_offsets=wide[0].ctypes.data, column_weights=wide[1].ctypes.data,
+        gathers=wide[1].strides[0] if gathers else 0,
     )  # fmt: skip
     work = images * plan.after[1] * channels * (width * taps[0] + plan.after[2] * taps[1])
 
@@ -162,3 +215,15 @@ def _taps(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:
     if step is None:
         return np.arange(length, dtype=np.int64)[:, None] * size, np.ones((length, 1), np.float32)
     return np.ascontiguousarray(step.index * size, np.int64), np.ascontiguousarray(step.weight, np.float32)
+
+
+def _gathered_taps(step: Taps, channels: int) -> tuple[Array, Array]:
+    """Return the places of the taps of each number of a row, ``[taps, numbers]``, and their weights, in whole vectors."""
+    places = step.index.T[:, :, None] * channels + np.arange(channels)
+    weights = np.repeat(step.weight.T[:, :, None], channels, 2)
+    count = places[0].size
+    filled = ((0, 0), (0, -count % LANES))
+    return (
+        np.ascontiguousarray(np.pad(places.reshape(-1, count), filled), np.int32),
+        np.ascontiguousarray(np.pad(weights.reshape(-1, count), filled), np.float32),
+    )
