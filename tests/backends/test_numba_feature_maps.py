@@ -324,6 +324,7 @@ SINGLES = (
     "Sigmoid-1",
     "HSwish-4",
     "Mish-4",
+    "SoftPlus-4",
     "Abs-1",
     "Negative-1",
     "Floor-1",

@@ -91,6 +91,7 @@ MODULES = {
     "Sigmoid": "elementwise",
     "Sin": "trigonometry",
     "SoftMax": "normalization",
+    "SoftPlus": "elementwise",
     "Sqrt": "elementwise",
     "SquaredDifference": "elementwise",
     "Subtract": "elementwise",

@@ -40,6 +40,7 @@ class ActivationKind(IntEnum):
     LEAKY = 11
     MISH = 12
     ERF = 13
+    SOFTPLUS = 14
 
 
 def exp(emit: Emit, x: Value) -> Value:
@@ -168,6 +169,22 @@ def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     return emit.multiply(x, emit.divide(above, emit.add(above, emit.constant(2))))
 
 
+def _softplus(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """Compute ``log(1 + e^x)`` as ``max(x, 0) + log(1 + u)``, where u is the power of minus the magnitude.
+
+    With ``s = u / (2 + u)``, that logarithm is ``u - s * (u - r)``, where r is a series in the square of s.
+    """
+    u = _exp(emit, _negative(emit, emit.absolute(x)), a, b)
+    s = emit.divide(u, emit.add(u, emit.constant(2)))
+    square = emit.multiply(s, s)
+    series = emit.constant(0.23239050521)
+    for term in (0.21703315012, 0.28592583415, 0.39999701356, 0.66666667338):
+        series = emit.fma(series, square, emit.constant(term))
+    shorter = emit.subtract(u, emit.multiply(square, series))
+    low = emit.fma(_negative(emit, s), shorter, u)
+    return emit.add(emit.maximum(x, emit.constant(0)), low)
+
+
 _FORMULAS: dict[ActivationKind, Formula] = {
     ActivationKind.CLAMP: _clamp,
     ActivationKind.SIGMOID: _sigmoid,
@@ -181,6 +198,7 @@ _FORMULAS: dict[ActivationKind, Formula] = {
     ActivationKind.EXP: _exp,
     ActivationKind.LEAKY: _leaky,
     ActivationKind.MISH: _mish,
+    ActivationKind.SOFTPLUS: _softplus,
     ActivationKind.ERF: lambda emit, x, a, b: _erf(emit, x),
 }
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ....ir.operation import Operation
 from ....ir.tensor import Value
 from ....ops.activation.clipped import Clamp, HSigmoid, HSwish, PReLU, ReLU
-from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Sigmoid, Swish
+from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Sigmoid, SoftPlus, Swish
 from ....ops.arithmetic.trigonometry import Tanh
 from ....ops.arithmetic.unary import Erf
 from ...common.layout import is_f32
@@ -86,5 +86,6 @@ _CONVERTERS: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activa
     PReLU: _prelu,
     Mish: _fixed(ActivationKind.MISH),
     Erf: _fixed(ActivationKind.ERF),
+    SoftPlus: _fixed(ActivationKind.SOFTPLUS),
 }
 ACTIVATION_TYPES = tuple(_CONVERTERS)
