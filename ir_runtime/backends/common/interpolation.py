@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -138,7 +138,7 @@ def _plan(
     return ResizePlan(before, result, tuple(moved), op.mode == "nearest"), how
 
 
-def _how(stored: tuple[bool, bool], numbers: Collection[int], planes: bool) -> _Stored | None:
+def _how(stored: tuple[bool, bool], numbers: Set[int], planes: bool) -> _Stored | None:
     """Return how a tensor is stored of which some axes change; ``None`` if no image has them as height and width."""
     if stored[0] and not stored[1] and numbers <= {1, 2}:
         return _Stored.IMAGE

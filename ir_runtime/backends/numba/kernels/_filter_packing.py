@@ -173,7 +173,7 @@ class FilterPacking:
 class FusedOfRun(FusedKernel):
     """A product with weights of the run that fuses the layers after it, as long as these read one more tensor at most.
 
-    The packed weights are in the place of another one.
+    The packed weights take the place of its second tensor.
     """
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
