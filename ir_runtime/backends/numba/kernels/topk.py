@@ -1,9 +1,11 @@
-"""The few best elements of rows, as those that choose experts or tokens: one pass that keeps them sorted."""
+"""The best elements along an axis: few are kept sorted by one pass, as those that choose experts or tokens; many are sorted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,37 +15,29 @@ from ... import Kernel
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
+from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import Task, load_args, next_unit
+from ._axes_plan import plan_axes
+from ._columns import column_sizes, load_sizes, run_columns
 from ._indices import load_index, store_index
+from ._rows import transpose_part
+from ._topk_job import TopKJob
+from ._topk_lanes import WIDTH, better_lanes, hold_best, order_by_index, store_held
+from ._topk_sort import SORT_ROWS
 from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# The most elements that a pass keeps; elements from which on several threads are faster.
+# The most elements that a pass keeps; the longest rows that are transposed, and from how many.
 MAX_COUNT = 32
-MIN_PARALLEL_WORK = 1 << 15
-
-
-class TopKJob(Descriptor):
-    """The job of `TOPK`: ``count`` of ``length`` elements of each row; ``refused`` counts rows with NaN.
-
-    The result has all indices, of ``index_size`` bytes, then the elements from ``values`` bytes on.
-    """
-
-    rows: i64
-    length: i64
-    count: i64
-    largest: i64
-    by_index: i64
-    index_size: i64
-    values: i64
-    refused: i64
+MAX_SHORT = 1 << 10
+MIN_SHORT_ROWS = LANES // 2
+# Layouts whose plans are cached.
+MAX_PLANS = 16
 
 
 @device
@@ -75,68 +69,178 @@ def _sort_by_index(values: int, indices: int, size: int, count: int) -> None:
         store_index(indices, place, index, size)
 
 
+@device
+def _choose(line: int, length: int, count: int, largest: int, values: int, indices: int, size: int) -> bool:
+    """Store the best of a row, sorted; return whether it has NaN."""
+    is_largest, has_nan, index = largest != 0, False, 0
+    while index < length:
+        is_vector = index >= count and index + LANES <= length
+        if is_vector and better_lanes(line + 4 * index, load_f32(values, count - 1), largest) == 0:
+            index += LANES
+            continue
+        for place in range(index, min(index + LANES, length)):
+            value = load_f32(line, place)
+            has_nan = has_nan or value != value
+            if place < count:
+                _insert(values, indices, size, place, value, place, is_largest)
+            else:
+                worst = load_f32(values, count - 1)
+                if value > worst if is_largest else value < worst:
+                    _insert(values, indices, size, count - 1, value, place, is_largest)
+        index += LANES
+    return has_nan
+
+
 def _topk(call: int) -> None:
     """Choose elements; a unit is a row."""
     job, out, x, _, _, _ = load_args(call)
     rows, length, count = (
-        load_i64(job, TopKJob.rows),
+        load_i64(job, TopKJob.outer),
         load_i64(job, TopKJob.length),
         load_i64(job, TopKJob.count),
     )
-    largest, size = load_i64(job, TopKJob.largest) != 0, load_i64(job, TopKJob.index_size)
+    largest, size = load_i64(job, TopKJob.largest), load_i64(job, TopKJob.index_size)
     row = next_unit(call, rows)
     while row < rows:
-        line, indices = x + 4 * length * row, out + size * count * row
+        indices = out + size * count * row
         values = out + load_i64(job, TopKJob.values) + 4 * count * row
-        has_nan, held = False, 0
-        for index in range(length):
-            value = load_f32(line, index)
-            has_nan = has_nan or value != value
-            if held < count:
-                _insert(values, indices, size, held, value, index, largest)
-                held += 1
-            else:
-                worst = load_f32(values, count - 1)
-                if value > worst if largest else value < worst:
-                    _insert(values, indices, size, count - 1, value, index, largest)
-        if has_nan:
+        if _choose(x + 4 * length * row, length, count, largest, values, indices, size):
             fetch_add(job + 8 * TopKJob.refused)
         if load_i64(job, TopKJob.by_index) != 0:
             _sort_by_index(values, indices, size, count)
         row = next_unit(call, rows)
 
 
-TOPK = Task(_topk)
-"""Stores the indices and the elements of the best of each row of A."""
+def _topk_short(call: int) -> None:
+    """Choose elements of short rows; a unit are `LANES` of them, which are transposed."""
+    job, out, x, _, _, _ = load_args(call)
+    rows, length, count = (
+        load_i64(job, TopKJob.outer),
+        load_i64(job, TopKJob.length),
+        load_i64(job, TopKJob.count),
+    )
+    largest, size = load_i64(job, TopKJob.largest), load_i64(job, TopKJob.index_size)
+    held = alloc(WIDTH * (2 * count + length))
+    columns, units = held + 2 * WIDTH * count, (rows + LANES - 1) // LANES
+    unit = next_unit(call, units)
+    while unit < units:
+        first = LANES * unit
+        some = min(LANES, rows - first)
+        for column in range(0, length, LANES):
+            source = x + 4 * (first * length + column)
+            transpose_part(
+                source, 4 * length, some, min(LANES, length - column), columns + WIDTH * column, WIDTH
+            )  # fmt: skip
+        if hold_best(columns, WIDTH, length, LANES, held, count, largest) != 0:
+            fetch_add(job + 8 * TopKJob.refused)
+        if load_i64(job, TopKJob.by_index) != 0:
+            order_by_index(held, count)
+        indices = out + size * count * first
+        values = out + load_i64(job, TopKJob.values) + 4 * count * first
+        for row in range(some):
+            for place in range(count):
+                at = row * count + place
+                store_f32(values, at, load_f32(held, LANES * place + row))
+                store_index(indices, at, load_index(held, LANES * (count + place) + row, 4), size)
+        unit = next_unit(call, units)
+    free(held)
+
+
+def _topk_columns(call: int) -> None:
+    """Choose elements of columns; a unit is some of them."""
+    job, out, x, _, _, _ = load_args(call)
+    outer, length, inner, block = load_sizes(job)
+    count, largest, size = (
+        load_i64(job, TopKJob.count),
+        load_i64(job, TopKJob.largest),
+        load_i64(job, TopKJob.index_size),
+    )
+    held, across = alloc(2 * WIDTH * count), (inner + block - 1) // block
+    unit = next_unit(call, outer * across)
+    while unit < outer * across:
+        row = unit // across
+        begin = (unit - row * across) * block
+        for column in range(begin, min(begin + block, inner), LANES):
+            source, some = x + 4 * (row * length * inner + column), min(LANES, inner - column)
+            if hold_best(source, 4 * inner, length, some, held, count, largest) != 0:
+                fetch_add(job + 8 * TopKJob.refused)
+            if load_i64(job, TopKJob.by_index) != 0:
+                order_by_index(held, count)
+            at = row * count * inner + column
+            values = out + load_i64(job, TopKJob.values) + 4 * at
+            store_held(held, count, values, out + size * at, inner, some, size)
+        unit = next_unit(call, outer * across)
+    free(held)
+
+
+TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_columns)
+"""Store the indices and the elements of the best of each row, or column, of A; they refuse NaN."""
+
+
+class _Plan(NamedTuple):
+    """How elements of data of one layout are chosen.
+
+    Args:
+        order: the axes in memory, or as they are copied.
+        sizes: ``[outer, length, inner]``.
+        shape: of the result, whose axes are in that order.
+        back: the order of the axes of the result.
+        task: what chooses.
+    """
+
+    order: list[int]
+    sizes: tuple[int, int, int]
+    shape: tuple[int, ...]
+    back: list[int]
+    task: Task
 
 
 @backend.accelerates(TopK1, TopK3, TopK11)
 def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """A known number of f32 along the last axis, up to `MAX_COUNT`; where there is NaN, the reference compares."""
+    """A known number of f32; where a pass that keeps up to `MAX_COUNT` meets NaN, the reference compares."""
     count, rank = k.ints(), data.shape.rank
-    if not is_f32(data) or not rank or count is None or len(count) != 1 or op.axis not in (-1, rank - 1):
+    if not is_f32(data) or not rank or count is None or len(count) != 1 or not -rank <= op.axis < rank:
         return None
-    if not 1 <= count[0] <= MAX_COUNT:
+    if count[0] < 1:
         return None
-    index, kept = op.index_element_type.dtype, count[0]
-    TOPK.prepare()
+    index, kept, axis = op.index_element_type.dtype, count[0], op.axis % rank
+    for task in (SORT_ROWS,) if kept > MAX_COUNT else (TOPK, TOPK_SHORT, TOPK_COLUMNS):
+        task.prepare()
+
+    @lru_cache(maxsize=MAX_PLANS)
+    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Plan:
+        return _plan(shape, strides, axis, kept)
 
     def kernel(x: Array, k: Array) -> tuple[Array, Array]:
-        *batch, length = x.shape
-        rows = math.prod(batch)
-        if not rows or length < kept:
+        if not x.size or x.shape[axis] < kept:
             return op.evaluate(x, k)
-        values = rows * kept * index.itemsize
+        order, sizes, shape, back, task = plan(x.shape, x.strides)
+        chosen = math.prod(shape)
+        values = chosen * index.itemsize
         job = TopKJob.fill(
-            rows=rows, length=length, count=kept, largest=op.mode == "max", by_index=op.sort == "index",
+            **column_sizes(sizes), count=kept, largest=op.mode == "max", by_index=op.sort == "index",
             index_size=index.itemsize, values=values, refused=0,
         )  # fmt: skip
-        out = np.empty(values + 4 * rows * kept, np.uint8)
-        count = threads() if x.size >= MIN_PARALLEL_WORK else 1
-        parallel_for(TOPK.address, job, out, contiguous(x), UNUSED, UNUSED, count)
-        if was_refused(job, TopKJob.refused):
+        out = np.empty(values + 4 * chosen, np.uint8)
+        run_columns(task, contiguous(x.transpose(order)), out, job)
+        if task is not SORT_ROWS and was_refused(job, TopKJob.refused):
             return op.evaluate(x, k)
-        shape = (*batch, kept)
-        return out[values:].view(np.float32).reshape(shape), out[:values].view(index).reshape(shape)
+        best, places = out[values:].view(np.float32), out[:values].view(index)
+        return best.reshape(shape).transpose(back), places.reshape(shape).transpose(back)
 
     return accepting(replayed(kernel), any_lengths)
+
+
+def _plan(shape: tuple[int, ...], strides: tuple[int, ...], axis: int, kept: int) -> _Plan:
+    axes, sizes, _, _ = plan_axes(shape, strides, frozenset({axis}), True)
+    order = [*axes]
+    by_columns = sizes[2] >= LANES and kept <= MAX_COUNT
+    if not by_columns and sizes[2] > 1:
+        order.remove(axis)
+        order.append(axis)
+    outer, length, inner = sizes if by_columns else (sizes[0] * sizes[2], sizes[1], 1)
+    found = tuple(kept if along == axis else shape[along] for along in order)
+    task = TOPK_COLUMNS if by_columns else SORT_ROWS if kept > MAX_COUNT else TOPK
+    if task is TOPK and length <= MAX_SHORT and outer >= MIN_SHORT_ROWS:
+        task = TOPK_SHORT
+    return _Plan(order, (outer, length, inner), found, np.argsort(order).tolist(), task)
