@@ -192,6 +192,13 @@ def test_softmax_of_few_numbers_along_any_axis(shape: tuple[int, ...], axis: int
     agree(layer("SoftMax-8", axis=str(axis)), numbers(*shape, special=True))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 5, 600), 1), ((4, 30, 20), 0), ((0, 3, 600), 1), ((3, 0, 600), 1)]
+)
+def test_cumulative_sums_of_large_slices(shape: tuple[int, ...], axis: int) -> None:
+    agree(layer("CumSum-3"), numbers(*shape, special=True), np.array(axis))
+
+
 @pytest.mark.parametrize("name", ["ReduceMean-1", "ReduceSum-1"])
 @pytest.mark.parametrize("axes", [[0], [-1], [0, 2], [0, 1, 2]], ids=str)
 @pytest.mark.parametrize("dynamic", [True, False])
