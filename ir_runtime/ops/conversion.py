@@ -50,8 +50,7 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
         return np.asarray(data != 0)
     if target.real:
         return _real(data, target)
-    numbers = _whole(data.astype(np.float64), target) if source.real else data.astype(np.int64)
-    return _cut(numbers, target)
+    return _cut(_whole(data, target) if source.real else data.astype(np.int64), target)
 
 
 def _real(data: Array, target: ElementType) -> Array:
@@ -93,6 +92,9 @@ def _powers_of_two(data: Array) -> Array:
 def _whole(data: Array, target: ElementType) -> Array:
     """Truncate to a machine integer as wide as needed, at least 32 bits; its lowest where none fits."""
     limit = 2.0**31 if target.bits < 32 or target is ElementType.i32 else 2.0**63
+    if data.dtype.kind == "f" and data.size and data.min() >= -limit and data.max() < limit:
+        return data.astype(np.int32 if limit == 2.0**31 else np.int64)
+    data = data.astype(np.float64)
     truncated = np.trunc(data)
     fits = (truncated >= -limit) & (truncated < limit)
     whole = np.where(fits, np.where(fits, truncated, 0).astype(np.int64), np.int64(-limit))

@@ -162,6 +162,8 @@ class Maximum(Binary):
     monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.asarray(np.maximum(a, b))
         # A comparison with NaN fails, and leaves ``a``, in the reference; the plugin takes ``b``.
         return np.where(a < b, b, a)
 
@@ -176,6 +178,8 @@ class Minimum(Binary):
     monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.asarray(np.minimum(a, b))
         return np.where(b < a, b, a)  # NaN as in Maximum
 
     def bounds(self, x: Number, y: Number) -> Number:

@@ -60,4 +60,4 @@ class Eye(Op):
         # A diagonal far outside is none at all; NumPy wants to index with it.
         diagonal = int(np.clip(diagonal_index.item(), -sides[0], sides[1]))
         matrix = np.eye(*sides, diagonal, dtype=self.output_type.dtype)
-        return np.array(np.broadcast_to(matrix, (*batch, *sides)))
+        return np.array(np.broadcast_to(matrix, (*batch, *sides))) if batch else matrix

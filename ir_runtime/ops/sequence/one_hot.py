@@ -43,11 +43,15 @@ class OneHotBase(Op):
         return PartialShape([*dims[:axis], classes[0] if classes else Dimension(), *dims[axis:]])
 
     def evaluate(self, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
-        rank = indices.ndim + 1
-        axis = normalize_axis(self.axis, rank)
-        classes = np.arange(depth.item()).reshape([-1 if i == axis else 1 for i in range(rank)])
-        hot = np.expand_dims(self.classes(indices, depth.item()), axis) == classes
-        return np.where(hot, on_value, off_value)
+        axis, length = normalize_axis(self.axis, indices.ndim + 1), max(depth.item(), 0)
+        found = np.empty((*indices.shape[:axis], length, *indices.shape[axis:]), off_value.dtype)
+        found[...] = off_value
+        classes = self.classes(indices, length)
+        inside = (classes >= 0) & (classes < length)
+        places = np.nonzero(np.atleast_1d(inside)) if indices.ndim else ()
+        if indices.ndim or inside:
+            found[(*places[:axis], classes[inside], *places[axis:])] = on_value
+        return found
 
     def classes(self, indices: Array, depth: int) -> Array:
         """Return the class of each element; one out of range sets nothing."""

@@ -14,7 +14,8 @@ from .target import TARGET
 from .vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
-    "HAS_BF16", "IS_FASTER", "add_pairs", "add_pairs_of_word", "as_bf16", "high_of_pairs", "load_bf16", "low_of_pairs", "store_bf16",
+    "HAS_BF16", "IS_FASTER", "add_pairs", "add_pairs_of_word", "as_bf16", "high_of_pairs", "load_bf16", "low_of_pairs",
+    "rounded_bf16", "store_bf16",
 ]  # fmt: skip
 
 HAS_BF16 = TARGET.name == "avx512" and bool(llvm.get_host_cpu_features().get("avx512bf16"))
@@ -89,6 +90,12 @@ def as_bf16(emit: Emit, value: Value) -> Value:
     if HAS_BF16:
         function = emit.function(f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * LANES}", _BF16, VECTOR)
         return builder.bitcast(builder.call(function, [value]), _HALVES)
+    return rounded_bf16(emit, value)
+
+
+def rounded_bf16(emit: Emit, value: Value) -> Value:
+    """Compute `as_bf16` by integers, also of subnormal numbers, which the instruction takes for 0."""
+    builder = emit.builder
     bits = builder.bitcast(value, INTS)
     odd = builder.and_(builder.lshr(bits, splat_bits(16)), splat_bits(1))
     rounded = builder.add(builder.add(bits, splat_bits(0x7FFF)), odd)

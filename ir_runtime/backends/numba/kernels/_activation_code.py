@@ -41,6 +41,9 @@ class ActivationKind(IntEnum):
     MISH = 12
     ERF = 13
     SOFTPLUS = 14
+    SOFTSIGN = 15
+    HARD_LINE = 16
+    SELU = 17
 
 
 def exp(emit: Emit, x: Value) -> Value:
@@ -55,6 +58,12 @@ def exp(emit: Emit, x: Value) -> Value:
 
 def _exp_parts(emit: Emit, x: Value, least: float) -> tuple[Value, Value]:
     """Return a number of about 1 and the exponent of two by which it is ``exp(x)``, for x of at least ``least``."""
+    (value, rest), exponent = _exp_terms(emit, x, least)
+    return emit.fma(value, rest, emit.add(rest, emit.constant(1))), exponent
+
+
+def _exp_terms(emit: Emit, x: Value, least: float) -> tuple[tuple[Value, Value], Value]:
+    """Return ``(a, r), n`` such that ``exp(x)`` is ``1 + r + a * r``, times two to the power ``n``."""
     held = emit.minimum(emit.maximum(x, emit.constant(least)), emit.constant(89))
     n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
     rest = emit.fma(n, emit.constant(-0.693359375), held)
@@ -63,8 +72,7 @@ def _exp_parts(emit: Emit, x: Value, least: float) -> tuple[Value, Value]:
     value = emit.constant(1.9875691500e-4)
     for term in terms:
         value = emit.fma(value, rest, emit.constant(term))
-    value = emit.fma(emit.multiply(value, rest), rest, emit.add(rest, emit.constant(1)))
-    return value, emit.builder.fptosi(n, INTS)
+    return (emit.multiply(value, rest), rest), emit.builder.fptosi(n, INTS)
 
 
 def _power_of_two(emit: Emit, exponent: Value) -> Value:
@@ -144,8 +152,16 @@ def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """Compute ``a * (e^x - 1)`` below 0."""
-    low = emit.multiply(a, emit.subtract(exp(emit, x), emit.constant(1)))
+    low = emit.multiply(a, _exp_minus_one(emit, x))
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
+
+
+def _exp_minus_one(emit: Emit, x: Value) -> Value:
+    """Compute ``exp(x) - 1`` of negative numbers without cancellation: the difference of a power of two and 1 is exact."""
+    (value, rest), exponent = _exp_terms(emit, x, _LEAST)
+    power = _power_of_two(emit, exponent)
+    more = emit.subtract(power, emit.constant(1))
+    return emit.fma(emit.fma(value, rest, rest), power, more)
 
 
 def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
@@ -185,6 +201,22 @@ def _softplus(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     return emit.add(emit.maximum(x, emit.constant(0)), low)
 
 
+def _softsign(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    return emit.divide(x, emit.add(emit.constant(1), emit.absolute(x)))
+
+
+def _hard_line(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """Compute ``a * x + b``, each rounded, clamped to 0 and 1; 1 for NaN."""
+    builder, one, zero = emit.builder, emit.constant(1), emit.constant(0)
+    line = emit.add(emit.fence(emit.multiply(x, a)), b)
+    line = builder.select(builder.fcmp_ordered("<", line, one), line, one)
+    return builder.select(builder.fcmp_ordered(">", line, zero), line, zero)
+
+
+def _selu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    return emit.multiply(b, _elu(emit, x, a, b))
+
+
 _FORMULAS: dict[ActivationKind, Formula] = {
     ActivationKind.CLAMP: _clamp,
     ActivationKind.SIGMOID: _sigmoid,
@@ -198,8 +230,11 @@ _FORMULAS: dict[ActivationKind, Formula] = {
     ActivationKind.EXP: _exp,
     ActivationKind.LEAKY: _leaky,
     ActivationKind.MISH: _mish,
-    ActivationKind.SOFTPLUS: _softplus,
     ActivationKind.ERF: lambda emit, x, a, b: _erf(emit, x),
+    ActivationKind.SOFTPLUS: _softplus,
+    ActivationKind.SOFTSIGN: _softsign,
+    ActivationKind.HARD_LINE: _hard_line,
+    ActivationKind.SELU: _selu,
 }
 
 

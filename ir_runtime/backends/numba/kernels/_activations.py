@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ....ir.operation import Operation
 from ....ir.tensor import Value
-from ....ops.activation.clipped import Clamp, HSigmoid, HSwish, PReLU, ReLU
-from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Sigmoid, SoftPlus, Swish
+from ....ops.activation.clipped import Clamp, HardSigmoid, HSigmoid, HSwish, PReLU, ReLU
+from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Selu, Sigmoid, SoftPlus, SoftSign, Swish
 from ....ops.arithmetic.trigonometry import Tanh
 from ....ops.arithmetic.unary import Erf
 from ...common.layout import is_f32
@@ -59,6 +59,16 @@ def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     return None if slope is None else Activation(ActivationKind.LEAKY, slope)
 
 
+def _settable(kind: ActivationKind) -> Callable[[Operation, Sequence[Value]], Activation | None]:
+    """Return the converter of a function whose two numbers are inputs; they must be constant."""
+
+    def activation(op: Operation, inputs: Sequence[Value]) -> Activation | None:
+        a, b = (_scalar(value) for value in inputs[1:])
+        return None if a is None or b is None else Activation(kind, a, b)
+
+    return activation
+
+
 def _scalar(value: Value) -> float | None:
     known = value.known()
     return float(known.reshape(())) if known is not None and known.size == 1 else None
@@ -87,5 +97,8 @@ _CONVERTERS: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activa
     Mish: _fixed(ActivationKind.MISH),
     Erf: _fixed(ActivationKind.ERF),
     SoftPlus: _fixed(ActivationKind.SOFTPLUS),
+    SoftSign: _fixed(ActivationKind.SOFTSIGN),
+    HardSigmoid: _settable(ActivationKind.HARD_LINE),
+    Selu: _settable(ActivationKind.SELU),
 }
 ACTIVATION_TYPES = tuple(_CONVERTERS)

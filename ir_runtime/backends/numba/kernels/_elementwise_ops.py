@@ -10,25 +10,28 @@ import numpy as np
 from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.activation.clipped import ReLU
+from ....ops.activation.clipped import PReLU, ReLU
 from ....ops.arithmetic.binary import (
     Add,
     Divide,
+    FloorMod,
     Maximum,
     Minimum,
+    Mod,
     Multiply,
     Power,
     SquaredDifference,
     Subtract,
 )
 from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
+from ....ops.normalization import BatchNormInference, BatchNormInference1
 from ....ops.quantization import FakeQuantize
 from ...common.epilogue import BINARY_UFUNCS
 from ...common.fake_quantize import quantize_parameters
 from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
 from ._activations import ACTIVATION_TYPES, activation_of
-from ._elementwise_loops import Opcode
+from ._elementwise_code import Opcode
 
 __all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op", "numpy_function", "outer_op"]
 
@@ -41,6 +44,8 @@ _BINARY: dict[type[Operation], tuple[Opcode, Opcode]] = {
     Maximum: (Opcode.MAXIMUM, Opcode.MAXIMUM_OF),
     Minimum: (Opcode.MINIMUM, Opcode.MINIMUM_OF),
     SquaredDifference: (Opcode.SQUARED_DIFFERENCE, Opcode.SQUARED_DIFFERENCE),
+    Mod: (Opcode.MOD, Opcode.MOD_OF),
+    FloorMod: (Opcode.FLOOR_MOD, Opcode.FLOOR_MOD_OF),
 }
 _UNARY: dict[type[Operation], Opcode] = {
     Abs: Opcode.ABSOLUTE,
@@ -57,11 +62,16 @@ ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
     Round,
     Power,
     FakeQuantize,
+    BatchNormInference,
+    BatchNormInference1,
     *ACTIVATION_TYPES,
 )
 """Operations that can be part of a chain."""
 
 _ZERO = np.float32(0)
+# Operations with several constants.
+_SEVERAL = (Opcode.QUANTIZE, Opcode.BATCH_NORM)
+_REMAINDERS = (Opcode.MOD, Opcode.MOD_OF, Opcode.FLOOR_MOD, Opcode.FLOOR_MOD_OF)
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,8 @@ class ElementwiseOp:
         inputs: how many other inputs it has.
         code: its opcode.
         parameters: of an activation.
-        constant: the operand, if it is constant; of a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``.
+        constant: the operand, if it is constant; of a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``; of a
+            BatchNormInference, mean, deviation, factor and shift, ``[4, ...]``.
         paired: whether the operand is another input.
     """
 
@@ -88,10 +99,15 @@ class ElementwiseOp:
 
     @property
     def planes(self) -> tuple[Array, ...]:
-        """Return the constant operands: several for a FakeQuantize."""
+        """Return the constant operands: several for a FakeQuantize and a BatchNormInference."""
         if self.constant is None:
             return ()
-        return tuple(self.constant) if self.code == Opcode.QUANTIZE else (self.constant,)
+        return tuple(self.constant) if self.code in _SEVERAL else (self.constant,)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether it takes several times as long as a sum."""
+        return self.code in _REMAINDERS or self.code >= Opcode.ACTIVATION or len(self.planes) > 1
 
 
 def numpy_function(op: Operation) -> Callable[..., Array]:
@@ -103,6 +119,8 @@ def numpy_function(op: Operation) -> Callable[..., Array]:
 
 def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
     """Convert a layer on f32 whose input ``place`` is the result so far; ``None`` if its result may have another shape."""
+    if isinstance(op, BatchNormInference | BatchNormInference1):
+        return _batch_norm(op, inputs, place)
     post_op = match_post_op(op, inputs, place)
     if post_op is None:
         return None
@@ -114,6 +132,8 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
         return ElementwiseOp(op, place, others, code, (activation.a, activation.b))
     if (unary := _unary(op, inputs)) is not None:
         return ElementwiseOp(op, place, others, unary)
+    if isinstance(op, PReLU):
+        return _slopes(op, *inputs)
     if operand is None or type(op) not in _BINARY or not _broadcasts(operand.shape, post_op.data.shape):
         return None
     constant = operand.known()
@@ -134,6 +154,41 @@ def _quantize(post_op: PostOp) -> ElementwiseOp | None:
     if parameters is None or not _broadcasts(PartialShape(parameters.shape[1:]), post_op.data.shape):
         return None
     return ElementwiseOp(post_op.op, 0, post_op.extra_inputs, Opcode.QUANTIZE, constant=parameters)
+
+
+def _batch_norm(
+    op: BatchNormInference | BatchNormInference1, inputs: Sequence[Value], place: int
+) -> ElementwiseOp | None:
+    """Convert a layer whose parameters are constant, with the numbers that the reference computes of them."""
+    data_place = 0 if isinstance(op, BatchNormInference) else 2
+    shape = inputs[place].shape
+    if place != data_place or not is_f32(*inputs) or not shape.rank:
+        return None
+    known = [value.known() for index, value in enumerate(inputs) if index != place]
+    if any(array is None for array in known):
+        return None
+    gamma, beta, mean, variance = (array for array in known if array is not None)
+    with np.errstate(invalid="ignore"):
+        deviation = np.sqrt(variance + np.float32(op.epsilon))
+    constant = np.stack([mean, deviation, gamma, beta]).reshape(4, -1, *[1] * (shape.rank - 2))
+    if not _broadcasts(PartialShape(constant.shape[1:]), shape):
+        return None
+    return ElementwiseOp(op, place, 4, Opcode.BATCH_NORM, constant=constant)
+
+
+def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
+    """Convert a layer with constant slopes; one axis is that of the channels, if it has as many."""
+    known, shape = slope.known(), data.shape
+    if known is None or not shape.rank:
+        return None
+    if known.ndim == 1 and shape.rank > 1:
+        if not shape[1].is_static:
+            return None
+        if shape[1].min == known.size:
+            known = known.reshape(-1, *[1] * (shape.rank - 2))
+    if not _broadcasts(PartialShape(known.shape), shape):
+        return None
+    return ElementwiseOp(op, 0, 1, Opcode.SLOPE, constant=known)
 
 
 def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:

@@ -21,7 +21,7 @@ from ._elementwise_axes import (
     operand_axes,
     stored,
 )
-from ._elementwise_loops import Opcode
+from ._elementwise_code import Opcode
 from ._elementwise_ops import ElementwiseOp
 from ._elementwise_program import BLOCK, RUN_PROGRAM, SHORT, Instruction, ProgramJob
 from ._epilogue import BF16
@@ -81,7 +81,7 @@ def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: boo
     if found is None:
         return None
     job = _job(ops, found, order, (x.dtype == BF16, rounds), math.prod(shape))
-    cost = sum(ACTIVATION_COST if op.code >= Opcode.ACTIVATION or len(op.planes) > 1 else 1 for op in ops)
+    cost = sum(ACTIVATION_COST if op.is_costly else 1 for op in ops)
     copied = [each for each, given in zip(found.copied, [True, *is_given], strict=True) if given]
     return Plan(
         job, tuple(shape[axis] for axis in order), tuple(np.argsort(order).tolist()), copied,

@@ -11,8 +11,10 @@ from ..codegen.language import Device, device
 from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..threading.task import Task, load_args, next_unit
 from ._activation_code import apply_activation
-from ._elementwise_loops import Opcode, combine_rows, expand_rows, map_row
+from ._elementwise_code import ABSOLUTE, ACTIVATION, BATCH_NORM, COPY, QUANTIZE, apply_unary, combine
+from ._expand_rows import expand_rows
 from ._quantize_code import fake_quantize
+from ._row_functions import normalize_rows
 
 __all__ = [
     "BLOCK",
@@ -29,9 +31,6 @@ __all__ = [
 BLOCK = 4096
 # Rows of fewer elements are expanded: a loop of its own for each of them takes longer.
 SHORT = 64
-# Integers, as kernels cannot use enumerations.
-ABSOLUTE, COPY, ACTIVATION = int(Opcode.ABSOLUTE), int(Opcode.COPY), int(Opcode.ACTIVATION)
-QUANTIZE = int(Opcode.QUANTIZE)
 
 
 class ProgramJob(Descriptor):
@@ -88,7 +87,7 @@ def execute(  # noqa: PLR0913 (values in registers)
         code = load_i64(step, Instruction.opcode)
         if code >= ABSOLUTE:
             if code < ACTIVATION or x != out:  # activations work in place
-                map_row(min(code, COPY), out, x, rows * count)
+                apply_unary(min(code, COPY), out, x, rows * count)
             if code >= ACTIVATION:
                 apply_activation(
                     out,
@@ -120,11 +119,16 @@ def execute(  # noqa: PLR0913 (values in registers)
                 fake_quantize(
                     out, x, 4 * length, y, load_i64(step, Instruction.plane), down, along == 0, lines, length
                 )
+            elif code == BATCH_NORM:
+                length = rows * count // lines
+                normalize_rows(
+                    out, x, 4 * length, y, load_i64(step, Instruction.plane), down, along == 0, lines, length
+                )
             elif lines > 1 and count < SHORT:
                 expand_rows(room, y, rows, count, down, along == 0)
-                combine_rows(code, 0, out, x, room, 1, rows * count, 0)
+                combine(code, 0, out, x, room, 1, rows * count, 0)
             else:
-                combine_rows(code, along == 0, out, x, y, lines, rows * count // lines, down)
+                combine(code, along == 0, out, x, y, lines, rows * count // lines, down)
         step += 8 * Instruction.words
         x = out
 

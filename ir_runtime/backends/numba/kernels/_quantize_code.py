@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...common.fake_quantize import QuantizeParameter as P
 from ..codegen.language import instruction, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import F32, Emit, Load, Store, Value
+from ..codegen.vectors import Emit, Value
+from ._row_functions import emit_rows
 
 __all__ = ["fake_quantize"]
 
@@ -47,21 +48,4 @@ def fake_quantize(  # noqa: PLR0913 (values in registers)
     ``parameters`` has each `QuantizeParameter`, ``plane`` bytes from one to the next: a row of numbers, or, if
     ``single``, one number for each row. Those of two rows are ``apart`` bytes from each other.
     """
-
-    def go(single: bool) -> None:
-        with emit.loop(rows, [out, x, parameters]) as (_, (target, source, numbers), following):
-            planes = [emit.at(numbers, emit.builder.mul(plane, emit.i64(p))) for p in P]
-            same = [emit.splat(emit.load(place, F32)) for place in planes] if single else []
-
-            def body(offset: Value, load: Load, store: Store) -> None:
-                found = same or [load(emit.at(place, offset)) for place in planes]
-                store(_quantized(emit, load(emit.at(source, offset)), found), emit.at(target, offset))
-
-            emit.vector_loop(count, body)
-            following += [emit.at(target, stride), emit.at(source, stride), emit.at(numbers, apart)]
-
-    with emit.builder.if_else(emit.builder.icmp_signed("!=", single, emit.i64(0))) as (then, otherwise):
-        with then:
-            go(True)
-        with otherwise:
-            go(False)
+    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), len(P), _quantized)

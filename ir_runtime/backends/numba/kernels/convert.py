@@ -1,92 +1,100 @@
-"""Conversions of few integers and booleans, as of positions and masks: where a run is recorded, so that the replay does not end there."""
+"""Conversions between common element types, shared among threads."""
 
 from __future__ import annotations
 
-import numpy as np
-from llvmlite import ir
+from collections.abc import Callable
 
-from ....arrays import DType
-from ....ir.element import ElementType
+import numpy as np
+
 from ....ir.tensor import Array, Value
 from ....ops.type import Convert
 from ... import Kernel
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.vectors import F32, Emit
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for
+from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, load_args
-from ._indices import load_boolean, load_index, store_boolean, store_index
+from ..threading.task import UNUSED, Task, load_args, next_unit
+from ._conversion_code import PAIRS, convert_elements
 
 __all__: list[str] = []
 
-# More elements are left to NumPy.
-MAX_SIZE = 1 << 12
-
-_SOURCES = (ElementType.boolean, ElementType.i32, ElementType.i64)
+# Elements of a unit; fewer in all are left to NumPy, unless a run is recorded; from how many on several threads are faster.
+CHUNK = 1 << 13
+MIN_SIZE = 1 << 10
+MIN_PARALLEL_SIZE = 1 << 15
 
 
 class ConvertJob(Descriptor):
-    """The job of `CONVERT`: sizes in bytes, 1 for booleans; ``target_size`` is 0 for f32."""
+    """The job of `CONVERT`: the number of elements, the conversion, and bytes of an element of the data and of the result."""
 
     count: i64
+    pair: i64
     source_size: i64
     target_size: i64
 
 
-@instruction(types.int64, types.int64, types.int64)
-def _store_number(emit: Emit, address: ir.Value, place: ir.Value, number: ir.Value) -> None:
-    """Store an integer as f32."""
-    builder = emit.builder
-    emit.store(builder.sitofp(number, F32), emit.at(address, builder.mul(place, emit.i64(4))))
-
-
 def _convert(call: int) -> None:
-    """Convert all numbers; only one thread is called."""
+    """Convert numbers; a unit is a chunk of them."""
     job, out, x, _, _, _ = load_args(call)
+    count, pair = load_i64(job, ConvertJob.count), load_i64(job, ConvertJob.pair)
     source, target = load_i64(job, ConvertJob.source_size), load_i64(job, ConvertJob.target_size)
-    for place in range(load_i64(job, ConvertJob.count)):
-        number = load_boolean(x, place) if source == 1 else load_index(x, place, source)
-        if target == 0:
-            _store_number(out, place, number)
-        elif target == 1:
-            store_boolean(out, place, number)
-        else:
-            store_index(out, place, number, target)
+    units = (count + CHUNK - 1) // CHUNK
+    unit = next_unit(call, units)
+    while unit < units:
+        start = unit * CHUNK
+        convert_elements(pair, x + start * source, min(CHUNK, count - start), out + start * target)
+        unit = next_unit(call, units)
 
 
 CONVERT = Task(_convert)
-"""Converts the integers or booleans A."""
+"""Converts the numbers A."""
 
 
 @backend.accelerates(Convert)
 def convert(op: Convert, data: Value) -> Kernel | None:
-    """i32, i64 and booleans to each other, modulo their size, and to f32; in other runs, NumPy converts as fast."""
-    source, target = data.element, op.destination_type
-    if source is target or source not in _SOURCES or target not in (*_SOURCES, ElementType.f32):
+    """The conversions of `PAIRS`; few numbers are converted where a run is recorded, so that the replay does not end there."""
+    pair = PAIRS.get((data.element, op.destination_type))
+    if pair is None:
         return None
     CONVERT.prepare()
-    dtype = target.dtype
+    dtype = op.destination_type.dtype
 
     def kernel(x: Array) -> Array:
-        if not is_recording() or not 0 < x.size <= MAX_SIZE or not x.flags.c_contiguous:
-            return _converted(x, dtype)
-        out = np.empty(x.shape, dtype)
-        size = 0 if dtype == np.float32 else dtype.itemsize
-        job = ConvertJob.fill(count=x.size, source_size=x.itemsize, target_size=size)
-        parallel_for(CONVERT.address, job, out, x, UNUSED, UNUSED, 1)
-        return out
+        few = x.size < MIN_SIZE and not is_recording()
+        order = None if few or not x.size or 0 in x.strides else _memory_order(x)
+        if order is None:
+            return _distinct(op.evaluate, x)
+        ordered = x.transpose(order)
+        out = np.empty(ordered.shape, dtype)
+        job = ConvertJob.fill(count=x.size, pair=pair, source_size=x.itemsize, target_size=dtype.itemsize)
+        parallel_for(
+            CONVERT.address,
+            job,
+            out,
+            ordered,
+            UNUSED,
+            UNUSED,
+            threads() if x.size >= MIN_PARALLEL_SIZE else 1,
+        )
+        return out.transpose(np.argsort(order))
 
     return accepting(replayed(kernel, alone=False), any_lengths)
 
 
-def _converted(x: Array, dtype: DType) -> Array:
+def _memory_order(x: Array) -> list[int] | None:
+    """Return the axes in memory order; ``None`` if elements are not dense."""
+    order = list(range(x.ndim))
+    if not x.flags.c_contiguous:
+        order.sort(key=lambda axis: -x.strides[axis])
+    return order if x.transpose(order).flags.c_contiguous else None
+
+
+def _distinct(evaluate: Callable[[Array], Array], x: Array) -> Array:
     """Convert numbers; those that stand for several ones of a broadcast array once."""
     if 0 not in x.strides or not x.size:
-        return x.astype(dtype, copy=False)
+        return evaluate(x)
     distinct = tuple(slice(None if stride else 1) for stride in x.strides)
-    return np.broadcast_to(x[distinct].astype(dtype, copy=False), x.shape)
+    return np.broadcast_to(evaluate(x[distinct]), x.shape)

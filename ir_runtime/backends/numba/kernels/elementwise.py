@@ -21,7 +21,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD, is_recording
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind
-from ._elementwise_loops import Opcode
+from ._elementwise_code import Opcode
 from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op, numpy_function, outer_op
 from ._elementwise_plan import OPERAND_SLOTS, Plan, make_plan
 from ._epilogue import BF16, F32
@@ -92,7 +92,7 @@ class ElementwiseChain(KernelObject):
     @cached_property
     def _left_to_numpy(self) -> bool:
         """Whether NumPy computes the same as fast: a few numbers, unless a run is recorded."""
-        exact = (*range(Opcode.QUANTIZE), Opcode.ACTIVATION + ActivationKind.CLAMP)
+        exact = (*range(Opcode.MOD), Opcode.ACTIVATION + ActivationKind.CLAMP)
         return self.small and all(op_.code in exact for op_ in self.ops)
 
     def prepare(self) -> Kernel:
@@ -168,7 +168,7 @@ class ElementwiseChain(KernelObject):
 @backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
     """f32, if the result has the shape of one input."""
-    for place in range(min(len(inputs), 2)):
+    for place in range(min(len(inputs), 3)):
         shape = inputs[place].shape
         if inputs[place].known() is not None or shape.rank == 0:
             continue

@@ -1,8 +1,11 @@
-"""Comparisons of few integers, and Select, as in masks: where a run is recorded, so that the replay does not end there."""
+"""Comparisons of few integers, as in masks, where a run is recorded, so that the replay does not end there; and Select."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+from llvmlite import ir
 
 from ....ir.element import ElementType
 from ....ir.operation import Operation
@@ -13,13 +16,17 @@ from ... import Kernel
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
+from ..codegen.typed import I8S, load_lanes, store_typed, typed_loop
+from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for
+from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
-from ._indices import load_boolean, load_index, store_boolean, store_index
-from ._strided_copy import STRIDED_COPY, broadcast_together
+from ._broadcast_rows import BroadcastJob, broadcast_layout, broadcast_task
+from ._indices import load_index, store_boolean
+from ._strided_copy import SIZES, STRIDED_COPY, broadcast_together
 
 __all__: list[str] = []
 
@@ -31,8 +38,12 @@ _QUESTIONS: dict[type[Operation], tuple[bool, bool, bool]] = {
 }  # fmt: skip
 
 
+# Selects of fewer elements are left to NumPy, unless a run is recorded; from how many on several threads are faster.
+MIN_SELECTED, MIN_PARALLEL_SIZE = 1 << 11, 1 << 15
+
+
 class MaskJob(Descriptor):
-    """The job of `COMPARE` and `SELECT`: the number of elements, their bytes, and the question."""
+    """The job of `COMPARE`: the number of elements, their bytes, and the question."""
 
     count: i64
     size: i64
@@ -51,17 +62,42 @@ def _compare(call: int) -> None:
         store_boolean(out, place, answer if holds else 1 - answer)
 
 
-def _select(call: int) -> None:
-    """Select all; only one thread is called."""
-    job, out, condition, then, otherwise, _ = load_args(call)
-    size = load_i64(job, MaskJob.size)
-    for place in range(load_i64(job, MaskJob.count)):
-        source = then if load_boolean(condition, place) != 0 else otherwise
-        store_index(out, place, load_index(source, place, size), size)
+@instruction(*[types.int64] * 7)
+def _select_elements(
+    emit: Emit, size: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, c: ir.Value, count: ir.Value, out: ir.Value
+) -> None:  # fmt: skip
+    """Store elements of ``size`` bytes of B where A holds, and else of C; any of them may be one for all."""
+
+    def go(width: int, single: tuple[bool, ...]) -> None:
+        kind = ir.VectorType(ir.IntType(8 * width), LANES)
+
+        def body(index: ir.Value, mask: ir.Value | None) -> None:
+            condition = load_lanes(emit, I8S, a, index, mask, single[0])
+            then, otherwise = (
+                load_lanes(emit, kind, address, index, mask, one)
+                for address, one in zip((b, c), single[1:], strict=True)
+            )
+            holds = emit.builder.icmp_unsigned("!=", condition, ir.Constant(I8S, None))
+            store_typed(emit, emit.builder.select(holds, then, otherwise), out, index, mask)
+
+        typed_loop(emit, count, body)
+
+    number = emit.builder.add(emit.builder.mul(size, emit.i64(8)), singles)
+    branches = {
+        8 * width + bits: partial(go, width, tuple(bool(bits >> place & 1) for place in range(3)))
+        for width in SIZES for bits in range(8)
+    }  # fmt: skip
+    emit.switch(number, branches)
 
 
-COMPARE, SELECT = Task(_compare), Task(_select)
-"""Compare A and B; take B where A holds, and else C. All have the shape of the result."""
+@device
+def _select_row(job: int, out: int, a: int, b: int, c: int, count: int) -> None:
+    size, singles = load_i64(job, BroadcastJob.size), load_i64(job, BroadcastJob.singles)
+    _select_elements(size, singles, a, b, c, count, out)
+
+
+COMPARE, SELECT = Task(_compare), broadcast_task("_select", _select_row)
+"""Compare A and B, which have the shape of the result; take B where A holds, and else C."""
 
 
 @backend.accelerates(*_QUESTIONS)
@@ -87,23 +123,33 @@ def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(Select)
 def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kernel | None:
-    """f32, i32 or i64 that broadcast as in NumPy; in other runs, NumPy selects as fast."""
-    kinds = (ElementType.f32, *_INTEGERS)
-    if then.element is not otherwise.element or then.element not in kinds or not _is_numpy(op):
+    """Elements of whole bytes that broadcast as in NumPy, one input having the shape of the result."""
+    dtype = then.element.dtype
+    if then.element is not otherwise.element or dtype.itemsize not in SIZES or dtype.hasobject:
+        return None
+    if not _is_numpy(op):
         return None
     for task in (SELECT, STRIDED_COPY):
         task.prepare()
 
-    def kernel(condition: Array, then: Array, otherwise: Array) -> Array:
-        found = broadcast_together(condition, then, otherwise)
-        if found is None:
-            return op.evaluate(condition, then, otherwise)
-        out = np.empty(found[0].shape, then.dtype)
-        job = MaskJob.fill(count=out.size, size=then.itemsize, is_less=0, is_negated=0)
-        parallel_for(SELECT.address, job, out, found[0], found[1], found[2], 1)
-        return out
+    def kernel(*arrays: Array) -> Array:
+        size = max(x.size for x in arrays)
+        if size < MIN_SELECTED and not is_recording():
+            return op.evaluate(*arrays)
+        layout = broadcast_layout(arrays)
+        if layout is None and is_recording():
+            arrays = tuple(broadcast_together(*arrays) or arrays)
+            layout = broadcast_layout(arrays)
+        if layout is None:
+            return op.evaluate(*arrays)
+        out = np.empty(layout.shape, dtype)
+        job = BroadcastJob.fill(**layout.fields, size=dtype.itemsize, code=0, refused=0)
+        count = threads() if size >= MIN_PARALLEL_SIZE else 1
+        a, b, c = layout.operands(arrays)
+        parallel_for(SELECT.address, job, out, a, b, c, count)
+        return out.transpose(layout.back)
 
-    return _for_few(kernel, op)
+    return accepting(replayed(kernel, alone=False), any_lengths)
 
 
 def _is_numpy(op: Operation) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops import Op
+from ....ops.activation.clipped import PReLU
 from ....ops.arithmetic.binary import Divide, Maximum, Minimum
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, Unary
@@ -100,3 +101,24 @@ def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
     inputs = (data, *others)
     run = activation_kernel(op, inputs) if is_f32(*inputs) else None
     return None if run is None else Chain(Unary(run), len(inputs))
+
+
+@backend.accelerates(PReLU)
+def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
+    """f32, with constant slopes from 0 to 1, for which the maximum of both products is right."""
+    known, shape = slope.known(), data.shape
+    if not is_f32(data, slope) or known is None or known.size < 2 or not shape.rank:
+        return None
+    if known.ndim > shape.rank or not ((known > 0) & (known <= 1)).all():
+        return None
+    if known.ndim == 1 and shape.rank > 1:
+        if not shape[1].is_static:
+            return None
+        if shape[1].min == known.size:
+            known = known.reshape(-1, *[1] * (shape.rank - 2))
+
+    def kernel(x: Array) -> Array:
+        y = np.multiply(x, known)
+        return np.maximum(x, y, out=y)
+
+    return Unary(kernel)

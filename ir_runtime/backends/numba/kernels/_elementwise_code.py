@@ -1,4 +1,4 @@
-"""The operations of element-wise programs, and loops over vectors that apply them to rows."""
+"""Operations of `_elementwise_program` on rows of f32."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from enum import IntEnum
 from functools import partial
 
 from ..codegen.language import instruction, types
-from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
+from ..codegen.vectors import F32, Emit, Load, Store, Value
+from ._remainder_code import floor_mod, mod
 
-__all__ = ["Opcode", "combine_rows", "expand_rows", "map_row"]
+__all__ = ["ABSOLUTE", "ACTIVATION", "BATCH_NORM", "COPY", "QUANTIZE", "Opcode", "apply_unary", "combine"]
 
 # Added to an opcode whose operand is one number for a row.
 _SINGLE = 50
@@ -29,7 +30,13 @@ class Opcode(IntEnum):
     MINIMUM = 8
     MINIMUM_OF = 9
     SQUARED_DIFFERENCE = 10
-    QUANTIZE = 11
+    MOD = 11
+    MOD_OF = 12
+    FLOOR_MOD = 13
+    FLOOR_MOD_OF = 14
+    SLOPE = 15
+    QUANTIZE = 16
+    BATCH_NORM = 17
     ABSOLUTE = 20
     NEGATIVE = 21
     SQUARE = 22
@@ -40,6 +47,11 @@ class Opcode(IntEnum):
     COPY = 27
     ACTIVATION = 100
     """Added to an `ActivationKind`."""
+
+
+# Integers, as kernels cannot use enumerations.
+ABSOLUTE, COPY, ACTIVATION = int(Opcode.ABSOLUTE), int(Opcode.COPY), int(Opcode.ACTIVATION)
+QUANTIZE, BATCH_NORM = int(Opcode.QUANTIZE), int(Opcode.BATCH_NORM)
 
 
 def _maximum(emit: Emit, x: Value, y: Value) -> Value:
@@ -56,6 +68,11 @@ def _squared_difference(emit: Emit, x: Value, y: Value) -> Value:
     return emit.multiply(difference, difference)
 
 
+def _slope(emit: Emit, x: Value, y: Value) -> Value:
+    """Return ``x``, times ``y`` below 0."""
+    return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), emit.multiply(x, y), x)
+
+
 _BINARY: dict[Opcode, Callable[[Emit, Value, Value], Value]] = {
     Opcode.ADD: lambda emit, x, y: emit.add(x, y),
     Opcode.SUBTRACT: lambda emit, x, y: emit.subtract(x, y),
@@ -68,6 +85,11 @@ _BINARY: dict[Opcode, Callable[[Emit, Value, Value], Value]] = {
     Opcode.MINIMUM: _minimum,
     Opcode.MINIMUM_OF: lambda emit, x, y: _minimum(emit, y, x),
     Opcode.SQUARED_DIFFERENCE: _squared_difference,
+    Opcode.MOD: mod,
+    Opcode.MOD_OF: lambda emit, x, y: mod(emit, y, x),
+    Opcode.FLOOR_MOD: floor_mod,
+    Opcode.FLOOR_MOD_OF: lambda emit, x, y: floor_mod(emit, y, x),
+    Opcode.SLOPE: _slope,
 }
 
 _UNARY: dict[Opcode, Callable[[Emit, Value], Value]] = {
@@ -83,7 +105,7 @@ _UNARY: dict[Opcode, Callable[[Emit, Value], Value]] = {
 
 
 @instruction(*[types.int64] * 8)
-def combine_rows(  # noqa: PLR0913 (values in registers)
+def combine(  # noqa: PLR0913 (values in registers)
     emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
     apart: Value,
 ) -> None:  # fmt: skip
@@ -109,50 +131,8 @@ def combine_rows(  # noqa: PLR0913 (values in registers)
     emit.switch(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _BINARY for s in (0, 1)})
 
 
-@instruction(*[types.int64] * 6)
-def expand_rows(
-    emit: Emit, out: Value, x: Value, rows: Value, count: Value, apart: Value, single: Value
-) -> None:  # fmt: skip
-    """Copy rows of ``count`` elements that are ``apart`` bytes from each other, or, if ``single``, repeat one number for each.
-
-    Whole vectors are stored where the next row, which is written later, has room for what is beyond the end of one.
-    """
-    builder, lanes = emit.builder, emit.i64(LANES)
-    step = builder.mul(count, emit.i64(4))
-    before = builder.sdiv(builder.sub(count, emit.i64(1)), lanes)  # vectors before the last one of a row
-    done = builder.mul(before, lanes)
-    last = builder.sub(count, done)
-    tail, mask = builder.mul(done, emit.i64(4)), emit.lane_mask(last)
-    # Rows at the end of which less than a vector follows.
-    ends = builder.sdiv(builder.add(builder.sub(emit.i64(LANES - 1), last), count), count)
-    whole = builder.sub(rows, ends)
-    whole = builder.select(builder.icmp_signed(">", whole, emit.i64(0)), whole, emit.i64(0))
-
-    def write(number: Value, places: list[Value], masked: bool, same: bool) -> list[Value]:
-        with emit.loop(number, places) as (_, (target, source), following):
-            splat = emit.splat(emit.load(source, F32)) if same else None
-            with emit.loop(before) as (i, _, _following):
-                offset = builder.mul(i, emit.i64(4 * LANES))
-                emit.store(
-                    emit.load(emit.at(source, offset)) if splat is None else splat, emit.at(target, offset)
-                )
-            value = emit.masked_load(emit.at(source, tail), mask) if splat is None else splat
-            if masked:
-                emit.masked_store(value, emit.at(target, tail), mask)
-            else:
-                emit.store(value, emit.at(target, tail))
-            following += [emit.at(target, step), emit.at(source, apart)]
-        return list(following)
-
-    def go(same: bool) -> None:
-        places = write(whole, [out, x], False, same)
-        write(builder.sub(rows, whole), places, True, same)
-
-    emit.switch(single, {0: partial(go, False), 1: partial(go, True)})
-
-
 @instruction(*[types.int64] * 4)
-def map_row(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
+def apply_unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
     """Apply a unary operation to ``count`` elements."""
 
     def go(code: Opcode) -> None:

@@ -1,0 +1,120 @@
+"""Quotients and remainders of integers, vector by vector."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from llvmlite import ir
+
+from ..codegen.language import instruction, types
+from ..codegen.typed import F64S, I64S, constant_lanes, load_lanes, store_typed, typed_loop
+from ..codegen.vectors import I64, INTS, LANES, Emit, Value
+
+__all__ = ["FLOOR_DIVIDE", "FLOOR_MOD", "MOD", "TRUNCATE_DIVIDE", "divide_rows"]
+
+FLOOR_DIVIDE, TRUNCATE_DIVIDE, FLOOR_MOD, MOD = range(4)
+_DOWN, _QUOTIENT = (FLOOR_DIVIDE, FLOOR_MOD), (FLOOR_DIVIDE, TRUNCATE_DIVIDE)
+# A quotient in f64 of smaller integers is rounded to an integer only if it is one.
+_BITS = 52
+_WORD = ir.IntType(LANES)
+
+
+@instruction(*[types.int64] * 7, returns=types.int64)
+def divide_rows(
+    emit: Emit, code: Value, size: Value, singles: Value, a: Value, b: Value, count: Value, out: Value
+) -> Value:  # fmt: skip
+    """Divide rows of integers of ``size`` bytes, either of which may be one number; return how many divisors are 0.
+
+    By 0, the result is that by 1.
+    """
+    builder = emit.builder
+    zeros = emit.stack_words(1)
+
+    def go(code: int, kind: ir.VectorType, single: int) -> None:
+        def body(index: Value, mask: Value | None) -> None:
+            x, y = (
+                _operand(emit, kind, address, index, mask, bool(single >> place & 1))
+                for place, address in enumerate((a, b))
+            )
+            is_zero = builder.icmp_signed("==", y, ir.Constant(y.type, None))
+            there = is_zero if mask is None else builder.and_(is_zero, mask)
+            any_zero = builder.icmp_unsigned("!=", builder.bitcast(there, _WORD), ir.Constant(_WORD, 0))
+            emit.store(builder.add(emit.load(zeros, I64), builder.zext(any_zero, I64)), zeros)
+            y = builder.select(is_zero, constant_lanes(I64S, 1), y)
+            found = _divided(emit, code, x, y, is_wide=kind is I64S)
+            store_typed(emit, found if kind is I64S else builder.trunc(found, kind), out, index, mask)
+
+        typed_loop(emit, count, body)
+
+    branches = {
+        (code * 4 + single) * 16 + width: partial(go, code, kind, single)
+        for code in range(4) for width, kind in ((4, INTS), (8, I64S)) for single in range(4)
+    }  # fmt: skip
+    number = builder.add(builder.mul(code, emit.i64(4)), builder.and_(singles, emit.i64(3)))
+    emit.switch(builder.add(builder.mul(number, emit.i64(16)), size), branches)
+    return emit.load(zeros, I64)
+
+
+def _operand(
+    emit: Emit, kind: ir.VectorType, address: Value, index: Value, mask: Value | None, single: bool
+) -> Value:
+    """Return numbers as i64."""
+    builder = emit.builder
+    found = load_lanes(emit, kind, address, index, mask, single)
+    return found if kind is I64S else builder.sext(found, I64S)
+
+
+def _divided(emit: Emit, code: int, x: Value, y: Value, is_wide: bool) -> Value:
+    """Return quotients or remainders; in f64, unless an integer is large, as only those of 64 bits are."""
+    if not is_wide:
+        return _by_reals(emit, code, x, y)
+    builder = emit.builder
+    above = [builder.ashr(n, constant_lanes(I64S, _BITS)) for n in (x, y)]
+    # The bits above are all as the sign: so 0 or -1.
+    large = [
+        builder.icmp_unsigned(">", builder.add(n, constant_lanes(I64S, 1)), constant_lanes(I64S, 1))
+        for n in above
+    ]
+    any_large = builder.icmp_unsigned(
+        "!=", builder.bitcast(builder.or_(*large), _WORD), ir.Constant(_WORD, 0)
+    )
+    (found,) = emit.if_else(
+        any_large, lambda: [_one_by_one(emit, code, x, y)], lambda: [_by_reals(emit, code, x, y)]
+    )
+    return found
+
+
+def _by_reals(emit: Emit, code: int, x: Value, y: Value) -> Value:
+    builder = emit.builder
+    real = builder.fdiv(builder.sitofp(x, F64S), builder.sitofp(y, F64S))
+    return _corrected(emit, code, x, y, builder.fptosi(real, I64S))
+
+
+def _corrected(emit: Emit, code: int, x: Value, y: Value, quotient: Value) -> Value:
+    """Return the result of a quotient that is rounded towards zero."""
+    builder = emit.builder
+    if code == TRUNCATE_DIVIDE:
+        return quotient
+    rest = builder.sub(x, builder.mul(quotient, y))
+    if code == MOD:
+        return rest
+    zero = ir.Constant(rest.type, None)
+    differs = builder.icmp_signed("<", builder.xor(rest, y), zero)
+    is_above = builder.and_(differs, builder.icmp_signed("!=", rest, zero))
+    if code == FLOOR_DIVIDE:
+        return builder.sub(quotient, builder.zext(is_above, quotient.type))
+    return builder.add(rest, builder.select(is_above, y, zero))
+
+
+def _one_by_one(emit: Emit, code: int, x: Value, y: Value) -> Value:
+    """Divide lane by lane; the processor raises an error where -2^63 is divided by -1, which wraps around."""
+    builder = emit.builder
+    found = ir.Constant(I64S, ir.Undefined)
+    for lane in range(LANES):
+        place = ir.Constant(ir.IntType(32), lane)
+        a, b = (builder.extract_element(vector, place) for vector in (x, y))
+        is_minus = builder.icmp_signed("==", b, emit.i64(-1))
+        quotient = builder.sdiv(a, builder.select(is_minus, emit.i64(1), b))
+        quotient = builder.select(is_minus, builder.sub(emit.i64(0), a), quotient)
+        found = builder.insert_element(found, _corrected(emit, code, a, b, quotient), place)
+    return found

@@ -1,0 +1,138 @@
+"""Bucketize of f32, shared among threads."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.element import ElementType
+from ....ir.tensor import Array, Value
+from ....ops.condition import Bucketize
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_f32, load_i64
+from ..codegen.typed import I64S, load_typed, store_typed, typed_loop
+from ..codegen.vectors import F32, I64, INTS, VECTOR, Emit
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording
+from ..threading.task import UNUSED, Task, load_args, next_unit
+from ._indices import store_index
+
+__all__: list[str] = []
+
+# Numbers of a unit; fewer in all are left to NumPy, unless a run is recorded; from how many on several threads are faster.
+CHUNK = 1 << 10
+MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 8, 1 << 12
+# Up to how many bounds each is compared.
+FEW = 128
+
+
+class BucketizeJob(Descriptor):
+    """The job of `BUCKETIZE`: how many numbers and buckets there are, whether a bound is above its bucket, bytes of a result."""
+
+    count: i64
+    buckets: i64
+    is_right: i64
+    size: i64
+
+
+@instruction(types.int64, types.float32, types.float32, types.int64, returns=types.int64)
+def _skipped(emit: Emit, half: ir.Value, bound: ir.Value, number: ir.Value, is_right: ir.Value) -> ir.Value:
+    """Return ``half`` if a bound is counted for a number, else 0, without a branch."""
+    builder = emit.builder
+    above, within = (_is_counted(emit, bound, number, both) for both in (True, False))
+    holds = builder.select(builder.icmp_signed("!=", is_right, emit.i64(0)), above, within)
+    return builder.and_(half, builder.sext(holds, I64))
+
+
+def _is_counted(emit: Emit, bound: ir.Value, number: ir.Value, is_right: bool) -> ir.Value:
+    """Return whether a bound is below a number, or may be equal to it unless ``is_right``; then, all are below NaN, else none."""
+    builder = emit.builder
+    if is_right:
+        return builder.fcmp_ordered("<", bound, number)
+    is_nan = builder.fcmp_unordered("uno", number, number)
+    return builder.or_(builder.fcmp_ordered("<=", bound, number), is_nan)
+
+
+@instruction(*[types.int64] * 7)
+def _count_bounds(
+    emit: Emit, size: ir.Value, is_right: ir.Value, x: ir.Value, count: ir.Value, buckets: ir.Value, length: ir.Value,
+    out: ir.Value,
+) -> None:  # fmt: skip
+    """Compare numbers with each bound: for few of them, that takes less time than to search by halves."""
+
+    def go(kind: ir.Type, is_right: bool) -> None:
+        def body(index: ir.Value, mask: ir.Value | None) -> None:
+            number = load_typed(emit, VECTOR, x, index, mask)
+            with emit.loop(length, [buckets, ir.Constant(INTS, None)]) as (_, (place, total), following):
+                counted = _is_counted(emit, emit.splat(emit.load(place, F32)), number, is_right)
+                more = emit.builder.sub(total, emit.builder.sext(counted, INTS))
+                following += [emit.at(place, 4), more]
+            found = following[1]
+            store_typed(emit, found if kind is INTS else emit.builder.sext(found, kind), out, index, mask)
+
+        typed_loop(emit, count, body)
+
+    number = emit.builder.add(emit.builder.mul(size, emit.i64(2)), is_right)
+    kinds = ((4, INTS), (8, I64S))
+    branches = {
+        2 * width + right: partial(go, kind, bool(right)) for width, kind in kinds for right in (0, 1)
+    }
+    emit.switch(number, branches)
+
+
+def _bucketize(call: int) -> None:
+    """Count by comparisons, or search by halves, in as many steps for each number; a unit is a chunk of numbers."""
+    job, out, x, buckets, _, _ = load_args(call)
+    count, length = load_i64(job, BucketizeJob.count), load_i64(job, BucketizeJob.buckets)
+    is_right, size = load_i64(job, BucketizeJob.is_right), load_i64(job, BucketizeJob.size)
+    units = (count + CHUNK - 1) // CHUNK
+    unit = next_unit(call, units)
+    while unit < units:
+        start, end = unit * CHUNK, min(unit * CHUNK + CHUNK, count)
+        if length <= FEW:
+            _count_bounds(size, is_right, x + 4 * start, end - start, buckets, length, out + size * start)
+            start = end
+        for place in range(start, end):
+            number, found, rest = load_f32(x, place), 0, length
+            while rest > 0:
+                half = (rest + 1) // 2
+                found += _skipped(half, load_f32(buckets, found + half - 1), number, is_right)
+                rest -= half
+            store_index(out, place, found, size)
+        unit = next_unit(call, units)
+
+
+BUCKETIZE = Task(_bucketize)
+"""Counts the buckets B below each number A."""
+
+
+@backend.accelerates(Bucketize)
+def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
+    """f32."""
+    if not is_f32(data, buckets) or op.output_type not in (ElementType.i32, ElementType.i64):
+        return None
+    BUCKETIZE.prepare()
+    dtype = op.output_type.dtype
+
+    def kernel(x: Array, buckets: Array) -> Array:
+        if not x.size or (x.size < MIN_SIZE and not is_recording()):
+            return op.evaluate(x, buckets)
+        out = np.empty(x.shape, dtype)
+        job = BucketizeJob.fill(
+            count=x.size, buckets=buckets.size, is_right=op.with_right_bound, size=dtype.itemsize
+        )
+        arrays = np.ascontiguousarray(x), np.ascontiguousarray(buckets)
+        parallel_for(
+            BUCKETIZE.address, job, out, *arrays, UNUSED, threads() if x.size >= MIN_PARALLEL_SIZE else 1
+        )
+        return out
+
+    return accepting(replayed(kernel, alone=False), any_lengths)

@@ -1,0 +1,133 @@
+"""One-hot encoding, shared among threads: each part of the result is filled, then what stands at its classes is written."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.element import ElementType
+from ....ir.tensor import Array, Value
+from ....ops.sequence.one_hot import OneHot1, OneHot16, OneHotBase
+from ... import Kernel
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.typed import splat, store_typed, typed_loop
+from ..codegen.vectors import Emit
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording
+from ..threading.task import UNUSED, Task, load_args, next_unit
+from ._indices import load_index
+from ._strided_copy import SIZES
+
+__all__: list[str] = []
+
+# Elements of a unit where that is possible; results with fewer are left to NumPy, unless a run is recorded; from how many on
+# several threads are faster.
+BLOCK = 1 << 13
+MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 11, 1 << 15
+
+
+class OneHotJob(Descriptor):
+    """The job of `ONE_HOT`: lengths before, of, and behind the axis of classes, and how many of the first two a unit has.
+
+    ``added`` is what negative classes are increased by; sizes are in bytes; values are bits.
+    """
+
+    outer: i64
+    depth: i64
+    inner: i64
+    block_outer: i64
+    block_depth: i64
+    added: i64
+    index_size: i64
+    size: i64
+    on_value: i64
+    off_value: i64
+
+
+@instruction(*[types.int64] * 4)
+def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.Value) -> None:
+    """Store the lowest ``size`` bytes of a number ``count`` times."""
+
+    def go(width: int) -> None:
+        kind = ir.IntType(8 * width)
+        same = splat(emit, value if width == 8 else emit.builder.trunc(value, kind))
+        typed_loop(emit, count, lambda index, mask: store_typed(emit, same, out, index, mask))
+
+    emit.switch(size, {width: partial(go, width) for width in SIZES})
+
+
+def _one_hot(call: int) -> None:
+    """Fill and set blocks; a unit has some of the outer indices, and some of the classes."""
+    job, out, indices, _, _, _ = load_args(call)
+    outer, depth, inner = (
+        load_i64(job, OneHotJob.outer), load_i64(job, OneHotJob.depth), load_i64(job, OneHotJob.inner),
+    )  # fmt: skip
+    tall, deep = load_i64(job, OneHotJob.block_outer), load_i64(job, OneHotJob.block_depth)
+    size, index_size = load_i64(job, OneHotJob.size), load_i64(job, OneHotJob.index_size)
+    added = load_i64(job, OneHotJob.added)
+    across = (depth + deep - 1) // deep
+    units = (outer + tall - 1) // tall * across
+    unit = next_unit(call, units)
+    while unit < units:
+        top, first = unit // across * tall, unit % across * deep
+        end = min(first + deep, depth)
+        for row in range(top, min(top + tall, outer)):
+            place = out + size * (row * depth + first) * inner
+            _fill(size, load_i64(job, OneHotJob.off_value), (end - first) * inner, place)
+            for column in range(inner):
+                found = load_index(indices, row * inner + column, index_size)
+                if found < 0:
+                    found += added
+                if first <= found < end:
+                    at = out + size * ((row * depth + found) * inner + column)
+                    _fill(size, load_i64(job, OneHotJob.on_value), 1, at)
+        unit = next_unit(call, units)
+
+
+ONE_HOT = Task(_one_hot)
+"""Encodes the classes A."""
+
+
+@backend.accelerates(OneHot1, OneHot16)
+def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_value: Value) -> Kernel | None:
+    """Classes of i32 or i64, and values of whole bytes."""
+    if indices.element not in (ElementType.i32, ElementType.i64) or indices.shape.rank is None:
+        return None
+    dtype = on_value.element.dtype
+    if on_value.element is not off_value.element or dtype.hasobject or dtype.itemsize not in SIZES:
+        return None
+    axis = op.axis % (indices.shape.rank + 1)
+    normalizes = isinstance(op, OneHot16) and op.negative_indices_mode == "normalize"
+    ONE_HOT.prepare()
+
+    def kernel(indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
+        classes = int(depth.item())
+        size = indices.size * max(classes, 0)
+        if not size or (size < MIN_SIZE and not is_recording()):
+            return op.evaluate(indices, depth, on_value, off_value)
+        shape = (*indices.shape[:axis], classes, *indices.shape[axis:])
+        out, inner = np.empty(shape, dtype), math.prod(indices.shape[axis:])
+        deep = min(max(BLOCK // inner, 1), classes)
+        job = OneHotJob.fill(
+            outer=math.prod(indices.shape[:axis]), depth=classes, inner=inner, block_depth=deep,
+            block_outer=max(BLOCK // (deep * inner), 1), added=classes if normalizes else 0,
+            index_size=indices.itemsize, size=dtype.itemsize, on_value=_bits(on_value), off_value=_bits(off_value),
+        )  # fmt: skip
+        count = threads() if size >= MIN_PARALLEL_SIZE else 1
+        parallel_for(ONE_HOT.address, job, out, np.ascontiguousarray(indices), UNUSED, UNUSED, count)
+        return out
+
+    return accepting(replayed(kernel, contents=[1, 2, 3], alone=False), any_lengths)
+
+
+def _bits(number: Array) -> int:
+    """Return the bytes of a number as the lowest ones of a signed integer of 64 bits."""
+    return int.from_bytes(number.tobytes().ljust(8, b"\0"), "little", signed=True)
