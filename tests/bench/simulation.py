@@ -234,10 +234,11 @@ def _by_shares() -> set[int]:
 def _by_phases() -> set[int]:
     """Return the addresses of tasks with barriers between phases."""
     from ir_runtime.backends.numba.kernels._dynamic_matmul import DYNAMIC_MATMUL
+    from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_CELL
     from ir_runtime.backends.numba.kernels._winograd_tiles import WINOGRAD
     from ir_runtime.backends.numba.kernels.global_pooling import SPATIAL_MEAN
 
-    return {task.address for task in (WINOGRAD, DYNAMIC_MATMUL, SPATIAL_MEAN)}
+    return {task.address for task in (WINOGRAD, DYNAMIC_MATMUL, SPATIAL_MEAN, RUN_CELL)}
 
 
 def _rounds(task: int, job: int) -> tuple[int, int] | None:

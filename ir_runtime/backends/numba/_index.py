@@ -48,6 +48,7 @@ MODULES = {
     "GreaterEqual": "masks",
     "GridSample": "grid_sample",
     "GroupConvolution": "computed_filters convolution depthwise",
+    "GroupConvolutionBackpropData": "depthwise_transposed",
     "GroupNormalization": "group_norm",
     "HSigmoid": "elementwise",
     "HSwish": "elementwise",

@@ -37,6 +37,7 @@ class StepsJob(Descriptor):
     backwards: i64
     hidden_states: i64
     cell_states: i64
+    cell_states_before: i64
     reset_states: i64
     tap_offset: i64
     phases: i64
@@ -77,8 +78,10 @@ def rnn_row(job: int, gates: int, span: int, given: int, size: int, count: int, 
 
 
 @device
-def lstm_row(job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int) -> None:
-    """Compute the state of an LSTM, and its cell state in place."""
+def lstm_row(
+    job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
+) -> None:  # fmt: skip
+    """Compute the state of an LSTM, and its cell state from the one before."""
     low, high = load_f32(job, StepsJob.low), load_f32(job, StepsJob.high)
     for gate in range(4):
         add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
@@ -86,7 +89,7 @@ def lstm_row(job: int, gates: int, span: int, given: int, size: int, count: int,
         _activate(gates + gate * span, count, load_i64(job, StepsJob.activation_f))
     forget, input_gate, output_gate, candidate = gates, gates + span, gates + 2 * span, gates + 3 * span
     _activate(candidate, count, load_i64(job, StepsJob.activation_g))
-    update_cell_state(cell, forget, cell, input_gate, candidate, count, low, high)
+    update_cell_state(cell, forget, before, input_gate, candidate, count, low, high)
     copy_rows(candidate, cell, count, low, high)
     _activate(candidate, count, load_i64(job, StepsJob.activation_h))
     multiply_rows(y, output_gate, candidate, count, low, high)

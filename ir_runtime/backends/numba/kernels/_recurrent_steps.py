@@ -15,7 +15,7 @@ import numpy as np
 from ..codegen.language import device
 from ..codegen.memory import alloc, barrier, fetch_add, free, load_atomic, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args
+from ..threading.task import Task, load_args, load_fourth, next_unit
 from ._bf16_tile import bf16_panel, round_row
 from ._gemm_tile import WIDE, gemm_panel
 from ._panels import Panel
@@ -23,7 +23,7 @@ from ._recurrent_cells import StepsJob, gru_gates_row, gru_state_row, lstm_row, 
 from ._recurrent_rows import add_rows, add_scaled_rows, multiply_rows
 from ._widened_tile import widened_panel
 
-__all__ = ["RUN_STEPS"]
+__all__ = ["RUN_CELL", "RUN_STEPS"]
 
 _INFINITY = np.float32(np.inf)
 
@@ -125,7 +125,9 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
     place = entry * directions + direction
     out, state, inner = y + (place * time + now) * size + column, place * size + column, gates + 2 * span
     if kind == 3:
-        lstm_row(job, gates, span, inputs, size, count, out, load_i64(job, StepsJob.cell_states) + state)
+        before = load_i64(job, StepsJob.cell_states_before) + state
+        cell = load_i64(job, StepsJob.cell_states) + state
+        lstm_row(job, gates, span, inputs, size, count, out, cell, before)
     elif kind == 0:
         rnn_row(job, gates, span, inputs, size, count, out)
     elif kind == 2:
@@ -139,11 +141,11 @@ def _finish_row(  # noqa: PLR0913 (values in registers)
         )
     else:
         add_rows(inner, inner, inputs + 2 * size, count, low, high)
-        before = now + 1 if backwards != 0 else now - 1
+        previous = now + 1 if backwards != 0 else now - 1
         old = (
             load_i64(job, StepsJob.hidden_states) + state
             if step == 0
-            else y + (place * time + before) * size + column
+            else y + (place * time + previous) * size + column
         )
         gru_state_row(job, inner, inputs, size, count, out, old)
 
@@ -215,3 +217,37 @@ RUN_STEPS = Task(_run_steps)
 A is the product of the inputs and the weights of the gates, ``[batch, time, directions, gate, hidden]``, which may be
 overwritten; the result is ``[batch, directions, time, hidden]``.
 """
+
+
+def _run_cell(call: int) -> None:
+    """Run one step with states that are inputs of the call, whose threads share units by its own counters."""
+    job, y, x, hidden, cells, counter = load_args(call)
+    own = alloc(8 * StepsJob.words + load_i64(job, StepsJob.scratch_bytes))
+    for index in range(StepsJob.words):
+        store_i64(own, index, load_i64(job, index))
+    store_i64(own, StepsJob.hidden_states, hidden)
+    store_i64(own, StepsJob.cell_states_before, cells)
+    states = load_i64(job, StepsJob.batch) * load_i64(job, StepsJob.hidden)
+    store_i64(own, StepsJob.cell_states, y + 4 * states)
+    store_i64(own, StepsJob.reset_states, load_fourth(call))
+    table, units = own + 8 * StepsJob.words, load_i64(job, StepsJob.units)
+    phases = load_i64(job, StepsJob.phases)
+    unit = next_unit(call, units)
+    while unit < units:
+        _compute_unit(own, y, x, 0, 0, unit, table)
+        if phases > 1:
+            fetch_add(counter + 8)
+        unit = next_unit(call, units)
+    if phases > 1:
+        barrier(counter + 8, units)
+        unit = fetch_add(counter + 16)
+        while unit < units:
+            _compute_unit(own, y, x, 0, 1, unit, table)
+            unit = fetch_add(counter + 16)
+    free(own)
+
+
+RUN_CELL = Task(_run_cell)
+"""Run one step: A as of `RUN_STEPS`, B the hidden states, C the cell states, D memory for states that are reset.
+
+The result is the new hidden states, then the cell states of an LSTM."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from ... import Kernel, named
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
+from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import workspace
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind
 from ._epilogue import Epilogue
@@ -26,7 +29,7 @@ from ._gemm_tile import ROW_MULTIPLE, WIDE
 from ._panels import PackedPanels
 from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 from ._recurrent_cells import CellKind, StepsJob
-from ._recurrent_steps import RUN_STEPS
+from ._recurrent_steps import RUN_CELL, RUN_STEPS
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -51,6 +54,7 @@ def sequence(
         takes = runner.takes(x, lengths, *states)
         return runner.run(x, lengths, *states) if takes else op.evaluate(*arrays)
 
+    RUN_STEPS.prepare()
     return named(kernel, runner.products.name)
 
 
@@ -69,13 +73,12 @@ def step(
         return None
 
     def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
-        lengths, given = np.ones(len(x), np.int64), [array[:, None] for array in (x, *others[:states])]
-        if not runner.takes(given[0], lengths, *given[1:]):
+        if not runner.takes_step(x, *others[:states]):
             return op.evaluate(x, *others)
-        _, *found = runner.run(given[0], lengths, *given[1:])
-        return found[0][:, 0] if states == 1 else (found[0][:, 0], found[1][:, 0])
+        return runner.step(x, *others[:states])
 
-    return named(kernel, runner.products.name)
+    RUN_CELL.prepare()
+    return replayed(named(kernel, runner.products.name))
 
 
 def _with_direction(value: Value) -> Value:
@@ -101,7 +104,7 @@ def _kind(op: Recurrent) -> CellKind:
 
 @dataclass(frozen=True)
 class Runner:
-    """A cell with packed weights for all directions. Eleven fields: the cell, its packed weights, and their sizes."""
+    """A cell with packed weights for all directions. Twelve fields: the cell, its packed weights, their sizes, and jobs."""
 
     kind: CellKind
     backwards: Array
@@ -117,6 +120,7 @@ class Runner:
     hidden: int
     functions: tuple[ActivationKind, ...]
     clip: float
+    _jobs: dict[tuple[int, int], Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, op: Recurrent, passes: Sequence[bool], x: Value, w: Array, r: Array, b: Array) -> Runner:
@@ -130,7 +134,6 @@ class Runner:
         given = _reorder_gates(w, kind, hidden).reshape(1, directions * rows, 1, inputs)
         bias = _reorder_gates(b[:, :rows], kind, hidden).reshape(-1)
         again = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
-        RUN_STEPS.prepare()
         first, products = _products_of(x, w, r)
         dense = Gemm(
             first.pack(given, None, bias),
@@ -187,30 +190,73 @@ class Runner:
     ) -> None:
         batch, directions, time, size = y.shape
         steps = int(lengths.max(initial=0))
-        parts = len(self.recurrent) // (directions * self.gates)
-        chunk = min(batch, ROW_MULTIPLE)
-        chunks = -(-batch // chunk)
-        units = directions * parts * chunks
-        phases = 2 if self.kind is CellKind.GRU else 1
-        work = batch * directions * self.gates * size * size
-        count = min(threads(), units) if work >= MIN_PARALLEL_WORK else 1
-        counters = np.zeros(steps * phases * (units + 1) if count > 1 else 1, np.int64)
-        other = np.empty(hidden.size if phases == 2 else 1, np.float32)
-        cell = states[0] if states else other
-        f, g, h = (*self.functions, *[0] * 3)[:3]
-        panels, depth = self.recurrent, self.products.words(size)
-        job = StepsJob.fill(
-            kind=self.kind, steps=steps, batch=batch, directions=directions, hidden=size, time=time, panels=parts,
-            gates=self.gates, chunk=chunk, chunks=chunks, table=panels.table.ctypes.data,
-            weights=panels.numbers.ctypes.data, bias=panels.bias.ctypes.data, lengths=lengths.ctypes.data,
-            backwards=self.backwards.ctypes.data, hidden_states=hidden.ctypes.data, cell_states=cell.ctypes.data,
-            reset_states=other.ctypes.data, tap_offset=NO_OFFSET.ctypes.data, phases=phases, activation_f=f,
-            activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=count,
-            counters=counters.ctypes.data, depth=depth, in_bf16=self.products is BF16_PRODUCTS,
-            widened=self.products is WIDENED_PRODUCTS,
-            scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth),
+        count, units = self._sharing(batch)
+        counters = np.zeros(steps * self._phases * (units + 1) if count > 1 else 1, np.int64)
+        other = np.empty(hidden.size if self._phases == 2 else 1, np.float32)
+        cell = (states[0] if states else other).ctypes.data
+        job = self._job(
+            batch, count, units, steps=steps, time=time, lengths=lengths.ctypes.data, hidden_states=hidden.ctypes.data,
+            cell_states=cell, cell_states_before=cell, reset_states=other.ctypes.data, counters=counters.ctypes.data,
         )  # fmt: skip
         parallel_for(RUN_STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
+
+    def takes_step(self, x: Array, *states: Array) -> bool:
+        """Return whether the inputs of one step ``[batch, ...]`` are valid and not empty."""
+        expected = len(x), self.hidden
+        return bool(x.size) and x.shape[1:] == (self.width,) and all(s.shape == expected for s in states)
+
+    def step(self, x: Array, hidden: Array, cell: Array | None = None) -> Array | tuple[Array, ...]:
+        """Run one step of ``x[batch, input]`` from states ``[batch, hidden]``; return the new ones."""
+        batch, (count, units) = len(x), self._sharing(len(x))
+        given = workspace(batch * self.gates * self.hidden)
+        self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
+        y = np.empty((1 if cell is None else 2, batch, self.hidden), np.float32)
+        before = UNUSED if cell is None else contiguous(cell)
+        reset = workspace(y.size) if self._phases == 2 else UNUSED
+        job = self._step_job(batch, count, units)
+        parallel_for(RUN_CELL.address, job, y, given, contiguous(hidden), before, count, reset)
+        return y[0] if cell is None else (y[0], y[1])
+
+    def _step_job(self, batch: int, threads: int, units: int) -> Array:
+        """Return the job of `RUN_CELL`, whose states are inputs of the call."""
+        if (found := self._jobs.get((batch, threads))) is None:
+            if len(self._jobs) >= 64:
+                self._jobs.clear()
+            lengths = np.ones(batch, np.int64)
+            none = dict.fromkeys(
+                ("hidden_states", "cell_states", "cell_states_before", "reset_states", "counters"), 0
+            )
+            job = self._job(batch, threads, units, steps=1, time=1, lengths=lengths.ctypes.data, **none)
+            found = self._jobs[batch, threads] = Job.of(job, lengths)
+        return found
+
+    @property
+    def _phases(self) -> int:
+        """How many products of states a step has, each of which needs the one before."""
+        return 2 if self.kind is CellKind.GRU else 1
+
+    def _sharing(self, batch: int) -> tuple[int, int]:
+        """Return the threads and units of a step."""
+        directions = len(self.backwards)
+        units = len(self.recurrent) // self.gates * -(-batch // ROW_MULTIPLE)
+        work = batch * directions * self.gates * self.hidden * self.hidden
+        return min(threads(), units) if work >= MIN_PARALLEL_WORK else 1, units
+
+    def _job(self, batch: int, threads: int, units: int, **others: int) -> Array:
+        """Return a job; ``others`` are its fields that depend on the inputs."""
+        directions, panels, depth = len(self.backwards), self.recurrent, self.products.words(self.hidden)
+        chunk = min(batch, ROW_MULTIPLE)
+        f, g, h = (*self.functions, *[0] * 3)[:3]
+        return StepsJob.fill(
+            kind=self.kind, batch=batch, directions=directions, hidden=self.hidden,
+            panels=len(panels) // (directions * self.gates), gates=self.gates, chunk=chunk, chunks=-(-batch // chunk),
+            table=panels.table.ctypes.data, weights=panels.numbers.ctypes.data, bias=panels.bias.ctypes.data,
+            backwards=self.backwards.ctypes.data, tap_offset=NO_OFFSET.ctypes.data, phases=self._phases,
+            activation_f=f, activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units,
+            threads=threads, depth=depth, in_bf16=self.products is BF16_PRODUCTS,
+            widened=self.products is WIDENED_PRODUCTS,
+            scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE + 8 + 4 * depth), **others,
+        )  # fmt: skip
 
 
 def _products_of(x: Value, w: Array, r: Array) -> tuple[Products, Products]:

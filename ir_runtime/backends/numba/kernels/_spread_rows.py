@@ -1,0 +1,215 @@
+"""Rows of a depthwise transposed convolution, each element of which adds up what the data spread to it.
+
+Element ``o`` of an axis reads the data at ``(o + cut - k * dilation) / stride``, for those elements ``k`` of the kernel for
+which that is an integer and inside: the first of them, and how many there are, follow from ``o``. Elements that are a stride
+apart read the same elements of the kernel, and neighbours of the data; such runs are computed several elements at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.vectors import LANES, Emit, Value
+from ..threading.task import Task, load_args, next_unit
+from ._packed_epilogue import apply_epilogue
+from ._windows import F32_SIZE
+
+__all__ = ["SPREAD", "SpreadAxis", "SpreadJob", "SpreadRun"]
+
+# Elements of a run that are computed at a time: enough accumulators to hide the latency of FMA.
+AT_ONCE = 8
+
+
+class SpreadJob(Descriptor):
+    """The job of `SPREAD`.
+
+    Sizes: rows of the result, also of a unit and of an image; its columns and channels; rows and columns of the data. Bytes
+    between the elements of the kernel, and the rows and columns of data, that an element of the result reads one after the
+    other; the data go backwards. Addresses: a `SpreadRun` for each row of an image, and those of columns with their number;
+    weights ``[height, width, channels]``, bias, epilogue.
+    """
+
+    rows: i64
+    rows_per_unit: i64
+    out_height: i64
+    out_width: i64
+    channels: i64
+    height: i64
+    width: i64
+    kernel_row_bytes: i64
+    kernel_row_step: i64
+    kernel_column_step: i64
+    data_row_step: i64
+    data_column_step: i64
+    column_stride: i64
+    row_runs: i64
+    column_runs: i64
+    run_count: i64
+    weights: i64
+    bias: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+
+
+class SpreadRun(Descriptor):
+    """Elements of an axis that are a stride apart: the first one, and their number.
+
+    The first one reads ``taps`` elements of the kernel, from ``kernel`` on, and of the data, from ``data`` on.
+    """
+
+    start: i64
+    count: i64
+    data: i64
+    kernel: i64
+    taps: i64
+
+
+class SpreadAxis(NamedTuple):
+    """An axis of a transposed convolution: lengths of data and result, of which ``begin`` elements are cut off before."""
+
+    length: int
+    out_length: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How far the elements of the kernel that one element reads are apart, and those of the data."""
+        common = math.gcd(self.stride, self.dilation)
+        return self.stride // common, self.dilation // common
+
+    def runs(self, joined: bool) -> Array:
+        """Return a `SpreadRun` for each element in order, or for runs that are as long as possible."""
+        found = [self._reads(place) for place in range(self.out_length)]
+        if not joined:
+            return _records([(place, 1, *reads) for place, reads in enumerate(found)])
+        runs: list[tuple[int, ...]] = []
+        for phase in range(min(self.stride, self.out_length)):
+            start = phase
+            for place in range(phase, self.out_length, self.stride):
+                data, *others = found[place]
+                following = place + self.stride
+                count = (following - start) // self.stride
+                if following >= self.out_length or found[following] != (data + 1, *others):
+                    runs.append((start, count, *found[start]))
+                    start = following
+        return _records(runs)
+
+    def _reads(self, place: int) -> tuple[int, int, int]:
+        """Return the first elements of the data and of the kernel that an element reads, and how many it reads."""
+        place += self.begin
+        kernel_step, data_step = self.steps
+        for kernel in range(min(kernel_step, self.kernel)):
+            data, rest = divmod(place - kernel * self.dilation, self.stride)
+            if not rest:
+                skipped = max(-(-(data - self.length + 1) // data_step), 0)
+                first, start = kernel + skipped * kernel_step, data - skipped * data_step
+                inside = min(-(-(self.kernel - first) // kernel_step), start // data_step + 1)
+                return (start, first, inside) if inside > 0 else (0, 0, 0)
+        return 0, 0, 0
+
+
+def _records(runs: list[tuple[int, ...]]) -> Array:
+    return np.array(runs, np.int64).reshape(-1, SpreadRun.words)
+
+
+def _emit_sums(  # noqa: PLR0913 (values in registers)
+    emit: Emit, number: int, x: Value, step: Value, down: Value, across: Value, w: Value, kernel_down: Value,
+    kernel_across: Value, rows: Value, columns: Value, bias: Value, out: Value, out_step: Value,
+) -> None:  # fmt: skip
+    """Emit the sums of ``number`` elements of a run."""
+    builder = emit.builder
+    places = [builder.mul(step, emit.i64(j)) for j in range(number)]
+    with emit.loop(rows, [x, w, *[emit.load(bias)] * number]) as (_, (line, taps, *sums), below):
+        with emit.loop(columns, [line, taps, *sums]) as (_, (place, tap, *now), beside):
+            weight = emit.load(tap)
+            found = [
+                emit.fma(emit.load(emit.at(place, at)), weight, one)
+                for at, one in zip(places, now, strict=True)
+            ]
+            beside += [builder.sub(place, across), emit.at(tap, kernel_across), *found]
+        below += [builder.sub(line, down), emit.at(taps, kernel_down), *beside[2:]]
+    for j, found in enumerate(below[2:]):
+        emit.store(found, emit.at(out, builder.mul(out_step, emit.i64(j))))
+
+
+@instruction(*[types.int64] * 13)
+def _sum_taps(emit: Emit, several: Value, *given: Value) -> None:
+    """Compute a vector of channels of one element of a run, or of `AT_ONCE`.
+
+    Arguments: whether there are several; data, bytes between the elements of a run, between rows and columns (backwards);
+    weights, bytes between their rows and columns; numbers of both; initial values; result, bytes between elements.
+    """
+    is_one = emit.builder.icmp_signed("==", several, emit.i64(0))
+    with emit.builder.if_else(is_one) as (one, many):
+        with one:
+            _emit_sums(emit, 1, *given)
+        with many:
+            _emit_sums(emit, AT_ONCE, *given)
+
+
+@device
+def _spread_run(job: int, run: int, x: int, w: int, rows: int, out: int) -> None:
+    """Compute a run of columns of a row, given the first row of data and of the kernel that it reads."""
+    channels, count = load_i64(job, SpreadJob.channels), load_i64(run, SpreadRun.count)
+    down, across = load_i64(job, SpreadJob.data_row_step), load_i64(job, SpreadJob.data_column_step)
+    kernel_down, kernel_across = (
+        load_i64(job, SpreadJob.kernel_row_step),
+        load_i64(job, SpreadJob.kernel_column_step),
+    )
+    columns, bias, step = load_i64(run, SpreadRun.taps), load_i64(job, SpreadJob.bias), F32_SIZE * channels
+    source, weights = x + load_i64(run, SpreadRun.data) * step, w + load_i64(run, SpreadRun.kernel) * step
+    target, apart = (
+        out + load_i64(run, SpreadRun.start) * step,
+        load_i64(job, SpreadJob.column_stride) * step,
+    )
+    beside = AT_ONCE if count >= AT_ONCE else 1
+    for c in range(0, channels, LANES):
+        at = F32_SIZE * min(c, channels - LANES)
+        for index in range(0, count, beside):
+            place = min(index, count - beside)
+            _sum_taps(
+                beside - 1, source + place * step + at, step, down, across, weights + at, kernel_down, kernel_across,
+                rows, columns, bias + at, target + place * apart + at, apart,
+            )  # fmt: skip
+
+
+def _spread(call: int) -> None:
+    job, y, x, first, second, _ = load_args(call)
+    rows, several = load_i64(job, SpreadJob.rows), load_i64(job, SpreadJob.rows_per_unit)
+    tall, wide, channels = (
+        load_i64(job, SpreadJob.out_height),
+        load_i64(job, SpreadJob.out_width),
+        load_i64(job, SpreadJob.channels),
+    )
+    line = F32_SIZE * channels * load_i64(job, SpreadJob.width)
+    image = line * load_i64(job, SpreadJob.height)
+    runs, count = load_i64(job, SpreadJob.column_runs), load_i64(job, SpreadJob.run_count)
+    words, numbers = load_i64(job, SpreadJob.epilogue_words), load_i64(job, SpreadJob.epilogue_numbers)
+    units = (rows + several - 1) // several
+    unit = next_unit(call, units)
+    while unit < units:
+        for row in range(unit * several, min(unit * several + several, rows)):
+            entry = row // tall
+            of_row = load_i64(job, SpreadJob.row_runs) + 8 * SpreadRun.words * (row - entry * tall)
+            data = x + entry * image + load_i64(of_row, SpreadRun.data) * line
+            kernel = load_i64(of_row, SpreadRun.kernel) * load_i64(job, SpreadJob.kernel_row_bytes)
+            w, taps = load_i64(job, SpreadJob.weights) + kernel, load_i64(of_row, SpreadRun.taps)
+            at = F32_SIZE * channels * wide * row
+            for index in range(count):
+                _spread_run(job, runs + 8 * SpreadRun.words * index, data, w, taps, y + at)
+            apply_epilogue(words, numbers, first, second, y, at, 0, wide, channels, F32_SIZE * channels)
+        unit = next_unit(call, units)
+
+
+SPREAD = Task(_spread)
+"""Compute rows of the result; a unit is several of them."""
