@@ -21,7 +21,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["ALIGN", "BinSamples", "align_bins"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
@@ -162,8 +162,24 @@ class BinSamples:
             index[some, :, : 2 * each] = pairs.reshape(-1, bins, 2 * each)
             weight[some, :, : 2 * each] = shares.reshape(-1, bins, 2 * each)
             used[some, :, : 2 * each] = np.repeat(within, 2, axis=2)
+        return cls.where(used, index, weight)
+
+    @classmethod
+    def where(cls, used: Array, index: Array, weight: Array) -> BinSamples:
+        """Return those samples ``[regions, bins, samples]`` that are used."""
         counts = used.sum(axis=2)
         return cls(np.concatenate([[0], counts.reshape(-1).cumsum()]), index[used], weight[used])
+
+    @classmethod
+    def around(cls, places: Array, length: int) -> BinSamples:
+        """Return the two elements around each place ``[regions, bins]`` of an axis, of those that are within it."""
+        within = (places >= 0) & (places <= length - 1)
+        inside = np.where(within, places, np.float32(0))
+        low = np.floor(inside)
+        part, first = inside - low, low.astype(np.int64)
+        index = np.stack([first, np.minimum(first + 1, length - 1)], axis=-1)
+        weight = np.stack([1 - part, part], axis=-1)
+        return cls.where(np.repeat(within[..., None], 2, axis=2), index, weight)
 
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
@@ -195,21 +211,25 @@ def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -
     rows = BinSamples.of(top, tall, op.pooled_h, down.astype(np.int64), height)
     columns = BinSamples.of(left, wide, op.pooled_w, across.astype(np.int64), width)
     y = np.empty((len(rois), op.pooled_h, op.pooled_w, channels), np.float32)
-    entries = np.ascontiguousarray(entries, np.int64)
+    align_bins(x, np.ascontiguousarray(entries, np.int64), rows, columns, y)
+    return channels_first(y)
+
+
+def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y: Array) -> None:
+    """Compute bins ``y[regions, rows, columns, channels]`` of maps ``[N, C, height, width]`` from samples along both axes."""
+    _, channels, height, width = x.shape
     row_offsets, column_offsets = rows.index * (4 * channels * width), columns.index * (4 * channels)
     most = int(np.diff(rows.starts).max(initial=0))
     job = RoiAlignJob.fill(
-        rows=len(rois) * op.pooled_h, image_bytes=4 * channels * width * height, channels=channels,
-        bin_rows=op.pooled_h, bin_columns=op.pooled_w, images=entries.ctypes.data,
+        rows=len(y) * y.shape[1], image_bytes=4 * channels * width * height, channels=channels,
+        bin_rows=y.shape[1], bin_columns=y.shape[2], images=images.ctypes.data,
         row_starts=rows.starts.ctypes.data, row_offsets=row_offsets.ctypes.data,
         row_weights=rows.weight.ctypes.data, column_starts=columns.starts.ctypes.data,
         column_offsets=column_offsets.ctypes.data, column_weights=columns.weight.ctypes.data, max_row_samples=most,
     )  # fmt: skip
     work = channels * len(columns.index) * most
     shared = threads() if work >= MIN_PARALLEL_WORK else 1
-    maps = contiguous(channels_last(x))
-    parallel_for(ALIGN.address, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)
-    return channels_first(y)
+    parallel_for(ALIGN.address, job, y.reshape(-1), contiguous(channels_last(x)), UNUSED, UNUSED, shared)
 
 
 def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Array:

@@ -1,0 +1,224 @@
+"""Pad of f32 with constant pads: each row of the result is copied from the row that its place along the other axes says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Annotated, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ....errors import IRError
+from ....ir.shape import PartialShape
+from ....ir.tensor import Array, TensorType, Value
+from ....ops.movement.pad import Pad1, Pad12, PadBase
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, Job, f32, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_f32, load_i64, store_f32
+from ..codegen.vectors import Emit, Load, Store, Value as Register
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args, next_unit
+from ._rows import copy_row
+from .contiguous import contiguous
+
+__all__: list[str] = []
+
+# Axes beside the last one; rows of a unit, and elements from which on several threads are faster.
+OUTER = 4
+ROWS_PER_UNIT = 16
+MIN_PARALLEL_WORK = 1 << 16
+# The table entry of what is filled.
+FILLED = -1
+
+_Shape: TypeAlias = tuple[int, ...]
+
+
+class PadRowsJob(Descriptor):
+    """The job of `PAD_ROWS`.
+
+    Lengths of the outer axes of the result, the innermost last; tables of what each of their elements adds to the offset in
+    bytes of a row of data, or `FILLED`. Of a row: its elements, how many of them are before a part that is copied as it is,
+    its length, and where it begins in the data; a table of the elements of data, and the number that fills.
+    """
+
+    lengths: Annotated[int, (np.int64, (OUTER,))]
+    tables: Annotated[int, (np.int64, (OUTER,))]
+    columns: i64
+    before: i64
+    inside: i64
+    first: i64
+    column_table: i64
+    number: f32
+
+
+@instruction(types.int64, types.int64, types.float32)
+def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> None:
+    """Store ``count`` times the same number."""
+    filled = emit.splat(number)
+
+    def body(offset: Register, load: Load, store: Store) -> None:
+        store(filled, emit.at(out, offset))
+
+    emit.vector_loop(count, body)
+
+
+def _pad_rows(call: int) -> None:
+    """Copy rows; a unit is some of the innermost of the outer axes."""
+    job, out, x, _, _, _ = load_args(call)
+    last = load_i64(job, PadRowsJob.lengths + OUTER - 1)
+    chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
+    for axis in range(OUTER - 1):
+        units *= load_i64(job, PadRowsJob.lengths + axis)
+    columns, before, inside = (
+        load_i64(job, PadRowsJob.columns),
+        load_i64(job, PadRowsJob.before),
+        load_i64(job, PadRowsJob.inside),
+    )
+    table, fill, first = (
+        load_i64(job, PadRowsJob.column_table),
+        load_f32(job, PadRowsJob.number),
+        load_i64(job, PadRowsJob.first),
+    )
+    unit = next_unit(call, units * chunks)
+    while unit < units * chunks:
+        plane = unit // chunks
+        start, rest, offset, is_filled = (unit - plane * chunks) * ROWS_PER_UNIT, plane, 0, False
+        for back in range(OUTER - 1):
+            axis = OUTER - 2 - back
+            length = load_i64(job, PadRowsJob.lengths + axis)
+            entry = load_i64(load_i64(job, PadRowsJob.tables + axis), rest % length)
+            is_filled, offset, rest = is_filled or entry < 0, offset + entry, rest // length
+        for row in range(start, min(start + ROWS_PER_UNIT, last)):
+            entry = load_i64(load_i64(job, PadRowsJob.tables + OUTER - 1), row)
+            target = out + 4 * columns * (plane * last + row)
+            if is_filled or entry < 0:
+                _fill_row(target, columns, fill)
+                continue
+            source = x + offset + entry
+            copy_row(source + 4 * first, inside, target + 4 * before)
+            for side in range(2):
+                begin, end = (0, before) if side == 0 else (before + inside, columns)
+                for column in range(begin, end):
+                    place = load_i64(table, column)
+                    store_f32(target, column, fill if place < 0 else load_f32(source, place))
+        unit = next_unit(call, units * chunks)
+
+
+PAD_ROWS = Task(_pad_rows)
+
+
+class _Axis(NamedTuple):
+    """An axis of the data and the elements of it that those of the result are; `FILLED` for others."""
+
+    length: int
+    places: Array
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the result has the same elements."""
+        return np.array_equal(self.places, np.arange(self.length))
+
+    @classmethod
+    def of(cls, mode: str, length: int, before: int, after: int) -> _Axis:
+        """Return an axis that is padded."""
+        places = np.arange(-before, length + after)
+        if mode == "constant":
+            return cls(length, np.where((places < 0) | (places >= length), FILLED, places))
+        if mode == "edge":
+            return cls(length, places.clip(0, length - 1))
+        gap = int(mode == "symmetric")
+        places = np.where(places < 0, -places - gap, places)
+        return cls(length, np.where(places >= length, 2 * (length - 1) - places + gap, places))
+
+    def merged(self, inner: _Axis) -> _Axis:
+        """Return this axis and the one within it as one, neither of which is padded."""
+        return _Axis(self.length * inner.length, np.arange(self.length * inner.length))
+
+
+@backend.accelerates(Pad1, Pad12)
+def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
+    """f32 with constant pads, also negative ones, and a constant number that fills."""
+    before, after, rank = begin.ints(), end.ints(), data.shape.rank
+    if not is_f32(data) or before is None or after is None or not rank:
+        return None
+    if not rank == len(before) == len(after) or not any((*before, *after)):
+        return None
+    filling = [value.known() for value in fill] if op.pad_mode == "constant" else []
+    if any(number is None or number.size != 1 for number in filling):
+        return None
+    number = float(filling[0].item()) if filling and filling[0] is not None else 0.0
+    PAD_ROWS.prepare()
+
+    @lru_cache(maxsize=64)
+    def job_for(shape: _Shape, order: _Shape) -> tuple[Array, _Shape] | None:
+        value = Value(TensorType(data.element, PartialShape(shape)))
+        try:
+            op.infer(value, begin, end)
+        except IRError:
+            return None
+        axes = [_Axis.of(op.pad_mode, shape[axis], before[axis], after[axis]) for axis in order]
+        lengths = tuple(len(axis.places) for axis in axes)
+        job = _job(axes, number) if math.prod(lengths) else None
+        return None if job is None else (job, lengths)
+
+    def kernel(x: Array, begin: Array, end: Array, *fill: Array) -> Array:
+        order = _memory_order(x.strides)
+        if not x.size or (found := job_for(x.shape, order)) is None:
+            return op.evaluate(x, begin, end, *fill)
+        job, lengths = found
+        y = np.empty(lengths, np.float32)
+        count = threads() if y.size >= MIN_PARALLEL_WORK else 1
+        parallel_for(PAD_ROWS.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
+        return y.transpose(_inverse(order))
+
+    return replayed(accepting(kernel, any_lengths), alone=False)
+
+
+@lru_cache(maxsize=256)
+def _memory_order(strides: _Shape) -> _Shape:
+    """Return the axes in the order of memory."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+
+
+@lru_cache(maxsize=256)
+def _inverse(order: _Shape) -> _Shape:
+    return tuple(map(order.index, range(len(order))))
+
+
+def _job(axes: Sequence[_Axis], number: float) -> Array | None:
+    """Return the job for axes in the order of memory, ``None`` for too many of them."""
+    merged: list[_Axis] = []
+    for axis in axes:
+        both = bool(merged) and merged[-1].is_same and axis.is_same
+        merged.append(merged.pop().merged(axis) if both else axis)
+    *outer, row = merged
+    if len(outer) > OUTER:
+        return None
+    stride, tables = 4 * row.length, []
+    for axis in reversed(outer):
+        tables.append(np.where(axis.places < 0, FILLED, axis.places * stride))
+        stride *= axis.length
+    tables += [np.zeros(1, np.int64)] * (OUTER - len(outer))
+    tables.reverse()
+    places = np.ascontiguousarray(row.places)
+    before, first, inside = _copied(places)
+    job = PadRowsJob.fill(
+        lengths=tuple(map(len, tables)), tables=tuple(table.ctypes.data for table in tables), columns=len(places),
+        before=before, inside=inside, first=first, column_table=places.ctypes.data, number=number,
+    )  # fmt: skip
+    return Job.of(job, tables, places)
+
+
+def _copied(places: Array) -> tuple[int, int, int]:
+    """Return where the longest ascending run of neighbours begins in a row of the result and in the data, and its length."""
+    breaks = np.flatnonzero((np.diff(places) != 1) | (places[:-1] < 0)) + 1
+    starts, ends = np.append(0, breaks), np.append(breaks, len(places))
+    longest = int(np.argmax(ends - starts))
+    begin, end = int(starts[longest]), int(ends[longest])
+    return (begin, int(places[begin]), end - begin) if places[begin] >= 0 else (0, 0, 0)

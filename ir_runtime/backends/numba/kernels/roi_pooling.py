@@ -1,0 +1,147 @@
+"""ROIPooling and PSROIPooling: the largest element, one bilinear sample, or the mean of the bins of regions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.detection._bins import rounded
+from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
+from ... import Kernel
+from ...common.layout import channels_first, channels_last, is_f32
+from .._backend import backend
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED
+from ._pooled_bins import LARGEST_OF_BINS, MEANS_OF_BINS, BinsJob
+from .contiguous import contiguous
+from .roi_align import ALIGN, BinSamples, align_bins
+
+__all__: list[str] = []
+
+# Numbers of a result from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 12
+
+_Bounds: TypeAlias = tuple[Array, Array]
+
+
+@backend.accelerates(ROIPooling)
+def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
+    """f32."""
+    if not is_f32(data, rois):
+        return None
+    (ALIGN if op.method == "bilinear" else LARGEST_OF_BINS).prepare()
+    return partial(_sampled if op.method == "bilinear" else _largest, op)
+
+
+@backend.accelerates(PSROIPooling)
+def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
+    """f32, the mean of elements."""
+    if op.mode != "average" or not is_f32(data, rois):
+        return None
+    MEANS_OF_BINS.prepare()
+    return partial(_means, op)
+
+
+def _regions(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
+    """Return the image and the corners of each region that is pooled; ``None`` for what the reference has to refuse."""
+    if not x.size or rois.ndim != 2 or rois.shape[1] != 5:
+        return None
+    images = np.trunc(rois[:, 0])
+    if op.ends:
+        rois = rois[: next(iter(np.flatnonzero(images == -1)), len(rois))]
+        images = images[: len(rois)]
+    if not len(rois) or not np.isfinite(rois).all() or not ((images >= 0) & (images < len(x))).all():
+        return None
+    return images.astype(np.int64), rois[:, 1:]
+
+
+def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
+    if (found := _regions(op, x, rois)) is None:
+        return op.evaluate(x, rois)
+    images, corners = found
+    x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
+    rows, columns = _bins(y1, y2, op.pooled_h, x.shape[2]), _bins(x1, x2, op.pooled_w, x.shape[3])
+    shape = len(rois), op.pooled_h, op.pooled_w, x.shape[1]
+    y = np.empty(shape, np.float32)
+    y[len(images) :] = 0
+    _run(LARGEST_OF_BINS.address, contiguous(channels_last(x)), y, images, (rows, columns), x.shape, x.shape[1])
+    if (empty := _empty(rows)[:, :, None] | _empty(columns)[:, None]).any():
+        y[: len(images)][empty] = 0
+    return channels_first(y)
+
+
+def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
+    size, depth = op.group_size, op.output_dim
+    found = _regions(op, x, rois)
+    if found is None or x.shape[1] != depth * size * size:
+        return op.evaluate(x, rois)
+    images, corners = found
+    corners = rounded(corners)
+    corners[:, 2:] += 1
+    x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
+    bounds = _covers(y1, y2, size, x.shape[2]), _covers(x1, x2, size, x.shape[3])
+    y = np.empty((len(rois), depth, size, size), np.float32)
+    _run(MEANS_OF_BINS.address, contiguous(x), y, images, bounds, x.shape, depth)
+    return y
+
+
+def _run(
+    task: int, maps: Array, y: Array, images: Array, bounds: _Bounds, shape: tuple[int, ...], depth: int
+) -> None:
+    """Compute the bins of regions of images ``[N, C, height, width]``, however they are stored."""
+    rows, columns = bounds
+    job = BinsJob.fill(
+        regions=len(images), bin_rows=rows.shape[1], bin_columns=columns.shape[1], depth=depth, height=shape[2],
+        width=shape[3], channels=shape[1], images=images.ctypes.data, row_bounds=rows.ctypes.data,
+        column_bounds=columns.ctypes.data,
+    )  # fmt: skip
+    shared = threads() if y.size >= MIN_PARALLEL_WORK else 1
+    parallel_for(task, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)
+
+
+def _bins(first: Array, last: Array, count: int, length: int) -> Array:
+    """Return where the bins of each region begin and end, as `ops.detection._bins.bins` does: ``[regions, count, 2]``."""
+    size = np.maximum(last - first + 1, 1) / np.float32(count)
+    steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
+    begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
+    return np.stack([np.clip(begins, 0, length), np.clip(ends, 0, length)], -1).astype(np.int64)
+
+
+def _covers(first: Array, last: Array, count: int, length: int) -> Array:
+    """Return the elements that the bins of each region touch, as `ops.detection._bins.covers` does."""
+    size = ((last - first) / np.float32(count))[:, None]
+    steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size
+    begins, ends = np.clip(np.floor(steps[:, :-1]), 0, length - 1), np.clip(np.ceil(steps[:, 1:]), 0, length)
+    return np.stack([begins, ends], -1).astype(np.int64)
+
+
+def _empty(bounds: Array) -> Array:
+    return bounds[..., 0] >= bounds[..., 1]
+
+
+def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
+    """Compute one bilinear sample of each bin; corners are in parts of the image."""
+    if (found := _regions(op, x, rois)) is None:
+        return op.evaluate(x, rois)
+    images, corners = found
+    x1, y1, x2, y2 = corners.T
+    rows = BinSamples.around(_points(y1, y2, op.pooled_h, x.shape[2]), x.shape[2])
+    columns = BinSamples.around(_points(x1, x2, op.pooled_w, x.shape[3]), x.shape[3])
+    y = np.empty((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
+    y[len(images) :] = 0
+    align_bins(x, images, rows, columns, y[: len(images)])
+    return channels_first(y)
+
+
+def _points(first: Array, last: Array, count: int, length: int) -> Array:
+    """Return the samples of each region, as `ops.detection._bins.points` does: ``[regions, count]``."""
+    far = np.float32(length - 1)
+    if count == 1:
+        return np.asarray(np.float32(0.5) * (first + last) * far)[:, None]
+    step = (last - first) * far / np.float32(count - 1)
+    places = np.arange(count, dtype=np.float32) * step[:, None] + (first * far)[:, None]
+    places[:, -1] = last * far
+    return np.asarray(places)
