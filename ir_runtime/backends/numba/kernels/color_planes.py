@@ -1,0 +1,199 @@
+"""NV12 and I420 to RGB: a vector of pixels of a row at a time, in f32 and with the roundings of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.element import ElementType
+from ....ir.shape import PartialShape
+from ....ir.tensor import Array, TensorType, Value
+from ....ops.image.colors import I420toBGR, I420ToRGBBase, I420toRGB, NV12toBGR, NV12ToRGBBase, NV12toRGB
+from ... import Kernel
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit, Value as Register
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args, next_unit
+from .contiguous import contiguous
+
+__all__: list[str] = []
+
+# Pixels from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 14
+BYTE = ir.IntType(8)
+_TYPES = {ElementType.u8: 0, ElementType.f32: 1}
+
+
+_Conversion: TypeAlias = NV12ToRGBBase | I420ToRGBBase
+
+
+class ColorJob(Descriptor):
+    """The job of `COLORS`: pairs of rows of all images and of one; pixels of a row; bytes of a number, and of the planes of Y
+    and of the others from one image to the next; where U and V begin, and bytes between the numbers of one; how pixels are
+    computed, and whether blue comes first."""
+
+    pairs: i64
+    image_pairs: i64
+    width: i64
+    size: i64
+    image_bytes: i64
+    half_image_bytes: i64
+    u_offset: i64
+    v_offset: i64
+    chroma_step: i64
+    form: i64
+    blue_first: i64
+
+
+def _spread(emit: Emit, address: Register, kind: ir.Type, step: int) -> Register:
+    """Load numbers of a half plane, each of which is for two pixels, as f32."""
+    count = LANES // 2 * step - (step - 1)  # no number after the last one
+    found = _load(emit, address, kind, count)
+    picked = [lane // 2 * step for lane in range(LANES)]
+    none = ir.Constant(found.type, ir.Undefined)
+    spread = emit.builder.shuffle_vector(found, none, ir.Constant(ir.VectorType(I32, LANES), picked))
+    return _as_f32(emit, spread)
+
+
+def _as_f32(emit: Emit, numbers: Register) -> Register:
+    return numbers if numbers.type == VECTOR else emit.builder.uitofp(numbers, VECTOR)
+
+
+def _bounded(emit: Emit, x: Register, kind: ir.Type) -> Register:
+    """Return colours from 0 to 255; integers are rounded, halves up."""
+    limited = emit.minimum(emit.maximum(x, emit.constant(0)), emit.constant(255))
+    if kind == F32:
+        return limited
+    return emit.builder.fptoui(emit.add(limited, emit.constant(0.5)), ir.VectorType(kind, LANES))
+
+
+def _store_pixels(
+    emit: Emit, first: Register, second: Register, third: Register, kind: ir.Type, out: Register
+) -> None:
+    """Interleave three vectors."""
+    builder, wide = emit.builder, ir.VectorType(I32, 2 * LANES)
+    both = builder.shuffle_vector(first, second, ir.Constant(wide, list(range(2 * LANES))))
+    last = builder.shuffle_vector(third, third, ir.Constant(wide, list(range(2 * LANES))))
+    order = [pixel + LANES * color for pixel in range(LANES) for color in range(3)]
+    mixed = builder.shuffle_vector(both, last, ir.Constant(ir.VectorType(I32, 3 * LANES), order))
+    pointer = builder.inttoptr(out, ir.PointerType(mixed.type))
+    builder.store(mixed, pointer, align=1 if kind == BYTE else 4)
+
+
+def _pixels(kind: ir.Type, step: int) -> Callable[..., None]:
+    """Return the emitter of a vector of pixels of numbers of a type; those of half planes are ``step`` numbers apart."""
+
+    def write(emit: Emit, y: Register, u: Register, v: Register, out: Register, blue_first: Register) -> None:
+        def times(factor: float, x: Register) -> Register:
+            return emit.fence(emit.multiply(emit.constant(factor), x))
+
+        light = times(1.164, emit.subtract(_as_f32(emit, _load(emit, y, kind, LANES)), emit.constant(16)))
+        half = emit.constant(128)
+        blue_part, red_part = (emit.subtract(_spread(emit, plane, kind, step), half) for plane in (u, v))
+        red = emit.add(light, times(1.596, red_part))
+        green = emit.subtract(emit.subtract(light, times(0.391, blue_part)), times(0.813, red_part))
+        blue = emit.add(light, times(2.018, blue_part))
+        red, green, blue = (_bounded(emit, each, kind) for each in (red, green, blue))
+        is_blue = emit.builder.icmp_signed("!=", blue_first, emit.i64(0))
+        first, third = emit.builder.select(is_blue, blue, red), emit.builder.select(is_blue, red, blue)
+        _store_pixels(emit, first, green, third, kind, out)
+
+    return write
+
+
+def _load(emit: Emit, address: Register, kind: ir.Type, count: int) -> Register:
+    whole = ir.VectorType(kind, count)
+    pointer = emit.builder.inttoptr(address, ir.PointerType(whole))
+    return emit.builder.load(pointer, align=1 if kind == BYTE else 4, typ=whole)
+
+
+_WAYS = [_pixels(kind, step) for kind in (BYTE, F32) for step in (1, 2)]
+"""The ways to compute pixels: of u8 and of f32, from planes for each of U and V, and from one in which they take turns."""
+
+
+@instruction(*[types.int64] * 6)
+def _convert(emit: Emit, form: Register, *given: Register) -> None:
+    """Compute a vector of pixels. Arguments: the way; addresses of Y, U, V and of the result; whether blue comes first."""
+    emit.switch(form, {number: partial(way, emit, *given) for number, way in enumerate(_WAYS)})
+
+
+def _colors(call: int) -> None:
+    """Convert rows; a unit is two of them, which have the same U and V. The last vector of a row reaches back."""
+    job, out, luma, u, v, _ = load_args(call)
+    pairs, width, size = (
+        load_i64(job, ColorJob.pairs),
+        load_i64(job, ColorJob.width),
+        load_i64(job, ColorJob.size),
+    )
+    step, form = load_i64(job, ColorJob.chroma_step), load_i64(job, ColorJob.form)
+    blue_first, of_image = load_i64(job, ColorJob.blue_first), load_i64(job, ColorJob.image_pairs)
+    u, v = u + load_i64(job, ColorJob.u_offset), v + load_i64(job, ColorJob.v_offset)
+    pair = next_unit(call, pairs)
+    while pair < pairs:
+        image = pair // of_image
+        line = pair - image * of_image
+        half = image * load_i64(job, ColorJob.half_image_bytes) + line * (width // 2) * step
+        source = luma + image * load_i64(job, ColorJob.image_bytes) + 2 * line * width * size
+        target = out + 6 * pair * width * size
+        for row in range(2):
+            for place in range(0, width, LANES):
+                at = min(place, width - LANES)
+                beside, pixels = half + at // 2 * step, (row * width + at) * size
+                _convert(form, source + pixels, u + beside, v + beside, target + 3 * pixels, blue_first)
+        pair = next_unit(call, pairs)
+
+
+COLORS = Task(_colors)
+"""Convert planes of Y, U and V, which A, B and C have, to pixels."""
+
+
+@backend.accelerates(NV12toRGB, NV12toBGR, I420toRGB, I420toBGR)
+def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
+    """u8 or f32; images that are narrower than a vector are left to the reference."""
+    if any(plane.element is not planes[0].element for plane in planes) or planes[0].element not in _TYPES:
+        return None
+    COLORS.prepare()
+    form = 2 * _TYPES[planes[0].element] + isinstance(op, NV12ToRGBBase)
+
+    element = planes[0].element
+
+    @lru_cache(maxsize=64)
+    def result(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+        return op.infer(*(Value(TensorType(element, PartialShape(shape))) for shape in shapes)).static
+
+    def kernel(*arrays: Array) -> Array:
+        shape = result(*(array.shape for array in arrays))
+        if shape[2] < LANES or not shape[0] * shape[1]:
+            return op.evaluate(*arrays)
+        out = np.empty(shape, element.dtype)
+        given = [contiguous(array) for array in arrays]
+        luma, u, v = given if len(given) == 3 else (given[0], given[-1], given[-1])
+        job = _job(op, form, shape, out.itemsize, len(given))
+        count = threads() if out.size >= MIN_PARALLEL_WORK else 1
+        parallel_for(COLORS.address, job, out, luma, u, v, count)
+        return out
+
+    return replayed(kernel)
+
+
+@lru_cache(maxsize=64)
+def _job(op: _Conversion, form: int, shape: tuple[int, ...], size: int, inputs: int) -> Array:
+    """Return the job for an image of a shape, whose planes are that many inputs; one has all of them."""
+    images, height, width, _ = shape
+    luma, half, in_turns = height * width * size, height // 2 * width // 2 * size, isinstance(op, NV12ToRGBBase)
+    first = luma if inputs == 1 else 0
+    apart = size if in_turns else (half if inputs == 1 else 0)
+    return ColorJob.fill(
+        pairs=images * height // 2, image_pairs=height // 2, width=width, size=size,
+        image_bytes=luma + (2 * half if inputs == 1 else 0),
+        half_image_bytes=luma + 2 * half if inputs == 1 else half * (1 + in_turns), u_offset=first, v_offset=first + apart,
+        chroma_step=size * (1 + in_turns), form=form, blue_first=op.blue_first,
+    )  # fmt: skip
