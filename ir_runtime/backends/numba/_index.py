@@ -32,6 +32,7 @@ MODULES = {
     "EmbeddingBagOffsetsSum": "embedding_bag",
     "EmbeddingBagPacked": "embedding_bag",
     "EmbeddingBagPackedSum": "embedding_bag",
+    "EmbeddingSegmentsSum": "embedding_bag",
     "Equal": "masks",
     "Erf": "elementwise",
     "Exp": "elementwise",

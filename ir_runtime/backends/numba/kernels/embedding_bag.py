@@ -14,6 +14,7 @@ from ....ops.sparse.embedding import (
     EmbeddingBagOffsetsSum,
     EmbeddingBagPacked,
     EmbeddingBagPackedSum,
+    EmbeddingSegmentsSum,
     OffsetBags,
     PackedBags,
 )
@@ -27,7 +28,7 @@ from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.recording import was_refused
+from ..threading.recording import uses_constant, was_refused
 from ..threading.task import Task, load_args
 from ._rows import copy_row
 from .contiguous import contiguous
@@ -142,10 +143,36 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
 
     def kernel(table: Array, indices: Array, *weights: Array) -> Array:
         offsets = _equal_offsets(*indices.shape)
+        uses_constant(offsets)
         found = _reduced(table, indices, offsets, is_mean, -1, weights[0] if weights else None)
         return op.evaluate(table, indices, *weights) if found is None else found
 
+    return accepting(kernel if weights else replayed(kernel), any_lengths)
+
+
+@backend.accelerates(EmbeddingSegmentsSum)
+def segments(
+    op: EmbeddingSegmentsSum, table: Value, indices: Value, ids: Value, count: Value, *others: Value
+) -> Kernel | None:
+    """f32 segments in ascending order, which are bags; the reference computes others."""
+    if not _is_supported(table, indices, *others[1:]) or ids.shape.rank != 1:
+        return None
+    BAGS.prepare()
+
+    def kernel(table: Array, indices: Array, ids: Array, count: Array, *others: Array) -> Array:
+        found, weights = None, others[1] if len(others) > 1 else None
+        if ids.size and ids.shape == indices.shape and _is_ascending(ids, int(count.item())):
+            offsets = ids.searchsorted(np.arange(int(count.item())))
+            default = int(others[0].item()) if others else -1
+            found = _reduced(table, indices, offsets, False, default, weights)
+        return op.evaluate(table, indices, ids, count, *others) if found is None else found
+
     return accepting(kernel, any_lengths)
+
+
+def _is_ascending(ids: Array, count: int) -> bool:
+    """Return whether segments are in order, from 0 on and below ``count``."""
+    return bool(ids[0] >= 0 and ids[-1] < count and (ids[1:] >= ids[:-1]).all())
 
 
 def _is_supported(table: Value, indices: Value, *weights: Value) -> bool:
