@@ -78,7 +78,7 @@ def rnn_row(job: int, gates: int, span: int, given: int, size: int, count: int, 
 
 
 @device
-def lstm_row(
+def lstm_row(  # noqa: PLR0913 (values in registers)
     job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
 ) -> None:  # fmt: skip
     """Compute the state of an LSTM, and its cell state from the one before."""

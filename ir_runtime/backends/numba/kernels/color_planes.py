@@ -12,16 +12,17 @@ from llvmlite import ir
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
-from ....ops.image.colors import I420toBGR, I420ToRGBBase, I420toRGB, NV12toBGR, NV12ToRGBBase, NV12toRGB
+from ....ops.image.colors import I420toBGR, I420toRGB, I420ToRGBBase, NV12toBGR, NV12toRGB, NV12ToRGBBase
 from ... import Kernel
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit, Value as Register
+from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import Task, load_args, next_unit
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -36,9 +37,11 @@ _Conversion: TypeAlias = NV12ToRGBBase | I420ToRGBBase
 
 
 class ColorJob(Descriptor):
-    """The job of `COLORS`: pairs of rows of all images and of one; pixels of a row; bytes of a number, and of the planes of Y
-    and of the others from one image to the next; where U and V begin, and bytes between the numbers of one; how pixels are
-    computed, and whether blue comes first."""
+    """The job of `COLORS`.
+
+    Pairs of rows, of all images and of one; pixels of a row; bytes of a number; bytes from one image to the next, of Y and of
+    the others; where U and V begin, and bytes between the numbers of one; how pixels are computed; whether blue comes first.
+    """
 
     pairs: i64
     image_pairs: i64
@@ -188,7 +191,8 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
 def _job(op: _Conversion, form: int, shape: tuple[int, ...], size: int, inputs: int) -> Array:
     """Return the job for an image of a shape, whose planes are that many inputs; one has all of them."""
     images, height, width, _ = shape
-    luma, half, in_turns = height * width * size, height // 2 * width // 2 * size, isinstance(op, NV12ToRGBBase)
+    luma, in_turns = height * width * size, isinstance(op, NV12ToRGBBase)
+    half = luma // 4
     first = luma if inputs == 1 else 0
     apart = size if in_turns else (half if inputs == 1 else 0)
     return ColorJob.fill(

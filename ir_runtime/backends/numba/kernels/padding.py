@@ -20,7 +20,8 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
-from ..codegen.vectors import Emit, Load, Store, Value as Register
+from ..codegen.vectors import Emit, Load, Store
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit

@@ -188,7 +188,7 @@ class Runner:
     def _advance(
         self, y: Array, given: Array, hidden: Array, states: Sequence[Array], lengths: Array
     ) -> None:
-        batch, directions, time, size = y.shape
+        batch, _, time, _ = y.shape
         steps = int(lengths.max(initial=0))
         count, units = self._sharing(batch)
         counters = np.zeros(steps * self._phases * (units + 1) if count > 1 else 1, np.int64)

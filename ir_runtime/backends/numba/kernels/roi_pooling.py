@@ -67,7 +67,9 @@ def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
     shape = len(rois), op.pooled_h, op.pooled_w, x.shape[1]
     y = np.empty(shape, np.float32)
     y[len(images) :] = 0
-    _run(LARGEST_OF_BINS.address, contiguous(channels_last(x)), y, images, (rows, columns), x.shape, x.shape[1])
+    _run(
+        LARGEST_OF_BINS.address, contiguous(channels_last(x)), y, images, (rows, columns), x.shape, x.shape[1]
+    )
     if (empty := _empty(rows)[:, :, None] | _empty(columns)[:, None]).any():
         y[: len(images)][empty] = 0
     return channels_first(y)
