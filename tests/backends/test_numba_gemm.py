@@ -20,7 +20,7 @@ from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _gemm, _winograd, convolution
+from ir_runtime.backends.numba.kernels import _gemm, _window_product, _winograd
 from ir_runtime.backends.numba.kernels._few_channels import neighbours
 from ir_runtime.backends.numba.threading import parallel
 from ir_runtime.ir.element import ElementType
@@ -238,7 +238,7 @@ def test_lines_that_are_copied_between_zeros(
     agree(op, x, w, ("bias", "relu"), 1)
     found = []
     for copies in (True, False):
-        monkeypatch.setattr(convolution, "are_better_copied", lambda *_, copies=copies: copies)
+        monkeypatch.setattr(_window_product, "are_better_copied", lambda *_, copies=copies: copies)
         run = backend.kernel(op, [unknown(x), Value.constant(w)])
         assert run is not None
         with backend.around():
