@@ -92,18 +92,19 @@ def test_a_mask_that_is_an_input(path: Path, backend: str) -> None:
     assert steps(check(path, backend, node, [q, k, v, mask], *data)) == [4]
 
 
-@pytest.mark.parametrize("pictures", [1, 3])
-def test_windows(path: Path, backend: str, pictures: int) -> None:
-    """A mask for each head, and one for each of four windows of a picture."""
+@pytest.mark.parametrize(("pictures", "masks"), [(1, 1), (3, 1), (3, 2)])
+def test_windows(path: Path, backend: str, pictures: int, masks: int) -> None:
+    """A mask for each head, and some for each of four windows of a picture."""
     batch = 4 * pictures
     q, k, v = (op.parameter([batch, 3, 6, 8], np.float32) for _ in range(3))
     made = op.add(scores(q, k), op.constant(numbers(1, 3, 6, 6)))
     apart = op.reshape(made, op.constant(np.array([pictures, 4, 3, 6, 6])), False)
-    masked = op.add(apart, op.constant(numbers(1, 4, 1, 6, 6, seed=5)))
-    joined = op.reshape(masked, op.constant(np.array([batch, 3, 6, 6])), False)
+    for seed in range(masks):
+        apart = op.add(apart, op.constant(numbers(1, 4, 1, 6, 6, seed=seed + 5)))
+    joined = op.reshape(apart, op.constant(np.array([batch, 3, 6, 6])), False)
     node = op.matmul(op.softmax(joined, -1), v, False, False)
     compiled = check(path, backend, node, [q, k, v], *(heads(batch, 6, seed) for seed in range(3)))
-    assert steps(compiled) == [7]
+    assert steps(compiled) == [6 + masks]
 
 
 def test_nothing_to_attend_to(path: Path, backend: str) -> None:

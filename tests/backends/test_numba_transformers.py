@@ -249,3 +249,16 @@ def test_numbers_that_lie_apart() -> None:
         ir_runtime.compile_model(model, backend=name)([apart])[0] for name in ("numba", "reference")
     )
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("odd", [None, 0, 1e-20, np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3, 7), (5, 65), (0, 5)], ids=str)
+def test_rows_of_length_one(shape: tuple[int, ...], odd: float | None) -> None:
+    data = numbers(*shape)
+    if odd is not None and data.size:
+        data[0] = odd
+    x = op.parameter([-1] * len(shape), np.float32)
+    norm = op.reduce_l2(x, op.constant(np.array([-1])), True)
+    made = op.divide(x, op.maximum(norm, op.constant(np.float32(1e-12))))
+    compiled = check(ov.Model([op.result(made)], [x]), data)
+    assert [len(step.layers) for step in compiled._plan.steps] == [3]

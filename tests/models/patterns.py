@@ -121,6 +121,12 @@ def mean_square(x: Any) -> Any:
 
 
 @pattern((3, 5, 20))
+def rows_of_length_one(x: Any) -> Any:
+    norm = op.reduce_l2(x, op.constant(np.array([-1])), True)
+    return op.multiply(op.divide(x, op.maximum(norm, op.constant(np.float32(1e-12)))), weights(20))
+
+
+@pattern((3, 5, 20))
 def rms_norm_by_division(x: Any) -> Any:
     return op.multiply(op.divide(x, op.sqrt(mean_square(x))), weights(1, 1, 20))
 

@@ -173,24 +173,26 @@ def _by_head(context: MatchContext, layer: Layer, found: _Scores) -> Array | Non
 
 
 def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | Refusal:
-    """Match a mask for each window, added to scores that are reshaped for it."""
-    added = context.producer(context.sources(joined)[0], "Add")
-    parted = None if added is None else context.producer(context.sources(added)[0], "Reshape")
-    if added is None or parted is None or found.windows or found.masks or found.is_scaled:
+    """Match masks for each window, added to scores that are reshaped for them."""
+    port, adds, masks = context.sources(joined)[0], list[Layer](), list[Port]()
+    while (added := context.producer(port, "Add")) is not None:
+        port, mask = context.sources(added)
+        adds, masks = [added, *adds], [mask, *masks]
+    parted = context.producer(port, "Reshape")
+    if not adds or parted is None or found.windows or found.masks or found.is_scaled:
         return Refusal("scores are reshaped, but not for masks of windows")
-    scores, mask = context.sources(parted)[0], context.sources(added)[1]
-    before, apart, whole = (
-        context.value(port).shape for port in (scores, context.sources(added)[0], context.sources(joined)[0])
-    )
-    window = context.value(mask).shape
-    if not (before.is_static and apart.is_static and window.is_static) or whole != apart:
+    scores, whole = context.sources(parted)[0], context.sources(joined)[0]
+    before, apart, sums = (context.value(each).shape for each in (scores, port, whole))
+    windows = [context.value(mask).shape for mask in masks]
+    if not all(shape.is_static for shape in (before, apart, *windows)) or sums != apart:
         return Refusal("shapes of windows are not known")
     batch, heads, *rest = before.static
-    if window.static[:1] + window.static[2:] != (1, 1, *rest) or len(window.static) != 5:
-        return Refusal("the mask of windows does not have shape [1, windows, 1, queries, keys]")
-    if apart.static[1:] != (window.static[1], heads, *rest) or batch % max(window.static[1], 1):
+    window = windows[0].static
+    if len(set(windows)) > 1 or len(window) != 5 or window[:1] + window[2:] != (1, 1, *rest):
+        return Refusal("masks of windows do not have shape [1, windows, 1, queries, keys]")
+    if apart.static[1:] != (window[1], heads, *rest) or batch % max(window[1], 1):
         return Refusal("scores are not reshaped to [images, windows, heads, queries, keys]")
-    return _walk(context, scores, replace(found.behind(parted, added, joined), windows=(mask,)))
+    return _walk(context, scores, replace(found.behind(parted, *adds, joined), windows=tuple(masks)))
 
 
 def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:

@@ -1,4 +1,4 @@
-"""Normalization over rows: layer normalization (MVN), RMS normalization and softmax."""
+"""Normalization over rows: layer normalization (MVN), RMS and Euclidean normalization, and softmax."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ....ops.normalization import MVN
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
+from ...patterns.l2_norm import L2Norm, match_l2_norm
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64, keeping
@@ -69,6 +70,9 @@ def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np
     """Return the factor for a variance or mean of squares; ``mode`` is a `Mode`."""
     if mode == 0:
         return np.float32(1)
+    if mode == 4:
+        norm = sqrt(variance)
+        return np.float32(1) / (eps if norm < eps else norm)
     deviation: np.float32 = sqrt(variance) + eps if mode == 2 else sqrt(variance + eps)
     return np.float32(1) / deviation
 
@@ -94,13 +98,13 @@ def _normalize(call: int) -> None:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
             mean = np.float32(0)
-            if mode != 3:
+            if mode < 3:
                 sum_row(source, length, target)
                 mean = load_f32(target, 0) / np.float32(length)
             factor = np.float32(1)
             if mode != 0:
                 sum_squares(source, length, target, mean)
-                variance = load_f32(target, 0) / np.float32(length)
+                variance = load_f32(target, 0) / np.float32(1 if mode == 4 else length)
                 factor = reciprocal_deviation(variance, eps, mode)
             normalize_row(source, length, scale, shift, target, mean, factor)
             apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
@@ -146,6 +150,8 @@ class Mode(IntEnum):
     """``sqrt(variance) + epsilon``."""
     RMS = 3
     """``sqrt(mean(x**2) + epsilon)``; no mean is subtracted."""
+    L2 = 4
+    """``max(sqrt(sum(x**2)), epsilon)``; no mean is subtracted."""
 
     @classmethod
     def of(cls, op: MVN) -> Mode:
@@ -249,6 +255,16 @@ def _softmax_of_columns(x: Array, axis: int) -> Array | None:
     columns = np.empty((length, rows), np.float32)
     softmax_columns(contiguous(x.reshape(rows, length).T), columns, (1, length, rows))
     return columns.T.reshape(x.shape)
+
+
+@backend.pattern(Divide)
+def l2_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """``x / max(norm(x), eps)`` over the last axis, f32."""
+    found = match_l2_norm(context, layer)
+    if not isinstance(found, L2Norm):
+        return found
+    kernel = normalization_kernel(Mode.L2, found.epsilon, len(found.reads) - 1)
+    return Fusion(found.layers, found.reads, kernel)
 
 
 @backend.pattern(Multiply, Divide)
