@@ -95,7 +95,7 @@ def einsum_product(equation: str, ranks: tuple[int, ...]) -> EinsumProduct | Non
     """Return how an equation multiplies two inputs of these ranks as matrices, ``None`` if it does not.
 
     It does not where an input repeats a label, where a label of one input alone is summed over, where none is summed over,
-    and where neither input has an axis of its own.
+    and where all labels are in both inputs.
 
     Args:
         equation: a valid one.

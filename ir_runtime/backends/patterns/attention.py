@@ -56,7 +56,7 @@ def match_attention(context: MatchContext, layer: Layer, make: MakeKernel) -> Fu
 
 @dataclass(frozen=True)
 class _Scores:
-    """What was matched so far, from the softmax backwards."""
+    """What was matched so far, from the softmax backwards. Nine fields: layers, factors, masks, sources and their layout."""
 
     layers: tuple[Layer, ...]
     weighted: BatchedProduct
