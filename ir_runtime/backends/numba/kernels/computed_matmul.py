@@ -1,7 +1,8 @@
 """Products of matrices that are both computed in each run, of any batch.
 
 A unit is some columns of a product, for some of its rows. It packs those columns of the right matrix in memory of its
-thread, so that threads wait for nothing. A few rows are multiplied by columns where they are.
+thread, so that threads wait for nothing. A few rows are multiplied by columns where they are. Long sums are sums of parts, as
+those of BLAS: their rounding errors are smaller.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import Task, load_args, load_fourth, next_unit
-from ._attention_panels import multiply_panels, pack_rows, pack_transposed
+from ._attention_panels import next_panel, pack_rows, pack_transposed
 from ._epilogue import Epilogue, FusedKernel
-from ._gemm_tile import ROW_MULTIPLE, WIDE
-from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._gemm_tile import ROW_MULTIPLE, WIDE, gemm_panel
+from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
 from ._rows import add_weighted_rows, clear_row, dot_rows
 from .contiguous import contiguous_rows
 
@@ -46,9 +47,12 @@ MIN_ROWS, MIN_OWN_ROWS = 6 * ROW_MULTIPLE, 16
 # Numbers of packed columns, and of the rows that they are multiplied by: together they stay in the L2 cache.
 PACKED_NUMBERS, ROW_NUMBERS = 1 << 16, 1 << 15
 PANEL = WIDE * LANES
+# Numbers of a part of a sum.
+PART = 256
 # Shapes whose jobs a kernel keeps.
 MAX_JOBS = 64
 F32_SIZE = 4
+_INFINITY = np.float32(np.inf)
 _ZEROS = np.zeros(PANEL, np.float32)
 
 
@@ -57,7 +61,8 @@ class ProductJob(Descriptor):
 
     ``places`` has the byte offsets of both matrices of each product, ``row_stride`` and ``other_stride`` the bytes between
     their rows in memory. A unit has ``unit_rows`` rows and ``unit_columns`` columns, and multiplies ``some_rows`` at a time;
-    ``packed`` is the size in bytes of its packed columns, 0 for few rows. ``zeros`` is the address of a row of zeros.
+    ``packed`` is the size in bytes of its packed columns, 0 for few rows, ``scratch`` that of all the memory of a thread.
+    ``zeros`` is the address of a row of zeros.
     """
 
     products: i64
@@ -72,6 +77,7 @@ class ProductJob(Descriptor):
     unit_columns: i64
     some_rows: i64
     packed: i64
+    scratch: i64
     zeros: i64
     has_epilogue: i64
     epilogue_words: i64
@@ -79,17 +85,44 @@ class ProductJob(Descriptor):
 
 
 @device
-def _few_rows(job: int, x: int, rows: int, y: int, count: int, out: int) -> None:
-    """Multiply rows by columns where they are; the addresses are those of the first row, column and result."""
+def _few_rows(job: int, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
+    """Multiply rows by columns where they are.
+
+    The addresses are those of the first row, column and result, and of memory for a part of the sums of a row.
+    """
     depth, apart = load_i64(job, ProductJob.depth), load_i64(job, ProductJob.other_stride)
     columns, stride = load_i64(job, ProductJob.columns), load_i64(job, ProductJob.row_stride)
     for row in range(rows):
         line, target = x + stride * row, out + 4 * columns * row
         if load_i64(job, ProductJob.by_rows) != 0:
             dot_rows(line, y, apart, count, depth, target)
-        else:
-            clear_row(target, count)
-            add_weighted_rows(line, y, apart, depth, count, target)
+            continue
+        clear_row(target, count)
+        for first in range(0, depth, PART):
+            clear_row(part, count)
+            add_weighted_rows(
+                line + 4 * first, y + apart * first, apart, min(PART, depth - first), count, part
+            )
+            add_rows(target, part, count)
+
+
+@device
+def _panel_products(job: int, places: int, rows: int, packed: int, count: int, out: int) -> None:
+    """Multiply the rows at some addresses, which the byte offset of a part follows, by packed columns."""
+    depth, stride = load_i64(job, ProductJob.depth), 4 * load_i64(job, ProductJob.columns)
+    offset, zeros = places + 8 * load_i64(job, ProductJob.some_rows), load_i64(job, ProductJob.zeros)
+    done = 0
+    while done < count:
+        vectors, some = next_panel(count - done)
+        target, size = out + 4 * done, 4 * LANES * vectors
+        for first in range(0, max(depth, 1), PART):
+            store_i64(offset, 0, 4 * first)
+            gemm_panel(
+                vectors, rows, places, 0, 0, offset, 1, min(PART, depth - first), packed + size * first, target, stride,
+                zeros, 0, target if first > 0 else 0, some - (vectors - 1) * LANES, -_INFINITY, _INFINITY,
+            )  # fmt: skip
+        packed += size * depth
+        done += some
 
 
 @device
@@ -97,8 +130,7 @@ def _many_rows(job: int, x: int, rows: int, y: int, count: int, out: int, packed
     """Pack columns, and multiply rows by them; the addresses as those of `_few_rows`, and memory."""
     depth, apart = load_i64(job, ProductJob.depth), load_i64(job, ProductJob.other_stride)
     stride, width = load_i64(job, ProductJob.row_stride), 4 * load_i64(job, ProductJob.columns)
-    some, zeros = load_i64(job, ProductJob.some_rows), load_i64(job, ProductJob.zeros)
-    places = packed + load_i64(job, ProductJob.packed)
+    some, places = load_i64(job, ProductJob.some_rows), packed + load_i64(job, ProductJob.packed)
     if load_i64(job, ProductJob.by_rows) != 0:
         pack_transposed(y, apart, count, depth, packed)
     else:
@@ -107,9 +139,7 @@ def _many_rows(job: int, x: int, rows: int, y: int, count: int, out: int, packed
         here = min(some, rows - first)
         for row in range(here):
             store_i64(places, row, x + stride * (first + row))
-        multiply_panels(
-            places, here, packed, depth, depth, count, count, zeros, zeros, out + width * first, width
-        )
+        _panel_products(job, places, here, packed, count, out + width * first)
 
 
 def _computed(call: int) -> None:
@@ -122,7 +152,7 @@ def _computed(call: int) -> None:
     by_column = load_i64(job, ProductJob.other_stride) if load_i64(job, ProductJob.by_rows) != 0 else 4
     words, numbers = load_i64(job, ProductJob.epilogue_words), load_i64(job, ProductJob.epilogue_numbers)
     packed, units = load_i64(job, ProductJob.packed), load_i64(job, ProductJob.products) * across * down
-    memory = alloc(packed + 8 * load_i64(job, ProductJob.some_rows)) if packed != 0 else 0
+    memory = alloc(load_i64(job, ProductJob.scratch))
     unit = next_unit(call, units)
     while unit < units:
         block = unit // across
@@ -134,14 +164,13 @@ def _computed(call: int) -> None:
         line = x + load_i64(places, 2 * product) + top * load_i64(job, ProductJob.row_stride)
         column = y + load_i64(places, 2 * product + 1) + left * by_column
         if packed == 0:
-            _few_rows(job, line, here, column, count, out + start)
+            _few_rows(job, line, here, column, count, out + start, memory)
         else:
             _many_rows(job, line, here, column, count, out + start, memory)
         if load_i64(job, ProductJob.has_epilogue) != 0:
             apply_epilogue(words, numbers, extra, other, out, start, 4 * left, here, count, 4 * columns)
         unit = next_unit(call, units)
-    if memory != 0:
-        free(memory)
+    free(memory)
 
 
 COMPUTED = Task(_computed)
@@ -219,7 +248,7 @@ def _job(
     job = ProductJob.fill(
         products=len(places), rows=rows, depth=depth, columns=columns, by_rows=by_rows, places=places.ctypes.data,
         row_stride=a_strides[-2], other_stride=b_strides[-1 if by_rows else -2], unit_rows=tall, unit_columns=wide,
-        some_rows=some, packed=packed, zeros=_ZEROS.ctypes.data, has_epilogue=epilogue is not None,
+        some_rows=some, packed=packed, scratch=packed + 8 * (some + 1) if packed else 4 * FEW_ROW_COLUMNS, zeros=_ZEROS.ctypes.data, has_epilogue=epilogue is not None,
         epilogue_words=0 if epilogue is None else epilogue.words.ctypes.data,
         epilogue_numbers=0 if epilogue is None else epilogue.numbers.ctypes.data,
     )  # fmt: skip

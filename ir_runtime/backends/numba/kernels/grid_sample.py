@@ -1,4 +1,4 @@
-"""GridSample: a vector of points at a time, or a vector of channels where there are many and they are stored last."""
+"""GridSample: a vector of points at a time, whose pixels are gathered."""
 
 from __future__ import annotations
 
