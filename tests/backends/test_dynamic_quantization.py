@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from harness.rounding import multiply_add
 
 from ir_runtime.backends import Backend, KernelObject
@@ -234,9 +234,4 @@ def test_weights_that_are_no_integers_are_multiplied_as_they_are() -> None:
             np.testing.assert_array_equal(product(backend, quantized, 32, x), exact)
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from harness.layers import layer
 from harness.nets import Net
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from harness.rounding import rounded_to_bf16 as rounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -319,10 +319,4 @@ def test_rounding_to_bf16_explains_a_model() -> None:
     assert not debug.compare(model, [x], {0: found}, precision="f32").explained
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        pytest.skip("once is enough")
-    run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

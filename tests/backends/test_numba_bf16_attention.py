@@ -13,7 +13,7 @@ import numpy as np
 import openvino as ov
 import pytest
 from harness.oracle import PLUGIN, core
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openvino import opset13 as op
@@ -132,10 +132,4 @@ def test_models_follow_the_precision(written_out: bool, tmp_path: str) -> None:
     np.testing.assert_allclose(results["f32"], exact, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        pytest.skip("once is enough")
-    run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

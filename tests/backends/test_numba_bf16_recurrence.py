@@ -5,14 +5,13 @@ The file is run once more for each kind of vectors, in a process of its own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import same_with_other_vectors
 from harness.rounding import rounded_to_bf16 as rounded
 
 from ir_runtime.backends import Precision, name_of
@@ -105,9 +104,4 @@ def test_a_sequence_is_its_steps(kind: str, after: bool, hidden: int) -> None:
         np.testing.assert_array_equal(state, end)
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "1 thread" in request.node.name:
-        run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

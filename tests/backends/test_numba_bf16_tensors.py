@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from harness.layers import layer
 from harness.nets import Net
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from harness.ours import Ours
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -438,10 +438,4 @@ def test_what_a_model_gives_stays_f32() -> None:
     assert [array.dtype for array in found] == [np.float32] * 2
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        pytest.skip("once is enough")
-    run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -108,9 +108,4 @@ def test_a_part_of_an_array_is_not_copied(place: int, monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(kernel(*inputs), inputs[0] * inputs[1])
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "1 thread" in request.node.name:
-        run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime as ir
 from ir_runtime import opset8 as op
@@ -78,3 +79,6 @@ def test_local_response(
     agree(
         lambda x: op.lrn(x, np.array([axis]), alpha, beta, bias, size), shape, rtol=1.2e-7
     )  # rarely one ULP
+
+
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -5,12 +5,11 @@ The file is run once more for each kind of vectors, in a process of its own.
 
 from __future__ import annotations
 
-import os
 from itertools import product
 
 import numpy as np
 import pytest
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime
 from ir_runtime import opset13 as op
@@ -106,9 +105,4 @@ def test_not_a_number_stays_in_its_row(threads: int) -> None:
     np.testing.assert_array_equal(np.isnan(found), np.isnan(a @ b))
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, threads: int) -> None:
-    if threads == 1:
-        run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime as ir
 from ir_runtime import opset13 as op
@@ -216,3 +217,6 @@ def test_buckets(count: int, is_right: bool) -> None:
     x = np.concatenate([numbers(5000), ENDS, buckets])
     for kind in ("i32", "i64"):
         check(lambda a, b, kind=kind: op.bucketize(a, b, kind, is_right), x, buckets)
+
+
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime as ov
 from ir_runtime import opset7 as op
@@ -99,3 +100,6 @@ def test_a_replay_does_not_end_at_rows_of_a_mask():
     model = ov.Model([op.subtract(op.select(kept, op.abs(x), x), x)], [x, mask])
     compiled = as_the_reference(model, numbers((4, 64, 64)), indices((64,), 2, np.int64))
     assert "Gather" not in begun(compiled)
+
+
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

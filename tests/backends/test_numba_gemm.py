@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -351,10 +351,4 @@ def test_more_tensors_than_a_kernel_can_read_are_not_fused() -> None:
     assert kernel.fuse(layer("Add-1"), [result, result], 0) is None
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        pytest.skip("once is enough")
-    run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

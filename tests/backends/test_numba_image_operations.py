@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
+from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime as ir
 from ir_runtime import opset15 as op
@@ -193,3 +194,6 @@ def test_segments_of_embeddings(ascending: bool, more: int, threads: dict[str, i
         return op.embedding_segments_sum(table, rows, groups, np.int64(32), *default, *factors)
 
     compared(build, [*arrays, *weights], threads, 1e-5)
+
+
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

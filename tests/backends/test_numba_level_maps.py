@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import same_with_other_vectors
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
@@ -141,9 +140,4 @@ def test_every_layer_writes_the_border(
         assert (out == of.zero).all()
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

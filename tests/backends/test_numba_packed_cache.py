@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,10 +137,4 @@ def test_attention_reads_a_part_of_a_buffer() -> None:
     np.testing.assert_allclose(found, attention(q, k[part], v[part], None, 0.2, False), rtol=3e-5, atol=3e-5)
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        pytest.skip("once is enough")
-    run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

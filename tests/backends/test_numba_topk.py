@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime as ir
 from ir_runtime import opset11 as op
@@ -55,3 +56,6 @@ def test_the_order_is_that_of_the_reference(
                 assert found[1].dtype == wanted[1].dtype
                 np.testing.assert_array_equal(found[0], wanted[0])
                 np.testing.assert_array_equal(np.signbit(found[0]), np.signbit(wanted[0]))
+
+
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

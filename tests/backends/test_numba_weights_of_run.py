@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import AGAIN, same_with_other_vectors
 
 from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
@@ -136,9 +136,4 @@ def test_computed_matrix(
     agree(op, a, b, then=[layer("ReLU-1")])
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="these are the other vectors")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "threads=1" in request.node.name:
-        run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)
