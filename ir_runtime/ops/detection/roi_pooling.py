@@ -19,7 +19,7 @@ from ...kernels.regions import bilinear
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._resampling import BILINEAR
-from ._bins import bins, covers, points, rounded
+from .bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 
 

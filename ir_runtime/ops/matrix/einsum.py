@@ -114,12 +114,11 @@ class Einsum(Op):
         dtype = operands[0].dtype
         work = np.dtype(np.int64) if dtype.kind in "iu" else accumulator_dtype(dtype)
         named: list[Array | list[int]] = []
-        for x, labels, covered in zip(operands, found.operands, hidden, strict=True):
-            axes = subscript(labels, covered)
-            if any(len({n for n, at in zip(x.shape, axes, strict=True) if at == axis}) > 1 for axis in axes):
-                # NumPy reads beyond the array where one of them is 0.
-                raise ValueError(f"axes of one label have different lengths in an input of shape {x.shape}")
-            named += [x.astype(work, copy=False), axes]
+        for index, (x, labels, covered) in enumerate(zip(operands, found.operands, hidden, strict=True)):
+            self._operand(
+                index, labels, PartialShape(x.shape)
+            )  # lengths of 0 for others make NumPy read beyond x
+            named += [x.astype(work, copy=False), subscript(labels, covered)]
         has_ellipsis = any(ELLIPSIS in labels for labels in found.operands)
         output = subscript(found.output, widest if has_ellipsis else 0)
         optimize = "greedy" if len(operands) > 1 else False

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....ir.pages import held
 from ....ir.tensor import Array
 from ..codegen.descriptor import Job, concatenate
 from ..threading.task import Task
@@ -169,7 +170,7 @@ def _instructions(
         slot = address = plane = 0
         apart: tuple[int, ...] = (0, 0, 0)
         if op.planes:
-            kept.append(np.stack([in_memory_order(each, order) for each in op.planes]))
+            kept.append(np.stack([in_memory_order(held(each), order) for each in op.planes]))
             address, plane, apart = kept[-1].ctypes.data, kept[-1][0].nbytes, next(places)
         elif op.paired:
             slot, apart = next(slots), next(places)

@@ -66,7 +66,7 @@ GATHER = Task(_gather)
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """All types but strings, along a constant axis; in other runs, NumPy copies as fast.
+    """All types but strings, along a constant axis; in other runs, NumPy copies as fast. One known index is a view.
 
     The reference gives zeros where an index is out of range.
     """
@@ -74,6 +74,8 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     if data.element.dtype.hasobject or op.batch or not known or not -rank <= known[0] < rank:
         return None
     if indices.element not in (ElementType.i32, ElementType.i64):
+        return None
+    if indices.known() is not None and indices.shape.rank == 0:
         return None
     GATHER.prepare()
     along = known[0] % rank

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.detection._bins import rounded
+from ....ops.detection.bins import rounded
 from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
@@ -105,7 +105,7 @@ def _run(
 
 
 def _bins(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return where the bins of each region begin and end, as `ops.detection._bins.bins` does: ``[regions, count, 2]``."""
+    """Return where the bins of each region begin and end, as `ops.detection.bins.bins` does: ``[regions, count, 2]``."""
     size = np.maximum(last - first + 1, 1) / np.float32(count)
     steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
     begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
@@ -113,7 +113,7 @@ def _bins(first: Array, last: Array, count: int, length: int) -> Array:
 
 
 def _covers(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the elements that the bins of each region touch, as `ops.detection._bins.covers` does."""
+    """Return the elements that the bins of each region touch, as `ops.detection.bins.covers` does."""
     size = ((last - first) / np.float32(count))[:, None]
     steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size
     begins, ends = np.clip(np.floor(steps[:, :-1]), 0, length - 1), np.clip(np.ceil(steps[:, 1:]), 0, length)
@@ -139,7 +139,7 @@ def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 
 def _points(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the samples of each region, as `ops.detection._bins.points` does: ``[regions, count]``."""
+    """Return the samples of each region, as `ops.detection.bins.points` does: ``[regions, count]``."""
     far = np.float32(length - 1)
     if count == 1:
         return np.asarray(np.float32(0.5) * (first + last) * far)[:, None]

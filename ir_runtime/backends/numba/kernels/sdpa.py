@@ -137,9 +137,9 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     q, k, v = map(contiguous_rows, (q, k, v))
     added = None if mask is None else additive_mask(mask, keys)
     by_row = 4 * values
-    by_head = None if isinstance(factor, float) else np.ascontiguousarray(factor, np.float32)
-    if by_head is not None and by_head.shape != (heads,):
-        raise ValueError(f"{heads} heads cannot have factors of shape {by_head.shape}")
+    by_head = None
+    if not isinstance(factor, float):  # one for each head
+        by_head = np.ascontiguousarray(np.broadcast_to(factor, (heads,)), np.float32)
     job = AttentionJob.fill(
         batch=batch, heads=heads, shared_heads=heads // k.shape[1], queries=rows, keys=keys, key_width=width,
         value_width=values, query=q.strides[:3], key=k.strides[:3], value=v.strides[:3],
