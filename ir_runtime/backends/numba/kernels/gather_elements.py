@@ -28,7 +28,7 @@ from ._rows import copy_bytes
 from ._strided_copy import SIZES, STRIDED_COPY
 from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["GATHER_ELEMENTS", "GatherElementsJob", "gather_job"]
 
 # Elements of a unit, and of the result from which on several threads are faster.
 UNIT_SIZE = 1 << 11
@@ -174,7 +174,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
         if strides is None:
             indices = contiguous(indices)
             strides = _merged(indices.shape, indices.strides, axis) or (0, 0, 0)
-        job = _job(x, indices, axis, strides)
+        job = gather_job(x, axis, indices.shape[axis], indices.itemsize, strides)
         count = threads() if out.size >= MIN_PARALLEL_WORK else 1
         parallel_for(GATHER_ELEMENTS.address, job, out, x, indices, UNUSED, count)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
@@ -182,9 +182,17 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
     return accepting(replayed(kernel), suits)
 
 
-def _job(x: Array, indices: Array, axis: int, strides: _Shape) -> Array:
-    """Return the job; behind the last axis, a row is what an axis holds, else what is behind it."""
-    columns, count, size = math.prod(x.shape[axis + 1 :]), indices.shape[axis], x.itemsize
+def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[int, int, int]) -> Array:
+    """Return the job for ``count`` indices along an axis; behind the last axis, a row is what an axis holds, else what is behind it.
+
+    Args:
+        x: the data.
+        axis: along which elements are chosen.
+        count: how many along the axis.
+        index_size: bytes of an index.
+        strides: of the indices in bytes: before, along and behind the axis.
+    """
+    columns, size = math.prod(x.shape[axis + 1 :]), x.itemsize
     lead, along, tail = strides
     rows, columns, row_stride, column_stride, step = (
         (1, count, 0, along, 0) if columns == 1 else (count, columns, along, tail, size)
@@ -192,13 +200,13 @@ def _job(x: Array, indices: Array, axis: int, strides: _Shape) -> Array:
     scale = size if step == 0 else size * columns
     return GatherElementsJob.fill(
         blocks=math.prod(x.shape[:axis]), rows=rows, columns=columns, size=size, length=x.shape[axis], scale=scale,
-        step=step, block_size=scale * x.shape[axis], index_size=indices.itemsize, block_stride=lead,
+        step=step, block_size=scale * x.shape[axis], index_size=index_size, block_stride=lead,
         row_stride=row_stride, column_stride=column_stride, refused=0,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
-def _merged(shape: _Shape, strides: _Shape, axis: int) -> _Shape | None:
+def _merged(shape: _Shape, strides: _Shape, axis: int) -> tuple[int, int, int] | None:
     """Return the strides of an array whose axes before and behind one are merged; ``None`` where those are not like one."""
     before, behind = (_stride(shape[part], strides[part]) for part in (slice(axis), slice(axis + 1, None)))
     return None if before is None or behind is None else (before, strides[axis], behind)
