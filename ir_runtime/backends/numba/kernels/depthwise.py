@@ -32,7 +32,7 @@ from ._depthwise_rows import (
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._grouped_windows import GROUP_CHANNELS
 from ._packed_epilogue import PackedEpilogue
-from ._products import asked_products
+from ._products import F32_PRODUCTS, asked_products
 from ._windows import F32_SIZE, geometry, pad_channels, window_range
 from .contiguous import contiguous
 
@@ -66,7 +66,7 @@ def is_by_windows(w: Array) -> bool:
     """Return whether groups of several channels are computed in windows, as depthwise convolutions are."""
     groups, outputs, channels = w.shape[:3]
     fits = channels in GROUP_CHANNELS and outputs == channels and groups * outputs >= LANES
-    return fits and bool(np.isfinite(w).all()) and not asked_products().is_faster
+    return fits and bool(np.isfinite(w).all()) and asked_products() is F32_PRODUCTS
 
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> Kernel:
