@@ -188,6 +188,8 @@ class LRN(Op):
 
 def _window_sum(x: Array, axis: int, reach: int) -> Array:
     """For each element, the sum of those at most ``reach`` away along an axis."""
+    if not x.size:
+        return x
     reach = min(reach, x.shape[axis])
     sides = [(reach, reach) if i == axis else (0, 0) for i in range(x.ndim)]
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, sides), 2 * reach + 1, axis)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 from harness.kernels import FAST, loaded
 from harness.layers import layer
-from harness.other_vectors import AGAIN, OTHERS, run_again
+from harness.other_vectors import same_with_other_vectors
 
 from ir_runtime.backends import KernelObject
 from ir_runtime.ir.element import ElementType
@@ -157,8 +156,4 @@ def test_behind_a_product(name: str, product: str, per_tensor: bool) -> None:
     same_bits(run(name, kernel, x, w, *ends, other, *ends), wanted)
 
 
-@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", OTHERS)
-def test_with_other_vectors(kind: str) -> None:
-    run_again(__file__, kind)
+test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -221,7 +221,8 @@ class _Im2Col:
             block = patches[: count * self._packed.depth]
             out = results[: count * self._packed.columns]
             tape: Tape = [(np.copyto, (block.reshape(view[index].shape), view[index]))]
-            tape += self._packed.tape(block.reshape(count, -1), out.reshape(count, -1))
+            columns = out.reshape(count, self._packed.columns)  # count is 0 where images are empty
+            tape += self._packed.tape(block.reshape(count, self._packed.depth), columns)
             place = slice(rows.start * self._neighbours, rows.stop * self._neighbours)
             blocks.append((tape, out, out.reshape(-1, self._outputs), place))
         inside, edges = _places(plan.pads, plan.padded)
