@@ -78,3 +78,8 @@ def test_large_numbers_do_not_overflow_in_the_norm() -> None:
     data = np.full((1, 4), 1e30, np.float32)
     np.testing.assert_allclose(L2.evaluate(data, np.array([1])), 0.5)
     np.testing.assert_allclose(GRN(bias=1).evaluate(np.full((1, 4), 6e4, np.float16)), 0.5, rtol=1e-3)
+
+
+def test_lrn_of_nothing_is_empty() -> None:
+    x = np.zeros((2, 0, 3), np.float32)
+    assert LRN(alpha=0.5, beta=0.75, bias=1.0, size=3).evaluate(x, np.array([1])).shape == (2, 0, 3)
