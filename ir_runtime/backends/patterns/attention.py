@@ -149,7 +149,7 @@ def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusa
 
 
 def _operands(context: MatchContext, layer: Layer) -> tuple[Port, Port]:
-    """Return the inputs of an element-wise layer, a constant behind the other one, if they commute."""
+    """Return the inputs of an element-wise layer, the constant last if they commute."""
     first, second = context.sources(layer)
     return (second, first) if layer.type != "Divide" and context.value(first).is_known else (first, second)
 

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from llvmlite import ir
 
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Value
 from ....ops.arithmetic.accumulation import CumSum
 from ... import Kernel
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ..threading.capture import replayed
 from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import plan_axes
 from ._column_loop import column_loop
-from ._columns import ColumnsJob, column_sizes, load_sizes, run_columns
+from ._columns import ColumnsJob, column_sizes, load_sizes
+from ._columns_kernel import ColumnsPlan, columns_kernel
 from ._rows import transpose_vectors
-from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Layouts whose plans are cached.
-MAX_PLANS = 16
 # Sums start at -0, which changes no number that is added to it.
 _NONE = -0.0
 
@@ -153,26 +148,12 @@ def cumsum(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
     if not is_f32(data) or not rank or known is None or len(known) != 1 or not -rank <= known[0] < rank:
         return None
     along = frozenset({known[0] % rank})
-    CUMSUM.prepare()
 
-    @lru_cache(maxsize=MAX_PLANS)
-    def plan(
-        shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> tuple[tuple[int, ...], tuple[int, ...], Array]:
-        """Return the order of axes in memory, that of the result, and the job."""
+    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> ColumnsPlan:
         order, sizes, _, back = plan_axes(shape, strides, along, True)
         fields = column_sizes(sizes)
         if sizes[2] == 1:
             fields["block"] = -(-fields["block"] // LANES) * LANES
-        return order, back, CumSumJob.fill(**fields, exclusive=op.exclusive, reverse=op.reverse)
+        return ColumnsPlan(order, back, CumSumJob.fill(**fields, exclusive=op.exclusive, reverse=op.reverse))
 
-    def kernel(x: Array, *_: Array) -> Array:
-        if not x.size:
-            return np.empty(x.shape, np.float32)
-        order, back, job = plan(x.shape, x.strides)
-        source = contiguous(x.transpose(order))
-        y = np.empty(source.shape, np.float32)
-        run_columns(CUMSUM, source, y, job)
-        return y.transpose(back)
-
-    return accepting(replayed(kernel), any_lengths)
+    return columns_kernel(CUMSUM, plan)

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Value
 from ....ops.normalization import GRN, NormalizeL2
 from ... import Kernel
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ..threading.capture import replayed
 from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import known_axes, plan_axes
 from ._column_loop import column_loop
-from ._columns import ColumnsJob, column_sizes, load_sizes, run_columns
+from ._columns import ColumnsJob, column_sizes, load_sizes
+from ._columns_kernel import ColumnsPlan, columns_kernel
 from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, square_root, widened
 from ._reductions import reduce_row
-from .contiguous import contiguous
 
 __all__: list[str] = []
-
-# Layouts whose plans are cached.
-MAX_PLANS = 16
 
 
 class L2Job(ColumnsJob):
@@ -145,24 +140,10 @@ def grn(op: GRN, data: Value) -> Kernel | None:
 
 
 def _kernel(along: frozenset[int], epsilon: float, adds: bool) -> Kernel:
-    NORMALIZE_L2.prepare()
     bits = int(np.float64(epsilon).view(np.int64))
 
-    @lru_cache(maxsize=MAX_PLANS)
-    def plan(
-        shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> tuple[tuple[int, ...], tuple[int, ...], Array]:
-        """Return the order of axes in memory, that of the result, and the job."""
+    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> ColumnsPlan:
         order, sizes, _, back = plan_axes(shape, strides, along, True)
-        return order, back, L2Job.fill(**column_sizes(sizes), epsilon=bits, adds=adds)
+        return ColumnsPlan(order, back, L2Job.fill(**column_sizes(sizes), epsilon=bits, adds=adds))
 
-    def kernel(x: Array, *_: Array) -> Array:
-        if not x.size:
-            return np.empty(x.shape, np.float32)
-        order, back, job = plan(x.shape, x.strides)
-        source = contiguous(x.transpose(order))
-        y = np.empty(source.shape, np.float32)
-        run_columns(NORMALIZE_L2, source, y, job)
-        return y.transpose(back)
-
-    return accepting(replayed(kernel), any_lengths)
+    return columns_kernel(NORMALIZE_L2, plan)

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Value
 from ....ops.normalization import LRN
 from ... import Kernel
-from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ..threading.capture import replayed
 from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import known_axes, plan_axes
 from ._column_loop import column_loop
-from ._columns import ColumnsJob, column_sizes, load_sizes, run_columns
+from ._columns import ColumnsJob, column_sizes, load_sizes
+from ._columns_kernel import ColumnsPlan, columns_kernel
 from ._f64_power import negative_power
 from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, widened
-from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Layouts whose plans are cached; the greatest exponent, and the least bias, whose power is far from overflow.
-MAX_PLANS = 16
+# The greatest exponent, and the least bias, whose power is far from overflow.
 MOST_BETA = 8.0
 LEAST_BIAS = 1e-9
 
@@ -112,13 +108,11 @@ def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
         return None
     if op.beta > MOST_BETA:
         return None
-    RESPONSE.prepare()
     numbers = np.array([op.bias, op.alpha / op.size, op.beta]).view(np.int64).tolist()
     (axis,) = along
 
-    @lru_cache(maxsize=MAX_PLANS)
-    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int], Array]:
-        """Return the order of axes in memory, that of the result, and the job; rows are read as columns."""
+    def plan(shape: tuple[int, ...], strides: tuple[int, ...]) -> ColumnsPlan:
+        """Rows are read as columns."""
         order = [*plan_axes(shape, strides, along, True).order]
         if order[-1] == axis:
             order.insert(0, order.pop())
@@ -132,15 +126,6 @@ def local_response(op: LRN, data: Value, axes: Value) -> Kernel | None:
             scale=numbers[1],
             beta=numbers[2],
         )
-        return order, np.argsort(order).tolist(), job
+        return ColumnsPlan(order, np.argsort(order).tolist(), job)
 
-    def kernel(x: Array, *_: Array) -> Array:
-        if not x.size:
-            return np.empty(x.shape, np.float32)
-        order, back, job = plan(x.shape, x.strides)
-        source = contiguous(x.transpose(order))
-        y = np.empty(source.shape, np.float32)
-        run_columns(RESPONSE, source, y, job)
-        return y.transpose(back)
-
-    return accepting(replayed(kernel), any_lengths)
+    return columns_kernel(RESPONSE, plan)
