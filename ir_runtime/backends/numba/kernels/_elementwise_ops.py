@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.activation.clipped import PReLU, ReLU
+from ....ops.activation.clipped import PReLU, ReLU, known_slopes
 from ....ops.arithmetic.binary import (
     Add,
     Divide,
@@ -178,15 +178,8 @@ def _batch_norm(
 
 def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
     """Convert a layer with constant slopes; one axis is that of the channels, if it has as many."""
-    known, shape = slope.known(), data.shape
-    if known is None or not shape.rank:
-        return None
-    if known.ndim == 1 and shape.rank > 1:
-        if not shape[1].is_static:
-            return None
-        if shape[1].min == known.size:
-            known = known.reshape(-1, *[1] * (shape.rank - 2))
-    if not _broadcasts(PartialShape(known.shape), shape):
+    known = known_slopes(data, slope)
+    if known is None or not _broadcasts(PartialShape(known.shape), data.shape):
         return None
     return ElementwiseOp(op, 0, 1, Opcode.SLOPE, constant=known)
 

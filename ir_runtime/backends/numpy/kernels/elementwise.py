@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops.activation.clipped import PReLU
+from ....ops.activation.clipped import PReLU, known_slopes
 from ....ops.arithmetic.binary import Divide, Maximum, Minimum
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, Unary
@@ -106,16 +106,11 @@ def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
 @backend.accelerates(PReLU)
 def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
     """f32, with constant slopes from 0 to 1, for which the maximum of both products is right."""
-    known, shape = slope.known(), data.shape
-    if not is_f32(data, slope) or known is None or known.size < 2 or not shape.rank:
+    known = known_slopes(data, slope)
+    if not is_f32(data, slope) or known is None or known.size < 2 or known.ndim > len(data.shape):
         return None
-    if known.ndim > shape.rank or not ((known > 0) & (known <= 1)).all():
+    if not ((known > 0) & (known <= 1)).all():
         return None
-    if known.ndim == 1 and shape.rank > 1:
-        if not shape[1].is_static:
-            return None
-        if shape[1].min == known.size:
-            known = known.reshape(-1, *[1] * (shape.rank - 2))
 
     def kernel(x: Array) -> Array:
         y = np.multiply(x, known)
