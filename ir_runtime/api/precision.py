@@ -13,6 +13,7 @@ __all__ = ["as_followed", "precision_of"]
 _GROUP_SIZE = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
 _CACHE = "KV_CACHE_PRECISION"
 _CACHES = (_CACHE, "KEY_CACHE_PRECISION", "VALUE_CACHE_PRECISION")
+_DENORMALS = "CPU_DENORMALS_OPTIMIZATION"
 _PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "bf16"}
 
 
@@ -20,7 +21,7 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend], statefu
     """Return what of the precision that properties ask for a backend follows; warn where it rounds less.
 
     ``EXECUTION_MODE_HINT`` says what holds by default; ``INFERENCE_PRECISION_HINT``,
-    ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` and ``KV_CACHE_PRECISION`` overrule it.
+    ``DYNAMIC_QUANTIZATION_GROUP_SIZE``, ``KV_CACHE_PRECISION`` and ``CPU_DENORMALS_OPTIMIZATION`` overrule it.
 
     Args:
         config: the properties, checked.
@@ -39,6 +40,8 @@ def precision_of(config: Mapping[str, object], chain: Sequence[Backend], statefu
     if stateful and found.kv_cache != asked.kv_cache:
         types = ", ".join(first.kv_caches if first else ("f32",))
         warn(f"{_CACHE}={asked.kv_cache} is ignored: the backend {name} takes {types}")
+    if found.flush_denormals != asked.flush_denormals:
+        warn(f"{_DENORMALS} is ignored: the backend {name} computes with denormal numbers as they are")
     return found
 
 
@@ -47,12 +50,14 @@ def _asked(config: Mapping[str, object], first: Backend | None) -> Precision:
     is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
     usual = first.fastest() if first is not None and is_fast else Precision()
     hint, group, cache = (config.get(name) for name in ("INFERENCE_PRECISION_HINT", _GROUP_SIZE, _CACHE))
+    denormals = config.get(_DENORMALS)
     products = _PRODUCTS.get(hint) if isinstance(hint, ElementType) else None
     return Precision(
         products or usual.products,
         group if isinstance(group, int) else usual.dynamic_group,
         cache.name if isinstance(cache, ElementType) else usual.kv_cache,
         usual.weights if products is None else "f32",
+        usual.flush_denormals if denormals is None else bool(denormals),
     )
 
 
@@ -63,7 +68,7 @@ def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str,
         config: the properties that were asked for.
         precision: what runs.
     """
-    found: dict[str, object] = {}
+    found: dict[str, object] = {_DENORMALS: precision.flush_denormals}
     if config.get("INFERENCE_PRECISION_HINT") is not ElementType.f16:
         found["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
     return (

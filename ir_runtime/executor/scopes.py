@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ..backends import Backend, Unary
+from ..backends.core.precision import current
 from ..backends.core.replay import replayer_of
 from ..forks import computing
 from ..ir.tensor import TensorType
@@ -29,7 +30,8 @@ def scopes(
         backends: those that kernels may be of.
     """
     needed = [scope for group, types in groups for scope in _of(group, types, backends)]
-    return (computing, *(backend.around for backend in backends if backend.around in needed))
+    flushing = [backend.flushing for backend in backends if backend.flushing and current().flush_denormals]
+    return (computing, *flushing, *(backend.around for backend in backends if backend.around in needed))
 
 
 def _of(group: Group, types: Sequence[TensorType], backends: Sequence[Backend]) -> list[Scope]:

@@ -1,4 +1,4 @@
-"""Properties of OpenVINO's CPU plugin; accepted here, and without effect."""
+"""Properties of OpenVINO's CPU plugin. Denormal numbers are zero if asked for; the others have no effect here."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from ir_runtime.backends.core.precision import EXACT, current, within
 from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER
 from ir_runtime.ir.quantized_cache import pack_rows
 from ir_runtime.ops import registry
+from ir_runtime.scoped import NOTHING
 
 PACKING = CacheKernels(pack_rows, lambda context, layer: None)
 ABLE = Backend(
@@ -65,6 +66,29 @@ def test_a_property_overrules_the_mode(properties: dict[str, Any], expected: Pre
 def test_a_group_size_that_a_backend_does_not_take_is_said() -> None:
     with pytest.warns(match="DYNAMIC_QUANTIZATION_GROUP_SIZE=5 is ignored: the backend able takes 0, 32, 64"):
         assert precision_of(check_config({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 5}), [ABLE]) == EXACT
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, False),
+        ({"CPU_DENORMALS_OPTIMIZATION": True}, True),
+        ({"EXECUTION_MODE_HINT": "PERFORMANCE"}, True),
+        ({"EXECUTION_MODE_HINT": "PERFORMANCE", "CPU_DENORMALS_OPTIMIZATION": False}, False),
+    ],
+)
+def test_denormals_are_flushed_where_that_is_fast_or_asked_for(
+    properties: dict[str, Any], expected: bool
+) -> None:
+    fast = Precision("bf16", flush_denormals=True)
+    able = dataclasses.replace(ABLE, fastest=lambda: fast, flushing=NOTHING)
+    assert precision_of(check_config(properties), [able]).flush_denormals is expected
+
+
+def test_denormals_that_a_backend_keeps_are_said() -> None:
+    config = check_config({"CPU_DENORMALS_OPTIMIZATION": True})
+    with pytest.warns(match="CPU_DENORMALS_OPTIMIZATION is ignored: the backend able computes with denormal"):
+        assert precision_of(config, [ABLE]) == EXACT
 
 
 @pytest.mark.parametrize(("properties", "expected"), ASKED)

@@ -111,7 +111,7 @@ class Watch:
     def call(self, _: int, task: int, *given: Any) -> None:
         """Run a call in the place of the dispatcher."""
         start = time.thread_time()
-        *arrays, threads = given
+        *arrays, threads, _ = given
         account = self.inside or self.steps.setdefault(None, Ran("outside steps"))
         account.phases += phases(task, [array.ctypes.data for array in arrays], threads)
         self.spent += time.thread_time() - start + _clock()

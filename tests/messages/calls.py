@@ -132,6 +132,10 @@ def groups_of_activations_that_are_not_followed() -> str:
     return warned(BACKEND="numpy", DYNAMIC_QUANTIZATION_GROUP_SIZE=48)
 
 
+def denormal_numbers_that_are_kept() -> str:
+    return warned(BACKEND="numpy", CPU_DENORMALS_OPTIMIZATION=True)
+
+
 def caches_that_are_not_packed() -> str:
     return warned(counting, BACKEND="numpy", KV_CACHE_PRECISION="u8")
 
@@ -198,4 +202,5 @@ REFUSALS = [
     precision_that_is_not_followed,
     groups_of_activations_that_are_not_followed,
     caches_that_are_not_packed,
+    denormal_numbers_that_are_kept,
 ]

@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
-    Fourteen fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
+    Fifteen fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
 
     A backend registers functions that may offer kernels for operations:
 
@@ -64,6 +64,8 @@ class Backend:
     patterns: dict[type, list[Pattern]] = field(default_factory=dict)
     around: Scope = NOTHING
     """What its kernels want around a run, such as a number of threads."""
+    flushing: Scope | None = None
+    """Around a run, lets denormal numbers be zero to its kernels, if they can do so."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
     """What it wants around a compilation; when that ends, its kernels are ready."""
     kernel_modules: Mapping[str, str] = field(default_factory=dict)
@@ -89,13 +91,14 @@ class Backend:
         """Return what its kernels follow of a precision.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
-        Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32')
+        Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32', flush_denormals=False)
         """
         return Precision(
             precision.products if precision.products in self.products else "f32",
             precision.dynamic_group if precision.dynamic_group in self.dynamic_groups else 0,
             precision.kv_cache if precision.kv_cache in self.kv_caches else "f32",
             precision.weights if precision.weights in self.products else "f32",
+            precision.flush_denormals and self.flushing is not None,
         )
 
     @property

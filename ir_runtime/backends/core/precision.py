@@ -25,12 +25,14 @@ class Precision:
         kv_cache: the type in which variables hold the keys and values of attention between runs: ``f32`` or ``u8``.
         weights: the type to which large constant weights are rounded where few rows of f32 are multiplied by them, in f32:
             ``f32`` or ``bf16``.
+        flush_denormals: whether denormal (subnormal) numbers are zero to kernels, and among their results.
     """
 
     products: str = "f32"
     dynamic_group: int = 0
     kv_cache: str = "f32"
     weights: str = "f32"
+    flush_denormals: bool = False
 
 
 EXACT = Precision()

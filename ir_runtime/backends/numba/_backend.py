@@ -11,6 +11,7 @@ from ..common.dynamic_quantization import GROUP_SIZES
 from ..core.kv_cache import CacheKernels
 from ._index import MODULES, PATTERNS
 from .packed_memory import one_compilation
+from .threading.denormals import FLUSHING_BITS, flushing
 from .threading.parallel import running
 
 __all__ = ["backend"]
@@ -21,7 +22,11 @@ def _fastest() -> Precision:
     from .codegen.levels import IS_FAST
 
     return Precision(
-        "bf16" if IS_FASTER else "f32", GROUP_SIZES[0] if IS_FAST else 0, "u8", "bf16" if HAS_BF16 else "f32"
+        "bf16" if IS_FASTER else "f32",
+        GROUP_SIZES[0] if IS_FAST else 0,
+        "u8",
+        "bf16" if HAS_BF16 else "f32",
+        bool(FLUSHING_BITS),
     )
 
 
@@ -46,5 +51,5 @@ def _copy() -> Callable[[Array, Array], bool]:
 backend = Backend(
     "numba", around=running, compiling=one_compilation, kernel_modules=MODULES, pattern_modules=PATTERNS,
     products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
-    contiguous=_contiguous, copy=_copy,
+    contiguous=_contiguous, copy=_copy, flushing=flushing if FLUSHING_BITS else None,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from ....ir.tensor import Array
 from ....scoped import Scope, inside
 from ...core.cores import processors
 from ...core.threads import most
+from .denormals import mode_bits
 from .pool import ThreadPool, acquire, dispatcher, release
 from .recording import RECORD, Call
 from .task import UNUSED
@@ -119,9 +120,9 @@ def parallel_for(
     if (record := RECORD.get()) is not None:
         record.calls.append(Call(task, job, (out, a, b, c, d), threads))
     if threads <= 1:
-        dispatcher()(0, task, job, out, a, b, c, d, 1)
+        dispatcher()(0, task, job, out, a, b, c, d, 1, mode_bits())
     elif address := pool_address():
-        dispatcher()(address, task, job, out, a, b, c, d, threads)
+        dispatcher()(address, task, job, out, a, b, c, d, threads, mode_bits())
     else:  # as when weights are packed
         copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads, d)
 
@@ -130,7 +131,7 @@ def _parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array
 ) -> None:  # fmt: skip
     address = pool_address()  # 0 where the caller may use one thread only
-    dispatcher()(address, task, job, out, a, b, c, d, threads if address else 1)
+    dispatcher()(address, task, job, out, a, b, c, d, threads if address else 1, mode_bits())
 
 
 def pool_address() -> int:

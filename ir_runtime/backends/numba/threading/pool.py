@@ -23,15 +23,17 @@ from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
 from ..codegen.vectors import I32, I64, Emit, Value
 from ..jit.loader import loader
+from .denormals import float_mode, set_float_mode
 from .task import CALL_WORDS, WORKER_WORDS, store_args, store_ranges, store_worker
 
 __all__ = ["ThreadPool", "acquire", "array_data", "dispatcher", "new_call", "release", "run_call"]
 
-# Words of a pool: the number of the current call, its address (0 for none) and the task; how many workers may still
-# join it, and how many are in it; whether a run is active; whether the pool is shut down. Then, on a cache line for each
+# Words of a pool: the number of the current call, its address (0 for none), the task and the floating-point mode; how many
+# workers may still join it, and how many are in it; whether a run is active; whether the pool is shut down. Then, on a cache line for each
 # worker, whether it is awake.
 _LINE = 8
-_CALL_NUMBER, _CALL, _TASK, _SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 0, 8, 9, 16, 24, 32, 33, 40
+_CALL_NUMBER, _CALL, _TASK, _MODE = 0, 8, 9, 10
+_SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 16, 24, 32, 33, 40
 
 # How often a thread polls before it yields, and then before it goes to sleep if no run is active.
 _SPIN_LIMIT = 2000
@@ -85,6 +87,7 @@ def _join_call(pool: int, worker: int) -> bool:
     if found and fetch_sub(pool + 8 * _SLOTS) > 0:
         own = _worker_words()
         store_worker(own, call, worker + 1)
+        set_float_mode(load_i64(pool, _MODE))
         _run(load_i64(pool, _TASK), own)
     fetch_sub(pool + 8 * _JOINED)
     return found
@@ -121,6 +124,7 @@ def run_call(pool: int, task: int, call: int, threads: int) -> None:
         _run(task, call)
         return
     store_i64(pool, _TASK, task)
+    store_i64(pool, _MODE, float_mode())
     store_atomic(pool + 8 * _SLOTS, threads - 1)
     store_atomic(pool + 8 * _CALL, call)
     fetch_add(pool + 8 * _CALL_NUMBER)
@@ -135,16 +139,22 @@ def run_call(pool: int, task: int, call: int, threads: int) -> None:
             _yield()
 
 
-@routine(*[types.int64] * 9)
+@routine(*[types.int64] * 10)
 def dispatch(  # noqa: PLR0913 (values in registers)
-    pool: int, task: int, job: int, out: int, a: int, b: int, c: int, d: int, threads: int
+    pool: int, task: int, job: int, out: int, a: int, b: int, c: int, d: int, threads: int, bits: int
 ) -> None:  # fmt: skip
-    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects."""
+    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects.
+
+    Meanwhile, ``bits`` are added to the floating-point mode.
+    """
+    mode = float_mode()
+    set_float_mode(mode | bits)
     call = new_call()
     store_args(
         call, array_data(job), array_data(out), array_data(a), array_data(b), array_data(c), array_data(d)
     )  # fmt: skip
     run_call(pool, task, call, threads)
+    set_float_mode(mode)
 
 
 @cache
@@ -158,7 +168,13 @@ def _data_offset() -> int:
 @cache
 def dispatcher() -> Callable[..., None]:
     """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
-    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, *[ctypes.py_object] * 6, ctypes.c_int64]
+    kinds: list[type] = [
+        ctypes.c_int64,
+        ctypes.c_int64,
+        *[ctypes.py_object] * 6,
+        ctypes.c_int64,
+        ctypes.c_int64,
+    ]
     return ctypes.CFUNCTYPE(None, *kinds)(loader().address(dispatch))
 
 

@@ -12,6 +12,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
 from ..codegen.memory import load_i64, store_i64
 from ..jit.loader import loader
+from .denormals import float_mode, set_float_mode
 from .pool import array_data, new_call, run_call
 from .task import store_args
 
@@ -22,11 +23,15 @@ FIXED, SCRATCH = 0, 1
 
 
 class TapeHeader(Descriptor):
-    """How a tape begins: its numbers of calls and refusals, and the address of the addresses of refusals."""
+    """How a tape begins: its numbers of calls and refusals, the address of the addresses of refusals, and bits of the mode.
+
+    ``mode`` has those bits of the floating-point mode that are set while its calls are made.
+    """
 
     calls: i64
     refusals: i64
     counters: i64
+    mode: i64
 
 
 class TapeCall(Descriptor):
@@ -80,6 +85,8 @@ def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
     """
     begin = array_data(load_i64(arrays, first))
     scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
+    mode = float_mode()
+    set_float_mode(mode | load_i64(tape, TapeHeader.mode))
     for index in range(load_i64(tape, TapeHeader.calls)):
         record = tape + 8 * (TapeHeader.words + TapeCall.words * index)
         call = new_call()
@@ -89,6 +96,7 @@ def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
             _located(arrays, scratch, record, TapeCall.c), _located(arrays, scratch, record, TapeCall.d),
         )  # fmt: skip
         run_call(pool, load_i64(record, TapeCall.task), call, load_i64(record, TapeCall.threads))
+    set_float_mode(mode)
     store_i64(begin, 0, _refusals(tape) - before)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import concatenate
 from .allocation import Allocation, allocate
+from .denormals import mode_bits
 from .recording import Call, Record
 from .regions import Located, Region, Regions, UnknownArrayError, View
 from .replay import FIXED, SCRATCH, TapeCall, TapeHeader
@@ -145,7 +146,10 @@ class TapeWriter:
         """
         counters = np.array(self.refusals, np.int64)
         head = TapeHeader.fill(
-            calls=len(self.calls), refusals=len(counters), counters=int(counters.ctypes.data)
+            calls=len(self.calls),
+            refusals=len(counters),
+            counters=int(counters.ctypes.data),
+            mode=mode_bits(),
         )
         words = concatenate(head, *self._records(places, allocation))
         kept = counters, *self.regions.kept.values(), *(call.job for call in self.calls)

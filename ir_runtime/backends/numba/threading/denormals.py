@@ -1,0 +1,75 @@
+"""Denormal (subnormal) numbers as zero: processors take a hundred cycles longer for each of them.
+
+Calls of kernels set the floating-point mode, workers take it over from the thread that calls, and both leave it as it was:
+NumPy and the threads of the program never see it.
+"""
+
+from __future__ import annotations
+
+import platform
+from contextvars import ContextVar
+
+from llvmlite import ir
+
+from ....scoped import Scope
+from ..codegen.language import instruction, types
+from ..codegen.vectors import I64, Emit, Value
+
+__all__ = ["FLUSHING_BITS", "float_mode", "flushing", "mode_bits", "set_float_mode"]
+
+_PROCESSOR = platform.machine().lower()
+_IS_X86, _IS_ARM = _PROCESSOR in ("x86_64", "amd64"), _PROCESSOR in ("aarch64", "arm64")
+
+FLUSHING_BITS = 0x8040 if _IS_X86 else 1 << 24 if _IS_ARM else 0
+"""The bits of the mode for denormal operands and results to be zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if unknown."""
+
+
+@instruction(returns=types.int64)
+def float_mode(emit: Emit) -> Value:
+    """Return the floating-point mode of this thread."""
+    if _IS_ARM:
+        return emit.builder.call(emit.function("llvm.aarch64.get.fpcr", I64), [])
+    if not _IS_X86:
+        return emit.i64(0)
+    word = emit.stack_words(1)
+    _mxcsr(emit, "stmxcsr", word)
+    return emit.load(word, I64)
+
+
+@instruction(types.int64)
+def set_float_mode(emit: Emit, mode: Value) -> None:
+    """Set the floating-point mode of this thread."""
+    if _IS_ARM:
+        emit.builder.call(emit.function("llvm.aarch64.set.fpcr", None, I64), [mode])
+    elif _IS_X86:
+        word = emit.stack_words(1)
+        emit.store(mode, word)
+        _mxcsr(emit, "ldmxcsr", word)
+
+
+def _mxcsr(emit: Emit, name: str, word: Value) -> None:
+    pointer = emit.builder.inttoptr(word, ir.PointerType())
+    emit.builder.call(emit.function(f"llvm.x86.sse.{name}", None, pointer.type), [pointer])
+
+
+_RUN: ContextVar[object] = ContextVar("flushing", default=None)
+"""The key of the outermost run whose kernels flush."""
+
+
+def _begin(work: object) -> None:
+    if _RUN.get() is None:
+        _RUN.set(work)
+
+
+def _end(work: object, interrupted: bool) -> None:
+    if _RUN.get() is work:
+        _RUN.set(None)
+
+
+flushing = Scope(_begin, _end)
+"""Lets denormal numbers be zero to the kernels of a run."""
+
+
+def mode_bits() -> int:
+    """Return the bits to add to the mode for kernels of the current run."""
+    return 0 if _RUN.get() is None else FLUSHING_BITS

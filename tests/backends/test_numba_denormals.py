@@ -1,0 +1,124 @@
+"""Denormal numbers as zero: to the kernels of a run, in its thread, workers and replays, and nowhere else."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ir_runtime as ir
+from ir_runtime import opset13 as op
+from ir_runtime.backends.numba.threading.denormals import FLUSHING_BITS, flushing, mode_bits
+from ir_runtime.ir.tensor import Array
+from ir_runtime.scoped import inside
+
+TINY, RUNS = 3e-39, 5
+FLUSH = {"CPU_DENORMALS_OPTIMIZATION": True}
+FAST = {"EXECUTION_MODE_HINT": "PERFORMANCE"}
+
+pytestmark = pytest.mark.skipif(not FLUSHING_BITS, reason="the mode of this processor is not known")
+
+
+def halving(*shape: int) -> ir.Model:
+    """A model that halves each number, and transposes the result."""
+    x = op.parameter(list(shape), np.float32, name="x")
+    halves = op.multiply(x, op.constant(np.float32(0.5)))
+    return ir.Model([op.result(op.einsum([halves], "ij->ji"))], [x], "halving")
+
+
+def product(rows: int, width: int) -> ir.Model:
+    """A model with a product of matrices, whose sums are denormal."""
+    x = op.parameter([rows, width], np.float32, name="x")
+    weights = op.constant(np.full((width, width), 1e-20, np.float32))
+    return ir.Model([op.result(op.matmul(x, weights, False, False))], [x], "product")
+
+
+def results(model: ir.Model, data: float, threads: int, **config: Any) -> list[Array]:
+    """The results of several runs: of the first, one that is recorded, and replays."""
+    compiled = ir.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, **config}, backend="numba")
+    feed = np.full(compiled.input(0).shape, data, np.float32)
+    return [compiled(feed)[0].copy() for _ in range(RUNS)]
+
+
+def keeps_denormals() -> bool:
+    return bool((np.full(64, TINY, np.float32) * np.float32(0.5)).all())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("model", "data"), [(halving(2, 300_000), TINY), (product(256, 256), 1e-20)])
+@pytest.mark.parametrize("config", [FLUSH, FAST])
+def test_all_runs_flush_on_all_threads(
+    model: ir.Model, data: float, threads: int, config: dict[str, Any]
+) -> None:
+    assert not np.concatenate(results(model, data, threads, **config)).any()
+    assert keeps_denormals()
+
+
+@pytest.mark.parametrize("config", [{}, {**FAST, "CPU_DENORMALS_OPTIMIZATION": False}])
+def test_denormals_are_kept_unless_asked_otherwise(config: dict[str, Any]) -> None:
+    assert np.concatenate(results(halving(2, 300_000), TINY, 2, **config)).all()
+
+
+def test_a_small_model_of_one_replay_flushes() -> None:
+    assert not np.concatenate(results(product(8, 64), 1e-20, 1, **FLUSH)).any()
+
+
+def test_normal_numbers_are_what_they_were() -> None:
+    data = np.random.default_rng(0).standard_normal((64, 256), np.float32)
+    plain, fast = (
+        ir.compile_model(product(64, 256), "CPU", config, backend="numba")(data)[0] for config in ({}, FLUSH)
+    )
+    assert (plain == fast).all()
+
+
+def test_models_beside_each_other_each_have_their_mode() -> None:
+    data = np.full((2, 300_000), TINY, np.float32)
+    kept, flushed = (
+        ir.compile_model(halving(2, 300_000), "CPU", config, backend="numba") for config in ({}, FLUSH)
+    )
+    for _ in range(RUNS):
+        assert kept(data)[0].all()
+        assert not flushed(data)[0].any()
+
+
+def test_workers_that_flushed_keep_denormals_in_the_next_run() -> None:
+    assert not np.concatenate(results(product(256, 256), 1e-20, 2, **FLUSH)).any()
+    assert np.concatenate(results(product(256, 256), 1e-20, 2)).all()
+
+
+def test_a_run_that_fails_ends_the_mode() -> None:
+    def fail() -> None:
+        assert mode_bits() == FLUSHING_BITS
+        raise ValueError("as a kernel may")
+
+    with pytest.raises(ValueError, match="as a kernel may"):
+        inside((flushing,), fail)
+    assert not mode_bits()
+
+
+def test_runs_within_runs_leave_the_mode_to_the_outer_one() -> None:
+    def outer() -> None:
+        inside((flushing,), lambda: None)
+        assert mode_bits() == FLUSHING_BITS
+
+    inside((flushing,), outer)
+    assert not mode_bits()
+
+
+def test_what_runs_can_be_read() -> None:
+    def read(backend: str, **config: Any) -> bool:
+        compiled = ir.compile_model(product(4, 4), "CPU", config, backend=backend)
+        return bool(compiled.get_property("CPU_DENORMALS_OPTIMIZATION"))
+
+    assert read("numba", **FLUSH)
+    assert read("numba", **FAST)
+    assert not read("numba")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not read("numpy", **FAST)
+    with pytest.warns(
+        match="CPU_DENORMALS_OPTIMIZATION is ignored: the backend numpy computes with denormal"
+    ):
+        assert not read("numpy", **FLUSH)
