@@ -8,40 +8,17 @@ from functools import partial
 from llvmlite import ir
 
 from ....ir.tensor import Array
-from ..codegen.descriptor import Descriptor, i64
+from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
-from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._activation_code import exp
 from ._column_loop import column_loop
+from ._columns_task import ColumnsJob, Sizes, column_sizes, columns_task, load_sizes, run_columns
 from ._reduction_steps import STEPS, Steps, doubles, larger, widened
 from ._reductions import reduce_row
 
-__all__ = [
-    "REDUCE", "SOFTMAX_COLUMNS", "ColumnsJob", "column_sizes", "load_sizes", "reduce_columns", "run_columns",
-    "softmax_columns",
-]  # fmt: skip
-
-Sizes = tuple[int, int, int]
-"""Lengths ``[outer, length, inner]``."""
-
-# Elements of a unit of work, and from how many on several threads are faster.
-UNIT_SIZE = 1 << 12
-MIN_PARALLEL_WORK = 1 << 15
-
-
-class ColumnsJob(Descriptor):
-    """The job of tasks on A ``[outer, length, inner]``.
-
-    ``block`` is the number of columns of a unit, if ``inner`` is 1 that of elements of ``outer``.
-    """
-
-    outer: i64
-    length: i64
-    inner: i64
-    block: i64
+__all__ = ["REDUCE", "SOFTMAX_COLUMNS", "reduce_columns", "softmax_columns"]
 
 
 class ReductionJob(ColumnsJob):
@@ -122,58 +99,35 @@ def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: 
 
 
 @device
-def load_sizes(job: int) -> tuple[int, int, int, int]:
-    """Load the lengths of A ``[outer, length, inner]``, and the number of columns of a unit."""
-    return (
-        load_i64(job, ColumnsJob.outer),
-        load_i64(job, ColumnsJob.length),
-        load_i64(job, ColumnsJob.inner),
-        load_i64(job, ColumnsJob.block),
-    )
-
-
-def _reduce(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = load_sizes(job)
+def _reduce_some(job: int, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
     code, divisor = load_i64(job, ReductionJob.code), load_i64(job, ReductionJob.divisor)
-    if inner == 1:
-        units = (outer + block - 1) // block
-        unit = next_unit(call, units)
-        while unit < units:
-            for row in range(unit * block, min((unit + 1) * block, outer)):
-                _reduce_row(code, x + 4 * length * row, length, out + 4 * row, divisor)
-            unit = next_unit(call, units)
-        return
-    across = (inner + block - 1) // block
-    unit = next_unit(call, outer * across)
-    while unit < outer * across:
-        row = unit // across
-        column = (unit - row * across) * block
-        _reduce_columns(
-            code, x + 4 * (row * length * inner + column), 4 * inner, length, min(block, inner - column),
-            out + 4 * (row * inner + column), divisor,
-        )  # fmt: skip
-        unit = next_unit(call, outer * across)
+    _reduce_columns(
+        code, x + 4 * (row * length * inner + column), 4 * inner, length, min(block, inner - column),
+        out + 4 * (row * inner + column), divisor,
+    )  # fmt: skip
 
 
-REDUCE = Task(_reduce)
+@device
+def _reduce_rows(job: int, x: int, out: int, first: int, end: int) -> None:
+    length = load_i64(job, ColumnsJob.length)
+    code, divisor = load_i64(job, ReductionJob.code), load_i64(job, ReductionJob.divisor)
+    for row in range(first, end):
+        _reduce_row(code, x + 4 * length * row, length, out + 4 * row, divisor)
+
+
+REDUCE = columns_task("reduce", _reduce_some, _reduce_rows)
 """Reduce A ``[outer, length, inner]`` to ``[outer, inner]``."""
 
 
-def _softmax(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = load_sizes(job)
-    across = (inner + block - 1) // block
-    unit = next_unit(call, outer * across)
-    while unit < outer * across:
-        row = unit // across
-        column = (unit - row * across) * block
-        at = 4 * (row * length * inner + column)
-        _softmax_columns(x + at, 4 * inner, length, min(block, inner - column), out + at)
-        unit = next_unit(call, outer * across)
+@device
+def _softmax_some(job: int, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
+    at = 4 * (row * length * inner + column)
+    _softmax_columns(x + at, 4 * inner, length, min(block, inner - column), out + at)
 
 
-SOFTMAX_COLUMNS = Task(_softmax)
+SOFTMAX_COLUMNS = columns_task("softmax", _softmax_some)
 """Compute softmax of A ``[outer, length, inner]`` along the axis in the middle."""
 
 
@@ -185,16 +139,3 @@ def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) 
 def softmax_columns(x: Array, out: Array, sizes: Sizes) -> None:
     """Compute softmax along the axis in the middle of a contiguous array of sizes ``[outer, length, inner]``."""
     run_columns(SOFTMAX_COLUMNS, x, out, ColumnsJob.fill(**column_sizes(sizes)))
-
-
-def column_sizes(sizes: Sizes) -> dict[str, int]:
-    """Return the fields of `ColumnsJob` for sizes ``[outer, length, inner]``, none of which is 0."""
-    outer, length, inner = sizes
-    some = max(UNIT_SIZE // length, 1)
-    block = some if inner == 1 else -(-some // LANES) * LANES
-    return {"outer": outer, "length": length, "inner": inner, "block": block}
-
-
-def run_columns(task: Task, x: Array, out: Array, job: Array) -> None:
-    """Run a task on a contiguous array."""
-    parallel_for(task.address, job, out, x, UNUSED, UNUSED, threads() if x.size >= MIN_PARALLEL_WORK else 1)

@@ -13,7 +13,7 @@ from ... import Kernel
 from ...core.lengths import accepting, any_lengths
 from ..threading.capture import replayed
 from ..threading.task import Task
-from ._columns import run_columns
+from ._columns_task import run_columns
 from .contiguous import contiguous
 
 __all__ = ["ColumnsPlan", "columns_kernel"]

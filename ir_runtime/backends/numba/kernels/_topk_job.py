@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..codegen.descriptor import i64
-from ._columns import ColumnsJob
+from ._columns_task import ColumnsJob
 
 __all__ = ["TopKJob"]
 

@@ -17,11 +17,10 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import plan_axes
 from ._column_loop import column_loop
-from ._columns import ColumnsJob, column_sizes, load_sizes
 from ._columns_kernel import ColumnsPlan, columns_kernel
+from ._columns_task import ColumnsJob, column_sizes, columns_task, load_sizes
 from ._rows import transpose_vectors
 
 __all__: list[str] = []
@@ -105,40 +104,36 @@ def _sum_row(x: int, length: int, out: int, exclusive: int, reverse: int) -> Non
         store_f32(out, length - 1 if reverse != 0 else 0, np.float32(0))
 
 
-def _cumsum(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = load_sizes(job)
+@device
+def _sum_some(job: int, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
+    reverse, stride = load_i64(job, CumSumJob.reverse), 4 * inner
+    at = 4 * (row * length * inner + column)
+    if reverse != 0:
+        at += (length - 1) * stride
+    _sum_columns(
+        x + at, -stride if reverse != 0 else stride, length, min(block, inner - column), out + at,
+        load_i64(job, CumSumJob.exclusive),
+    )  # fmt: skip
+
+
+@device
+def _sum_several_rows(job: int, x: int, out: int, first: int, end: int) -> None:
+    length = load_i64(job, CumSumJob.length)
     exclusive, reverse = load_i64(job, CumSumJob.exclusive), load_i64(job, CumSumJob.reverse)
-    if inner == 1:
-        units = (outer + block - 1) // block
-        unit = next_unit(call, units)
-        while unit < units:
-            row, end = unit * block, min((unit + 1) * block, outer)
-            while row < end:
-                at = 4 * length * row
-                if reverse == 0 and end - row >= LANES:
-                    _sum_rows(x + at, 4 * length, length, out + at, exclusive)
-                    row += LANES
-                else:
-                    _sum_row(x + at, length, out + at, exclusive, reverse)
-                    row += 1
-            unit = next_unit(call, units)
-        return
-    across, stride = (inner + block - 1) // block, 4 * inner
-    unit = next_unit(call, outer * across)
-    while unit < outer * across:
-        row = unit // across
-        column = (unit - row * across) * block
-        at = 4 * (row * length * inner + column)
-        if reverse != 0:
-            at += (length - 1) * stride
-        step = -stride if reverse != 0 else stride
-        _sum_columns(x + at, step, length, min(block, inner - column), out + at, exclusive)
-        unit = next_unit(call, outer * across)
+    row = first
+    while row < end:
+        at = 4 * length * row
+        if reverse == 0 and end - row >= LANES:
+            _sum_rows(x + at, 4 * length, length, out + at, exclusive)
+            row += LANES
+        else:
+            _sum_row(x + at, length, out + at, exclusive, reverse)
+            row += 1
 
 
-CUMSUM = Task(_cumsum)
-"""Sum A ``[outer, length, inner]`` along the axis in the middle; a unit is some columns or rows."""
+CUMSUM = columns_task("cumsum", _sum_some, _sum_several_rows)
+"""Sum A ``[outer, length, inner]`` along the axis in the middle."""
 
 
 @backend.accelerates(CumSum)

@@ -13,15 +13,14 @@ from ... import Kernel
 from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import known_axes, plan_axes
 from ._column_loop import column_loop
-from ._columns import ColumnsJob, column_sizes, load_sizes
 from ._columns_kernel import ColumnsPlan, columns_kernel
+from ._columns_task import ColumnsJob, column_sizes, columns_task, load_sizes
 from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, square_root, widened
 from ._reductions import reduce_row
 
@@ -98,31 +97,25 @@ def _normalize_row(
     emit.vector_loop(count, body)
 
 
-def _normalize(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = load_sizes(job)
+@device
+def _normalize_some(job: int, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
     epsilon, adds = load_i64(job, L2Job.epsilon), load_i64(job, L2Job.adds)
-    if inner == 1:
-        units = (outer + block - 1) // block
-        unit = next_unit(call, units)
-        while unit < units:
-            for row in range(unit * block, min((unit + 1) * block, outer)):
-                at = 4 * length * row
-                _normalize_row(x + at, length, out + at, epsilon, adds)
-            unit = next_unit(call, units)
-        return
-    across = (inner + block - 1) // block
-    unit = next_unit(call, outer * across)
-    while unit < outer * across:
-        row = unit // across
-        column = (unit - row * across) * block
-        at = 4 * (row * length * inner + column)
-        _normalize_columns(x + at, 4 * inner, length, min(block, inner - column), out + at, epsilon, adds)
-        unit = next_unit(call, outer * across)
+    at = 4 * (row * length * inner + column)
+    _normalize_columns(x + at, 4 * inner, length, min(block, inner - column), out + at, epsilon, adds)
 
 
-NORMALIZE_L2 = Task(_normalize)
-"""Divide A ``[outer, length, inner]`` by its norm along the axis in the middle; a unit is some columns or rows."""
+@device
+def _normalize_rows(job: int, x: int, out: int, first: int, end: int) -> None:
+    length = load_i64(job, L2Job.length)
+    epsilon, adds = load_i64(job, L2Job.epsilon), load_i64(job, L2Job.adds)
+    for row in range(first, end):
+        at = 4 * length * row
+        _normalize_row(x + at, length, out + at, epsilon, adds)
+
+
+NORMALIZE_L2 = columns_task("normalize_l2", _normalize_some, _normalize_rows)
+"""Divide A ``[outer, length, inner]`` by its norm along the axis in the middle."""
 
 
 @backend.accelerates(NormalizeL2)

@@ -11,15 +11,14 @@ from ....ops.normalization import LRN
 from ... import Kernel
 from .._backend import backend
 from ..codegen.descriptor import i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import known_axes, plan_axes
 from ._column_loop import column_loop
-from ._columns import ColumnsJob, column_sizes, load_sizes
 from ._columns_kernel import ColumnsPlan, columns_kernel
+from ._columns_task import ColumnsJob, column_sizes, columns_task, load_sizes
 from ._f64_power import negative_power
 from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, widened
 
@@ -72,32 +71,27 @@ def _normalize(  # noqa: PLR0913 (values in registers)
     column_loop(emit, count, body)
 
 
-def _respond(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    outer, length, inner, block = load_sizes(job)
+@device
+def _respond(job: int, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
     reach, bias, scale, beta = (
         load_i64(job, ResponseJob.reach),
         load_i64(job, ResponseJob.bias),
         load_i64(job, ResponseJob.scale),
         load_i64(job, ResponseJob.beta),
     )
-    across, stride = (inner + block - 1) // block, 4 * inner
-    unit = next_unit(call, outer * across)
-    while unit < outer * across:
-        row = unit // across
-        column = (unit - row * across) * block
-        for place in range(length):
-            at = 4 * ((row * length + place) * inner + column)
-            first, end = max(place - reach, 0), min(place + reach + 1, length)
-            _normalize(
-                x + at, stride, (place - first) * stride, end - first, min(block, inner - column), out + at, bias,
-                scale, beta,
-            )  # fmt: skip
-        unit = next_unit(call, outer * across)
+    stride = 4 * inner
+    for place in range(length):
+        at = 4 * ((row * length + place) * inner + column)
+        first, end = max(place - reach, 0), min(place + reach + 1, length)
+        _normalize(
+            x + at, stride, (place - first) * stride, end - first, min(block, inner - column), out + at, bias,
+            scale, beta,
+        )  # fmt: skip
 
 
-RESPONSE = Task(_respond)
-"""Normalize A ``[outer, length, inner]`` by windows along the axis in the middle; a unit is some columns."""
+RESPONSE = columns_task("response", _respond)
+"""Normalize A ``[outer, length, inner]`` by windows along the axis in the middle."""
 
 
 @backend.accelerates(LRN)

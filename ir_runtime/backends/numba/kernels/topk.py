@@ -22,7 +22,7 @@ from ..threading.capture import replayed
 from ..threading.recording import was_refused
 from ..threading.task import Task, load_args, next_unit
 from ._axes_plan import plan_axes
-from ._columns import column_sizes, load_sizes, run_columns
+from ._columns_task import column_sizes, load_sizes, run_columns
 from ._indices import load_index, store_index
 from ._rows import transpose_part
 from ._topk_job import TopKJob
