@@ -6,6 +6,7 @@ from harness.other_vectors import same_with_other_vectors
 
 import ir_runtime as ov
 from ir_runtime import opset7 as op
+from ir_runtime import opset8
 from ir_runtime.backends import available
 
 pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
@@ -99,6 +100,51 @@ def test_a_replay_does_not_end_at_rows_of_a_mask():
     kept = op.gather(op.convert(mask, np.bool_), places, op.constant(0))
     model = ov.Model([op.subtract(op.select(kept, op.abs(x), x), x)], [x, mask])
     compiled = as_the_reference(model, numbers((4, 64, 64)), indices((64,), 2, np.int64))
+    assert "Gather" not in begun(compiled)
+
+
+def gathered_in_batch(shape, asked, batch, dtype, kind):
+    """A model whose indices are those of each entry of a batch."""
+    x, places = op.parameter(list(shape), dtype), op.parameter(list(asked), kind)
+    axis = op.constant(batch if batch > 0 else len(asked) + batch)
+    return ov.Model([opset8.gather(x, places, axis, batch)], [x, places])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("shape", "asked", "batch"),
+    [
+        ((16, 50, 64), (16, 70), 1),
+        ((3, 5, 40, 7), (3, 5, 2, 9), 2),
+        ((3, 5, 40, 7), (3, 5, 9), -1),
+        ((4, 3000), (4, 5000), 1),
+        ((3, 5), (3,), 1),
+    ],
+)
+def test_rows_of_a_batch(shape, asked, batch, dtype, kind):
+    axis = batch if batch > 0 else len(asked) + batch
+    model = gathered_in_batch(shape, asked, batch, dtype, kind)
+    as_the_reference(model, numbers(shape, dtype), indices(asked, shape[axis], kind))
+
+
+def test_rows_of_a_batch_that_are_not_there_are_zeros():
+    compiled = ov.compile_model(
+        gathered_in_batch((2, 9, 3), (2, 4), 1, np.float32, np.int64), backend="numba"
+    )
+    x, places = np.ones((2, 9, 3), np.float32), np.zeros((2, 4), np.int64)
+    for wrong in (0, 0, 0, 9, -10, 0):
+        places[1, 2] = wrong
+        expected = np.ones((2, 4, 3), np.float32)
+        expected[1, 2] = wrong == 0
+        np.testing.assert_array_equal(compiled([x, places])[0], expected)
+
+
+def test_a_replay_does_not_end_at_rows_of_a_batch():
+    x, places = op.parameter([4, 64, 64], np.float32), op.parameter([4, 64], np.int64)
+    fetched = opset8.gather(op.abs(x), places, op.constant(1), 1)
+    model = ov.Model([op.subtract(fetched, x)], [x, places])
+    compiled = as_the_reference(model, numbers((4, 64, 64)), indices((4, 64), 64, np.int64))
     assert "Gather" not in begun(compiled)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ....ir.element import ElementType
@@ -15,25 +17,26 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED
 from ._strided_copy import SIZES
+from .contiguous import contiguous
 from .gather_elements import GATHER_ELEMENTS, GatherElementsJob, gather_job
 
 __all__: list[str] = []
 
-# Bytes from which on several threads are faster.
-MIN_PARALLEL_SIZE = 1 << 18
+# Bytes from which on several threads are faster; elements, where each is chosen by itself.
+MIN_PARALLEL_SIZE, MIN_PARALLEL_WORK = 1 << 18, 1 << 13
 
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """All types but strings, along a constant axis; in other runs, NumPy copies as fast. One known index is a view.
+    """All types but strings, along a constant axis; one known index is a view.
 
-    The reference gives zeros where an index is out of range.
+    Without a batch, NumPy copies as fast in runs that are not recorded. The reference gives zeros where an index is out
+    of range.
     """
     rank, known = data.shape.rank or 0, axis.ints()
     if (
         data.element.dtype.itemsize not in SIZES
         or data.element.dtype.hasobject
-        or op.batch
         or not known
         or not -rank <= known[0] < rank
     ):
@@ -44,16 +47,14 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
         return None
     GATHER_ELEMENTS.prepare()
     along = known[0] % rank
+    if op.batch:
+        return _of_batch(op, indices, along)
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (is_recording() and x.flags.c_contiguous and x.size and indices.size):
             return _taken(x, indices, axis)
-        out = np.empty((*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype)
-        size = indices.itemsize
-        job = gather_job(x, along, indices.size, size, (0, size, 0))  # the same indices everywhere
-        count = threads() if out.nbytes >= MIN_PARALLEL_SIZE else 1
-        parallel_for(GATHER_ELEMENTS.address, job, out, x, np.ascontiguousarray(indices), UNUSED, count)
-        return op.evaluate(x, indices, axis) if was_refused(job, GatherElementsJob.refused) else out
+        found = _gathered(x, indices, along, 0)
+        return op.evaluate(x, indices, axis) if found is None else found
 
     def _taken(x: Array, indices: Array, axis: Array) -> Array:
         try:
@@ -62,3 +63,32 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
             return op.evaluate(x, indices, axis)
 
     return accepting(replayed(kernel, alone=False), any_lengths)
+
+
+def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
+    """Return the kernel for an axis that follows those of the batch, ``None`` for others."""
+    batch = op.batch + (indices.shape.rank or 0 if op.batch < 0 else 0)
+    if indices.shape.rank is None or batch != along:
+        return None
+
+    def suits(x: Array, indices: Array, axis: Array) -> bool:
+        return x.shape[:batch] == indices.shape[:batch]
+
+    def kernel(x: Array, indices: Array, axis: Array) -> Array:
+        if not (suits(x, indices, axis) and x.size and indices.size):
+            return op.evaluate(x, indices, axis)
+        found = _gathered(contiguous(x), contiguous(indices), along, batch)
+        return op.evaluate(x, indices, axis) if found is None else found
+
+    return accepting(replayed(kernel), suits)
+
+
+def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
+    """Return what indices choose, which are the same everywhere or others in each entry of a batch; ``None`` if one is out of range."""
+    out = np.empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
+    size, count = indices.itemsize, math.prod(indices.shape[batch:])
+    job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
+    is_long = out.nbytes >= MIN_PARALLEL_SIZE or (x.shape[axis + 1 :] == () and out.size >= MIN_PARALLEL_WORK)
+    shared = threads() if is_long else 1
+    parallel_for(GATHER_ELEMENTS.address, job, out, x, np.ascontiguousarray(indices), UNUSED, shared)
+    return None if was_refused(job, GatherElementsJob.refused) else out
