@@ -91,7 +91,14 @@ class NonZero(Op):
     def evaluate(self, data: Array) -> Array:
         if data.ndim == 0:  # a row for no axis, as in OpenVINO, unless there is nothing to point at
             return np.zeros((1, 1) if data else (0, 0), self.output_type.dtype)
-        return np.stack(np.nonzero(data)).astype(self.output_type.dtype)
+        places = np.flatnonzero(data)  # dividing these takes a fraction of the time of `numpy.nonzero`
+        found = np.empty((data.ndim, places.size), self.output_type.dtype)
+        for axis in range(data.ndim - 1, 0, -1):
+            outer = places // data.shape[axis]
+            found[axis] = places - outer * data.shape[axis]
+            places = outer
+        found[0] = places
+        return found
 
 
 @op("Bucketize-3")
