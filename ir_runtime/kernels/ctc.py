@@ -13,8 +13,11 @@ __all__ = ["best_path", "collapse", "loss"]
 
 def best_path(scores: Array) -> Array:
     """Return the argmax along the last axis; NaN is skipped, unless it comes first."""
-    numbers = np.where(np.isnan(scores), scores.dtype.type(-np.inf), scores)
-    return np.asarray(np.where(np.isnan(scores[..., 0]), 0, np.argmax(numbers, axis=-1)))
+    is_nan = np.isnan(scores)
+    if not is_nan.any():
+        return np.asarray(scores.argmax(-1))
+    numbers = np.where(is_nan, scores.dtype.type(-np.inf), scores)
+    return np.asarray(np.where(is_nan[..., 0], 0, numbers.argmax(-1)))
 
 
 def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
@@ -25,10 +28,10 @@ def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tupl
     keep = runs & (path != blank)
     if merge_repeated:
         keep[:, 1:] &= path[:, 1:] != path[:, :-1]
+    lengths = np.count_nonzero(keep, axis=1)
     classes = np.full(path.shape, -1)
-    entries, _ = np.nonzero(keep)
-    classes[entries, (np.cumsum(keep, axis=1) - 1)[keep]] = path[keep]
-    return classes, np.count_nonzero(keep, axis=1)
+    classes[np.arange(path.shape[1]) < lengths[:, None]] = path[keep]
+    return classes, lengths
 
 
 def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_repeated: bool) -> Array:

@@ -84,9 +84,8 @@ class CTCGreedyDecoderSeqLen(Op):
     def evaluate(
         self, data: Array, sequence_length: Array, blank_index: Array | None = None
     ) -> tuple[Array, Array]:
-        inputs = (data, sequence_length) if blank_index is None else (data, sequence_length, blank_index)
-        self.infer(*map(Value.constant, inputs))  # raises if a length is out of range
         _, time, classes = data.shape
+        check_at_most(Value.constant(sequence_length), "sequence_length", Dimension(time), "the time of data")
         blank = classes - 1 if blank_index is None else int(blank_index.item())
         runs = np.arange(time) < sequence_length[:, None]
         found, lengths = collapse(best_path(data), runs, blank, self.merge_repeated)
