@@ -56,7 +56,7 @@ class RandomOp(Op):
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)
         # In the type itself, and each step rounded. OpenVINO's reference rounds bf16 differently.
-        fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype)
+        fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype, copy=False)
         return _stretched(fractions, spread).reshape(shape)
 
     def as_plugin(self, shape: tuple[int, ...]) -> Array:
@@ -73,8 +73,7 @@ class RandomOp(Op):
             return _integers(whole, spread).reshape(shape)
         fractions = _fractions(words, element, FRACTION_BITS[element] + 1)
         # f16 and bf16 are computed in f32 and rounded once, here, but not above.
-        wide = fractions.astype(np.float64 if element is E.f64 else np.float32)
-        return _stretched(wide, spread).astype(element.dtype).reshape(shape)
+        return _stretched(fractions, spread).astype(element.dtype).reshape(shape)
 
 
 def _words(element: E, shape: tuple[int, ...]) -> int:
@@ -90,9 +89,12 @@ def _pairs(words: Array, low_first: bool = False) -> Array:
 
 
 def _fractions(words: Array, element: E, bits: int) -> Array:
-    """Return numbers from 0, below 1, of the lowest ``bits`` bits that were drawn."""
-    whole = _pairs(words) if element is E.f64 else words.astype(np.uint64)
-    return (whole & np.uint64(2**bits - 1)) * 2.0**-bits
+    """Return numbers from 0, below 1, of the lowest ``bits`` bits that were drawn: exact in f32, those of f64 in f64."""
+    whole, real = (_pairs(words), np.float64) if element is E.f64 else (words, np.float32)
+    low = whole & whole.dtype.type(2**bits - 1)
+    fractions: Array = low.view(f"i{low.itemsize}").astype(real)  # signed ones are converted faster
+    fractions *= real(2.0**-bits)
+    return fractions
 
 
 def _stretched(fractions: Array, spread: Spread) -> Array:
