@@ -1,4 +1,4 @@
-"""Copies of the numba backend that move elements: Reshape of transposed data, Roll and DepthToSpace."""
+"""Copies of the numba backend that move elements: Reshape of transposed data, Roll, and blocks of space."""
 
 from itertools import permutations
 
@@ -95,3 +95,43 @@ def test_a_replay_does_not_end_where_windows_are_divided():
 def test_depth_to_space(shape, block, mode):
     x = op.parameter(list(shape), np.float32)
     as_the_reference(ov.Model([op.depth_to_space(op.softmax(x, 1), mode, block)], [x]), shape)
+
+
+@pytest.mark.parametrize("mode", ["blocks_first", "depth_first"])
+@pytest.mark.parametrize(
+    ("shape", "block"), [((2, 3, 160, 96), 2), ((1, 3, 30, 21, 12), 3), ((3, 5, 400), 4), ((1, 2, 2, 2), 1)]
+)
+def test_space_to_depth(shape, block, mode):
+    x = op.parameter(list(shape), np.float32)
+    as_the_reference(ov.Model([op.space_to_depth(op.softmax(x, 1), mode, block)], [x]), shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "block", "before", "after"),
+    [
+        ((2, 8, 30, 42), [1, 1, 2, 3], [0, 0, 0, 0], [0, 0, 0, 0]),
+        ((1, 8, 29, 40), [1, 1, 2, 3], [0, 0, 1, 0], [0, 0, 0, 2]),
+        ((2, 7, 5, 6), [1, 2, 2, 3], [0, 1, 1, 0], [0, 0, 0, 0]),
+        ((2, 12), [1, 4], [0, 0], [0, 0]),
+        ((2, 4, 6, 8, 3), [1, 2, 3, 2, 1], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]),
+    ],
+)
+def test_space_to_batch_and_back(shape, block, before, after):
+    x = op.parameter(list(shape), np.float32)
+    settings = [op.constant(np.array(numbers)) for numbers in (block, before, after)]
+    apart = op.space_to_batch(op.relu(x), *settings)
+    as_the_reference(ov.Model([op.negative(apart)], [x]), shape)
+    as_the_reference(ov.Model([op.negative(op.batch_to_space(op.negative(apart), *settings))], [x]), shape)
+
+
+@pytest.mark.parametrize(("shape", "stride"), [((2, 8, 26, 26), 2), ((1, 6, 26, 26), 2), ((2, 18, 9, 12), 3)])
+def test_elements_apart_become_channels(shape, stride):
+    x = op.parameter(list(shape), np.float32)
+    as_the_reference(ov.Model([op.reorg_yolo(op.relu(x), [stride])], [x]), shape)
+
+
+def test_a_replay_does_not_end_where_blocks_move():
+    x = op.parameter([1, 64, 28, 28], np.float32)
+    moved = op.space_to_depth(op.relu(x), "blocks_first", 2)
+    compiled = as_the_reference(ov.Model([op.softmax(moved, 3)], [x]), (1, 64, 28, 28))
+    assert last_of("SpaceToDepth", compiled) not in replayed(compiled)

@@ -123,6 +123,8 @@ class ReorgYolo(Op):
         entries, depth, height, width = data.shape
         stride = self.stride
         kept = depth // stride**2
+        if depth % stride**2 == 0:
+            return self.parts(data).reshape(shape)
         # Where C is not a multiple of stride ** 2, places reach into the next channel, as in the reference.
         channel = np.arange(depth)
         offset, source = channel // kept, channel % kept
@@ -131,3 +133,10 @@ class ReorgYolo(Op):
         rows = (np.arange(entries)[:, None] * kept + source)[..., None] * (height * stride) + y
         places = rows[..., None] * (width * stride) + x[:, None]
         return np.asarray(data.ravel()[places]).reshape(shape)
+
+    def parts(self, data: Array) -> Array:
+        """Return a view of contiguous data, whose places between elements that go together come before the channels."""
+        entries, depth, height, width = data.shape
+        stride = self.stride
+        split = data.reshape(entries, depth // stride**2, height, stride, width, stride)
+        return split.transpose(0, 3, 5, 1, 2, 4)

@@ -77,12 +77,15 @@ class BatchToSpace(BatchSpaceBase):
 
     def evaluate(self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
         shape = self.infer(*map(Value.constant, (data, block_shape, crops_begin, crops_end))).static
-        blocks = block_shape[1:].tolist()
-        spatial = len(blocks)
-        split = data.reshape(*blocks, shape[0], *data.shape[1:])
-        joined = _join(split.transpose(*range(spatial, split.ndim), *range(spatial)), 1)
+        view, whole = self.parts(data, block_shape[1:].tolist())
         begins = crops_begin.tolist()
-        return joined[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))]
+        return view.reshape(whole)[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))]
+
+    def parts(self, data: Array, blocks: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
+        """Return a view in which each spatial axis is before that of its blocks, and the shape that merges them."""
+        split = data.reshape(*blocks, len(data) // math.prod(blocks), *data.shape[1:])
+        spatial = len(blocks)
+        return _interleaved(split.transpose(*range(spatial, split.ndim), *range(spatial)), 1)
 
 
 @op("SpaceToBatch-2")
@@ -107,8 +110,12 @@ class SpaceToBatch(BatchSpaceBase):
     def evaluate(self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
         shape = self.infer(*map(Value.constant, (data, block_shape, pads_begin, pads_end))).static
         padded = np.pad(data, list(zip(pads_begin.tolist(), pads_end.tolist(), strict=True)))
-        split = _divide(padded, 1, block_shape[1:].tolist())
-        return split.transpose(*range(data.ndim, split.ndim), *range(data.ndim)).reshape(shape)
+        return self.parts(padded, block_shape[1:].tolist()).reshape(shape)
+
+    def parts(self, padded: Array, blocks: Sequence[int]) -> Array:
+        """Return a view whose first axes are those of blocks."""
+        split = _divide(padded, 1, blocks)
+        return split.transpose(*range(padded.ndim, split.ndim), *range(padded.ndim))
 
 
 class DepthSpaceBase(Op):
@@ -187,10 +194,14 @@ class SpaceToDepth(DepthSpaceBase):
 
     def evaluate(self, data: Array) -> Array:
         shape = self.infer(Value.constant(data)).static
+        return self.parts(data).reshape(shape)
+
+    def parts(self, data: Array) -> Array:
+        """Return a view in which the axes of blocks are beside the channels."""
         split = _divide(data, 2, [self.block_size] * (data.ndim - 2))
         grid, blocks = range(2, data.ndim), range(data.ndim, split.ndim)
         first = (1, *blocks) if self.mode == "depth_first" else (*blocks, 1)
-        return split.transpose(0, *first, *grid).reshape(shape)
+        return split.transpose(0, *first, *grid)
 
 
 def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
@@ -228,12 +239,6 @@ def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
     pairs = [pair for n, b in zip(x.shape[lead:], blocks, strict=True) for pair in (n // b, b)]
     split = x.reshape(*x.shape[:lead], *pairs)
     return split.transpose(*range(lead), *range(lead, split.ndim, 2), *range(lead + 1, split.ndim, 2))
-
-
-def _join(x: Array, lead: int) -> Array:
-    """Merge blocks into the trailing axes: the inverse, from ``[leading..., grid..., block...]``."""
-    view, shape = _interleaved(x, lead)
-    return view.reshape(shape)
 
 
 def _interleaved(x: Array, lead: int) -> tuple[Array, tuple[int, ...]]:

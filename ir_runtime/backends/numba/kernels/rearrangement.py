@@ -1,9 +1,9 @@
-"""Reshape, Roll and DepthToSpace of f32 that copy: by the threads of the run, and so that a replay does not end there."""
+"""Reshape, Roll and operations between batch, depth and space of f32 that copy: by the threads of the run, and so that a replay does not end there."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, product
 from typing import TypeAlias
@@ -11,8 +11,11 @@ from typing import TypeAlias
 import numpy as np
 
 from ....errors import IRError
+from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.movement.blocks import DepthToSpace
+from ....ops import Op
+from ....ops.detection.yolo import ReorgYolo
+from ....ops.movement.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 from ....ops.movement.reorder import Roll
 from ....ops.shape.reshape import Reshape
 from ... import Kernel
@@ -22,6 +25,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
+from ._padding import pad_images
 from ._row_copy import ROW_COPY, row_copy_job
 from ._strided_copy import STRIDED_COPY, merged_copy_axes, strided_copy
 from .contiguous import MIN_SIZE, contiguous, merged_axes
@@ -120,13 +124,88 @@ def _row_job(shape: _Shape, strides: _Shape, widths: _Shape) -> Array | None:
 @backend.accelerates(DepthToSpace)
 def depth_to_space(op: DepthToSpace, data: Value) -> Kernel | None:
     """f32 of static shape."""
-    if not is_f32(data) or not data.shape.is_static or np.prod(data.shape.static) < MIN_SIZE:
+    return _moved(op, data, op.parts)
+
+
+@backend.accelerates(SpaceToDepth)
+def space_to_depth(op: SpaceToDepth, data: Value) -> Kernel | None:
+    """f32 of static shape."""
+    shape = _result(op, data)
+    return _moved(op, data, lambda x: (op.parts(x), shape)) if shape else None
+
+
+@backend.accelerates(ReorgYolo)
+def reorg(op: ReorgYolo, data: Value) -> Kernel | None:
+    """f32 of static shape; places that reach into the next channel are left to the reference."""
+    shape = _result(op, data)
+    if not shape or data.shape.static[1] % op.stride**2:
+        return None
+    return _moved(op, data, lambda x: (op.parts(contiguous(x)), shape))
+
+
+@backend.accelerates(BatchToSpace)
+def batch_to_space(op: BatchToSpace, data: Value, block_shape: Value, *crops: Value) -> Kernel | None:
+    """f32 of static shape, for constant blocks; what is cropped is copied, too."""
+    blocks, begins, shape = block_shape.ints(), crops[0].ints(), _result(op, data, block_shape, *crops)
+    if blocks is None or begins is None or crops[1].ints() is None or not shape:
+        return None
+    inside = tuple(slice(begin, begin + length) for begin, length in zip(begins, shape, strict=True))
+    return _moved(op, data, lambda x: op.parts(x, blocks[1:]), lambda y: y[inside])
+
+
+@backend.accelerates(SpaceToBatch)
+def space_to_batch(op: SpaceToBatch, data: Value, block_shape: Value, *pads: Value) -> Kernel | None:
+    """f32 of static shape, for constant blocks, and pads of the last two of four axes."""
+    shape, blocks = _result(op, data, block_shape, *pads), block_shape.ints()
+    begins, ends = (value.ints() for value in pads)
+    if blocks is None or begins is None or ends is None or not shape:
+        return None
+    around = list(zip(begins, ends, strict=True))
+    is_padded = any((*begins, *ends))
+    if is_padded and (len(around) != 4 or any(map(any, around[:2]))):
+        return None
+
+    def parts(x: Array) -> tuple[Array, _Shape]:
+        return op.parts(pad_images(x, around[2:]) if is_padded else x, blocks[1:]), shape
+
+    return _moved(op, data, parts)
+
+
+def _result(op: Op, *inputs: Value) -> _Shape:
+    """Return the shape of a result, or none if it is unknown or refused."""
+    try:
+        shape: PartialShape = op.infer(*inputs)
+    except IRError:
+        return ()  # the operation raises it when it runs
+    return shape.static if shape.is_static else ()
+
+
+def _moved(
+    op: Op,
+    data: Value,
+    parts: Callable[[Array], tuple[Array, _Shape]],
+    view: Callable[[Array], Array] = lambda y: y,
+) -> Kernel | None:
+    """Return the kernel that copies a view of f32 data of static shape, ``None`` for others.
+
+    Args:
+        op: the operation.
+        data: its first input.
+        parts: returns the view, in the order of the result, and the shape of the copy.
+        view: of the copy, is the result.
+    """
+    if not is_f32(data) or not data.shape.is_static or not np.prod(data.shape.static):
         return None
     STRIDED_COPY.prepare()
+    given = data.shape.static
+    evaluate: Callable[..., Array] = op.evaluate
 
-    def kernel(x: Array) -> Array:
-        view, shape = op.parts(x)
+    def kernel(x: Array, *others: Array) -> Array:
+        if x.shape != given:
+            return evaluate(x, *others)
+        source, shape = parts(x)
         y = np.empty(shape, np.float32)
-        return y if strided_copy(view, y.reshape(view.shape), np.inf) else op.evaluate(x)
+        copied = strided_copy(source, y.reshape(source.shape), np.inf)
+        return view(y) if copied else evaluate(x, *others)
 
     return replayed(kernel, alone=False)
