@@ -24,15 +24,18 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED, Task, load_args
 from ._packed_epilogue import add_rows
+from ._row_copy import ROW_COPY, row_copy_job
 from ._rows import copy_row
 from ._strided_copy import STRIDED_COPY, strided_copy
 from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["SCATTER", "ScatterJob", "copied"]
 
 # Columns of a unit, and updates from which on several threads are faster.
 COLUMNS_PER_UNIT = 64
 MIN_PARALLEL_WORK = 1 << 15
+# Bytes of a copy from which on they are.
+MIN_PARALLEL_SIZE = 1 << 18
 
 
 class ScatterJob(Descriptor):
@@ -128,14 +131,15 @@ def scatter(
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
     """Return the kernel; where an index is out of range, the reference refuses it."""
     SCATTER.prepare()
-    STRIDED_COPY.prepare()  # which a recording calls
+    for task in (ROW_COPY, STRIDED_COPY):  # which a recording calls
+        task.prepare()
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         lead, tail = data.shape[:along], data.shape[along + 1 :]
         count, columns = indices.shape[along], math.prod(tail)
         if not indices.shape == updates.shape == (*lead, count, *tail):
             return op.evaluate(data, indices, updates, axis)
-        if (out := _copied(data)) is None:
+        if (out := copied(data)) is None:
             return op.evaluate(data, indices, updates, axis)
         is_repeated = _is_repeated(indices, along)
         places = indices.reshape(*lead, count, -1)[..., 0] if is_repeated else indices
@@ -152,12 +156,20 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
     return accepting(replayed(kernel), any_lengths)
 
 
-def _copied(data: Array) -> Array | None:
-    """Return a copy in C order; ``None`` where a run is recorded, and no task can make it."""
+def copied(data: Array) -> Array | None:
+    """Return a copy of numbers of 4 or 8 bytes in C order; ``None`` where a run is recorded, and no task can make it."""
     if not is_recording():
         return np.array(data, order="C")
-    out = np.empty(data.shape, np.float32)
-    return out if data.size and strided_copy(data, out) else None
+    out = np.empty(data.shape, data.dtype)
+    if not (data.size and data.flags.c_contiguous):
+        return out if data.size and strided_copy(data, out) else None
+    rows = data.shape[0] if data.ndim > 1 else 1
+    width = data.nbytes // rows
+    job = row_copy_job(width // 4, [(rows, width, width)])
+    assert job is not None  # for one axis
+    count = threads() if data.nbytes >= MIN_PARALLEL_SIZE else 1
+    parallel_for(ROW_COPY.address, job, out, data, UNUSED, UNUSED, count)
+    return out
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:
