@@ -226,6 +226,24 @@ def test_suppression(
     agree(op, *found, np.array(limit), np.array(iou, np.float32), np.array(above, np.float32))
 
 
+@quick
+@given(
+    st.sampled_from([8, 9]), st.integers(1, 2), st.integers(1, 3), st.sampled_from([1, 7, 40, 300]),
+    st.sampled_from(["-1", "0", "5"]), st.sampled_from(["-1", "0", "9"]), st.sampled_from(["-1", "1"]),
+    st.sampled_from(["0.1", "0.5", "1"]), st.sampled_from(["0", "0.25", "-1"]), st.sampled_from(["none", "score", "classid"]),
+    st.booleans(), st.booleans(), st.integers(0, 99),
+)  # fmt: skip
+def test_suppression_in_classes(
+    version: int, batch: int, classes: int, count: int, each: str, most: str, background: str, iou: str, above: str,
+    order: str, special: bool, round_numbers: bool, seed: int,
+) -> None:  # fmt: skip
+    op = layer(
+        f"MulticlassNms-{version}", iou_threshold=iou, score_threshold=above, nms_top_k=each, keep_top_k=most,
+        background_class=background, sort_result_type=order, sort_result_across_batch=str(seed % 2 > 0).lower(),
+    )  # fmt: skip
+    agree(op, *detections(batch, classes, count, seed, special, round_numbers))
+
+
 def test_no_boxes_and_no_candidates() -> None:
     op, limits = (
         layer("NonMaxSuppression-9"),

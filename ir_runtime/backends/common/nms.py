@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...ir.tensor import Array
+from ...ir.tensor import Array, Value
 from ...ops.boxes import number
+from ...ops.sort.multiclass import KeptBoxes, MulticlassNmsBase, nothing
 from ...ops.sort.suppression import (
     IndicesOnlyNms,
     NonMaxSuppression1,
@@ -20,8 +21,19 @@ from ...ops.sort.suppression import (
     SoftNms,
 )
 from .. import UNREAD, Kernel
+from .layout import is_f32
 
-__all__ = ["NMS_VERSIONS", "Candidates", "FewBoxes", "Kept", "Settings", "Suppress", "nms_kernel"]
+__all__ = [
+    "NMS_VERSIONS",
+    "Candidates",
+    "FewBoxes",
+    "Kept",
+    "Settings",
+    "Suppress",
+    "multiclass_kernel",
+    "nms_kernel",
+    "suits_multiclass",
+]
 
 NMS_VERSIONS = (
     NonMaxSuppression1,
@@ -33,6 +45,8 @@ NMS_VERSIONS = (
 
 # The bits of a 64-bit sort key that a score leaves.
 FREE_BITS = 31
+# The bits of a score without its sign.
+HIGHEST = np.int32(2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -63,11 +77,19 @@ class Candidates:
             order = np.lexsort((-flat[found], rows))
             return cls(corners, classes, rows[order], places[order])
         # Sorting integer keys takes a tenth of the time: row, descending score, index.
-        bits = (flat[found] + np.float32(0)).view(np.int32).astype(np.int64)
-        falling = np.where(bits < 0, bits & 0x7FFFFFFF, -1 - bits) + (1 << 31)
-        rows, places = np.divmod(found, boxes)
-        keys = np.sort((rows << (32 + width) | falling << width | places).astype(np.uint64)).astype(np.int64)
+        rows = found // boxes
+        bits = (flat[found] + np.float32(0)).view(np.int32)
+        falling = np.where(bits < 0, bits, bits ^ HIGHEST).view(np.uint32)
+        keys = rows << (32 + width) | falling.astype(np.int64) << width | found - rows * boxes
+        keys.sort()
         return cls(corners, classes, keys >> (32 + width), keys & ((1 << width) - 1))
+
+    def best(self, rows: int, most: int, label: int) -> Candidates:
+        """Return the first ``most`` candidates of each row, all if that is negative, without those of a class."""
+        keep = self.rows % self.classes != label
+        if most >= 0:
+            keep &= np.arange(len(self.rows)) < self.starts(rows)[self.rows] + most
+        return Candidates(self.corners, self.classes, self.rows[keep], self.places[keep])
 
     def starts(self, rows: int) -> Array:
         """Return where the candidates of each row begin, and where the last ones end."""
@@ -150,3 +172,31 @@ def _kept(corners: Array, scores: Array, settings: Settings, suppress: Suppress)
     batch, label = np.divmod(candidates.rows[kept], classes)
     found = np.stack([batch, label, candidates.places[kept]], axis=1)
     return found, scores[batch, label, found[:, 2]]
+
+
+def multiclass_kernel(op: MulticlassNmsBase, suppress: Suppress) -> Kernel:
+    """Return a kernel for classes that share boxes of f32; where not, and for thresholds of 0, the reference runs."""
+    threshold = np.nextafter(np.float32(op.score_threshold), np.float32(-np.inf))  # which is enough itself
+    evaluate: Callable[..., tuple[Array, Array, Array]] = op.evaluate
+
+    def kernel(boxes: Array, scores: Array, *roisnum: Array) -> tuple[Array, Array, Array]:
+        images, classes, count = scores.shape if scores.ndim == 3 else (0, 0, 0)
+        if roisnum or not scores.size or boxes.shape != (images, count, 4):
+            return evaluate(boxes, scores, *roisnum)
+        rows = images * classes
+        found = Candidates.select(boxes, np.ascontiguousarray(scores), float(threshold))
+        found = found.best(rows, op.nms_top_k, op.background_class)
+        kept = suppress(found, rows, count, op.iou_threshold)
+        image, label = np.divmod(found.rows[kept], classes)
+        place = found.places[kept]
+        left = KeptBoxes(image, label, place, scores[image, label, place])
+        parts = [op.best(left.take(image == index)) for index in range(images)]
+        return op.outputs_of(boxes, [nothing(scores.dtype), *parts])
+
+    return kernel
+
+
+def suits_multiclass(op: MulticlassNmsBase, boxes: Value, scores: Value) -> bool:
+    """Return whether `multiclass_kernel` computes this operation, as far as shapes allow."""
+    is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
+    return is_f32(boxes, scores) and op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized and is_finite

@@ -75,6 +75,7 @@ MODULES = {
     "Minimum": "elementwise",
     "Mish": "elementwise",
     "Mod": "elementwise integers",
+    "MulticlassNms": "nms",
     "Multiply": "elementwise",
     "NV12toBGR": "color_planes",
     "NV12toRGB": "color_planes",

@@ -47,6 +47,7 @@ MODULES = {
     "MaxPool": "pooling",
     "Maximum": "elementwise",
     "Minimum": "elementwise",
+    "MulticlassNms": "nms",
     "Multiply": "elementwise",
     "Negative": "elementwise",
     "NonMaxSuppression": "nms",

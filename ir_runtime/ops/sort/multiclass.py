@@ -83,9 +83,13 @@ class BatchedNms(Op):
         """Return the outputs where classes share boxes."""
         corners, ranked = as_float(boxes), as_float(scores)
         parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
-        left = self.ordered([nothing(ranked.dtype), *parts])
+        return self.outputs_of(boxes, [nothing(ranked.dtype), *parts])
+
+    def outputs_of(self, boxes: Array, parts: list[KeptBoxes]) -> tuple[Array, Array, Array]:
+        """Return the outputs for the boxes that are left of each image, after those of none."""
+        corners, left = as_float(boxes), self.ordered(parts)
         flat = left.image * boxes.shape[1] + left.place
-        counts = [len(part.score) for part in parts]
+        counts = [len(part.score) for part in parts[1:]]
         return self.packed(left, corners[left.image, left.place], flat, counts, boxes.dtype)
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
@@ -99,7 +103,10 @@ class BatchedNms(Op):
             if label != self.background_class:
                 place, score = self.select_in_class(boxes[label if len(boxes) > 1 else 0], scores[label])
                 parts.append(KeptBoxes(np.full(len(place), image), np.full(len(place), label), place, score))
-        left = joined(parts)
+        return self.best(joined(parts))
+
+    def best(self, left: KeptBoxes) -> KeptBoxes:
+        """Return the boxes of an image, best first, as many as are left at most."""
         order = np.lexsort((left.place, left.label, -left.score))
         return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
 
@@ -150,13 +157,15 @@ class MatrixNms(BatchedNms):
         if not order.size:
             return order, scores[order]
         ranked = boxes[order]
-        overlap = np.tril(iou(ranked[:, None], ranked[None], 0 if self.normalized else 1), -1)
+        is_better = np.tri(len(order), k=-1, dtype=np.bool_)
+        overlap = iou(ranked[:, None], ranked[None], 0 if self.normalized else 1)
+        overlap = np.where(is_better, overlap, of(0))
         most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is passed over
         if self.decay_function == "gaussian":
             decay = np.exp((most**2 - overlap**2) * of(self.gaussian_sigma))
         else:
             decay = (1 - overlap) / (1 - most + of(1e-10))
-        decay = np.fmin.reduce(np.where(np.tri(len(order), k=-1, dtype=bool), decay, of(1)), axis=1)
+        decay = np.fmin.reduce(np.where(is_better, decay, of(1)), axis=1)
         final = scores[order] * np.minimum(decay, of(1))
         keep = final > self.post_threshold
         return order[keep], final[keep]
@@ -171,8 +180,8 @@ class MulticlassNmsBase(BatchedNms):
     )
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
-        order = descending(scores)
-        order = order[scores[order] >= self.score_threshold]
+        order = np.flatnonzero(scores >= self.score_threshold)
+        order = order[descending(scores[order])]
         if self.nms_top_k >= 0:
             order = order[: self.nms_top_k]
         extra = 0 if self.normalized else 1

@@ -8,10 +8,19 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....kernels.boxes import areas
+from ....ops.sort.multiclass import MulticlassNms8, MulticlassNms9, MulticlassNmsBase
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
-from ...common.nms import NMS_VERSIONS, Candidates, Kept, Settings, nms_kernel
+from ...common.nms import (
+    NMS_VERSIONS,
+    Candidates,
+    Kept,
+    Settings,
+    multiclass_kernel,
+    nms_kernel,
+    suits_multiclass,
+)
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
@@ -96,6 +105,17 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
     return nms_kernel(op, _run_nms, unread, _few_boxes)
 
 
+@backend.accelerates(MulticlassNms8, MulticlassNms9)
+def multiclass_nms(
+    op: MulticlassNmsBase, boxes: Value, scores: Value, *roisnum: Value, unread: Collection[int] = ()
+) -> Kernel | None:
+    """f32 that classes share."""
+    if roisnum or not suits_multiclass(op, boxes, scores):
+        return None
+    SUPPRESS.prepare()
+    return multiclass_kernel(op, _run_nms)
+
+
 def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings) -> Kept | None:
     if scores.size > MAX_SMALL:
         return None
@@ -104,7 +124,9 @@ def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings
 
 def _run_nms(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
     corners, starts, places = candidates.corners, candidates.starts(rows), candidates.places
-    boxes = np.concatenate([corners, areas(corners)[..., None]], axis=-1)
+    boxes = np.empty((*corners.shape[:2], BOX_FIELDS), np.float32)
+    for index, numbers in enumerate((*(corners[..., axis] for axis in range(4)), areas(corners))):
+        boxes[..., index] = numbers
     kept = np.zeros(len(places), np.int64)
     longest = int(np.diff(starts).max(initial=0))
     most = -(-min(limit, longest) // LANES) * LANES

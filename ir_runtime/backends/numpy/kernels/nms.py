@@ -9,10 +9,11 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....kernels.boxes import greedy_nms
+from ....ops.sort.multiclass import MulticlassNms8, MulticlassNms9, MulticlassNmsBase
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
-from ...common.nms import NMS_VERSIONS, Candidates, nms_kernel
+from ...common.nms import NMS_VERSIONS, Candidates, multiclass_kernel, nms_kernel, suits_multiclass
 from .._backend import backend
 
 __all__: list[str] = []
@@ -22,6 +23,16 @@ __all__: list[str] = []
 def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """Return a kernel for f32."""
     return nms_kernel(op, _suppress) if is_f32(*inputs[:2]) else None
+
+
+@backend.accelerates(MulticlassNms8, MulticlassNms9)
+def multiclass_nms(
+    op: MulticlassNmsBase, boxes: Value, scores: Value, *roisnum: Value, unread: Collection[int] = ()
+) -> Kernel | None:
+    """Return a kernel for f32 that classes share."""
+    if roisnum or not suits_multiclass(op, boxes, scores):
+        return None
+    return multiclass_kernel(op, _suppress)
 
 
 def _suppress(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
