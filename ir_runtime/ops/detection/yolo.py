@@ -74,16 +74,17 @@ class RegionYolo(Op):
         each = self._each()
         count = self._channels() // each
         result = as_float(data).copy()
-        numbers = result[:, : count * each].reshape(entries, count, each, height, width)
+        numbers = result[:, : count * each].reshape(entries, count, each, height, width)  # a view
         ends = self.coords + 1 if self.do_softmax else each
         with np.errstate(over="ignore"):
-            for part in (slice(0, 2), slice(self.coords, ends)):
-                numbers[:, :, part] = 1 / (1 + np.exp(-numbers[:, :, part]))
+            for part in (numbers[:, :, :2], numbers[:, :, self.coords : ends]):
+                np.exp(np.negative(part, out=part), out=part)
+                np.divide(1, np.add(part, 1, out=part), out=part)
         if self.do_softmax and self.classes:
             scores = numbers[:, :, ends:]
-            scores = np.exp(scores - scores.max(axis=2, keepdims=True))
-            numbers[:, :, ends:] = scores / scores.sum(axis=2, keepdims=True)
-        result[:, : count * each] = numbers.reshape(entries, count * each, height, width)
+            scores -= scores.max(axis=2, keepdims=True)
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=2, keepdims=True)
         return result.astype(data.dtype, copy=False).reshape(shape)
 
 
