@@ -16,6 +16,8 @@ __all__ = ["WIDTH", "better_lanes", "hold_best", "order_by_index", "store_held"]
 
 WIDTH = 4 * LANES
 """Bytes of a vector."""
+# How many are held in registers: the next of these numbers.
+REGISTERS = (1, 4, 8)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 _NO_LANES = ir.Constant(_MASK, [0] * LANES)
 
@@ -36,7 +38,31 @@ def hold_best(
     """Hold the best of ``length`` vectors, ``stride`` bytes apart, of which ``count`` lanes are read; return where NaN was."""
     builder = emit.builder
 
-    def go(largest: bool, load: Load) -> list[Value]:
+    def in_registers(width: int, largest: bool, load: Load) -> list[Value]:
+        """Hold ``width``, of which the best ``kept`` are stored; every vector is inserted."""
+        nothing = [emit.constant(float("nan"))] * width + [splat_bits(0)] * width
+        with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, now, following):
+            at, index, is_nan, *found = now
+            value = load(at)
+            is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
+            following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
+            following += _inserted(emit, value, index, found, largest)
+        for place, vector in enumerate(following[3:]):
+            slot = place % width
+            with builder.if_then(builder.icmp_signed(">", kept, emit.i64(slot))):
+                skipped = emit.i64(slot) if place < width else builder.add(kept, emit.i64(slot))
+                emit.store(vector, emit.at(held, builder.mul(skipped, emit.i64(WIDTH))))
+        return [_bits(emit, following[2])]
+
+    def go(largest: bool, load: Load, widths: tuple[int, ...] = REGISTERS) -> list[Value]:
+        if not widths:
+            return several(largest, load)
+        fits = builder.icmp_signed("<=", kept, emit.i64(widths[0]))
+        return emit.if_else(
+            fits, partial(in_registers, widths[0], largest, load), partial(go, largest, load, widths[1:])
+        )
+
+    def several(largest: bool, load: Load) -> list[Value]:
         with emit.loop(kept, [held]) as (_, (place,), following):
             emit.store(emit.constant(float("nan")), place)  # anything is better
             following.append(emit.at(place, WIDTH))
@@ -45,7 +71,8 @@ def hold_best(
         with emit.loop(length, start) as (_, (at, index, is_nan), following):
             value = load(at)
             is_better = _better(emit, largest, value, emit.load(worst))
-            with builder.if_then(builder.icmp_unsigned("!=", _bits(emit, is_better), emit.i64(0))):
+            some = builder.icmp_unsigned("!=", _bits(emit, is_better), emit.i64(0))
+            with builder.if_then(some):
                 _insert(emit, value, index, held, kept, largest)
             is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
             following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
@@ -61,21 +88,34 @@ def hold_best(
     )[0]  # fmt: skip
 
 
+def _inserted(emit: Emit, value: Value, index: Value, found: list[Value], largest: bool) -> list[Value]:
+    """Return sorted vectors, and then their indices, with one more, and without the last."""
+    count = len(found) // 2
+    vectors, numbers = found[:count], found[count:]
+    is_better = [_better(emit, largest, value, old) for old in vectors]
+
+    def shifted(new: Value, held: list[Value]) -> list[Value]:
+        select = emit.builder.select
+        before = [new, *map(select, is_better, held, [new] * count)]  # the one before, where that moves
+        return [*map(select, is_better, before, held)]
+
+    return shifted(value, vectors) + shifted(index, numbers)
+
+
 def _insert(emit: Emit, value: Value, index: Value, held: Value, kept: Value, largest: bool) -> None:
-    """Insert a vector behind what is not worse, lane by lane: from there on, each takes the place of the next."""
+    """Insert a vector behind what is not worse, lane by lane: from there on, each takes the place of the next.
+
+    What is held is sorted, so each lane is compared with the new one, and none waits for those before it.
+    """
     builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
-    with emit.loop(kept, [held, value, index, _NO_LANES]) as (_, (place, new, number, moved), following):
+    with emit.loop(kept, [held, value, index, _NO_LANES]) as (_, (place, before, number, moved), following):
         at = emit.at(place, indices)
         old, old_number = emit.load(place), emit.load(at, INTS)
-        moved = builder.or_(moved, _better(emit, largest, new, old))
-        emit.store(builder.select(moved, new, old), place)
-        emit.store(builder.select(moved, number, old_number), at)
-        following += [
-            emit.at(place, WIDTH),
-            builder.select(moved, old, new),
-            builder.select(moved, old_number, number),
-            moved,
-        ]
+        is_better = _better(emit, largest, value, old)
+        new, new_number = builder.select(moved, before, value), builder.select(moved, number, index)
+        emit.store(builder.select(is_better, new, old), place)
+        emit.store(builder.select(is_better, new_number, old_number), at)
+        following += [emit.at(place, WIDTH), old, old_number, is_better]
 
 
 @instruction(*[types.int64] * 2)
