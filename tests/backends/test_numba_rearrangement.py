@@ -135,3 +135,39 @@ def test_a_replay_does_not_end_where_blocks_move():
     moved = op.space_to_depth(op.relu(x), "blocks_first", 2)
     compiled = as_the_reference(ov.Model([op.softmax(moved, 3)], [x]), (1, 64, 28, 28))
     assert last_of("SpaceToDepth", compiled) not in replayed(compiled)
+
+
+def divided(shape, inner, order, target):
+    """Channels-last maps whose axes are divided, moved, and joined to a map that a convolution reads."""
+    x = op.parameter(list(shape), np.float32)
+    same = op.constant(np.eye(shape[1], dtype=np.float32)[..., None, None])
+    stored = op.convolution(x, same, [1, 1], [0, 0], [0, 0], [1, 1])
+    parts = op.transpose(op.reshape(stored, op.constant(inner), False), op.constant(order))
+    return ov.Model([op.relu(op.reshape(parts, op.constant(target), False))], [x])
+
+
+PIXELS = [2, 16, 2, 3, 5, 7], [0, 1, 4, 2, 5, 3], [2, 16, 10, 21]
+BLOCKS = [2, 96, 3, 2, 4, 2], [0, 1, 3, 5, 2, 4], [2, 384, 3, 4]
+GROUPS = [2, 3, 32, 5, 7], [0, 2, 1, 3, 4], [2, 96, 5, 7]
+FEW = [2, 4, 4, 6, 5, 7], [0, 1, 4, 2, 5, 3], [2, 4, 20, 42]
+
+
+@pytest.mark.parametrize(
+    ("shape", "parts", "last"),
+    [
+        ((2, 96, 5, 7), PIXELS, True),
+        ((2, 96, 6, 8), BLOCKS, True),
+        ((2, 96, 5, 7), GROUPS, True),
+        ((2, 96, 5, 7), FEW, False),
+        ((2, 96, 5, 7), ([2, 96, 35, 1], [0, 2, 1, 3], [2, 35, 96, 1]), False),
+    ],
+    ids=["pixel shuffle", "pixel unshuffle", "channel shuffle", "few channels", "as stored"],
+)
+def test_channels_stay_last(shape, parts, last):
+    inner, order, target = parts
+    compiled = as_the_reference(divided(shape, inner, order, target), shape)
+    index = last_of("Reshape", compiled)
+    kernel = compiled._plan.steps[index].kernel
+    x = np.zeros((shape[0], *shape[2:], shape[1]), np.float32).transpose(0, 3, 1, 2)
+    found = kernel(x.reshape(inner).transpose(order), np.array(target))
+    assert found.transpose(0, 2, 3, 1).flags.c_contiguous == last

@@ -77,6 +77,22 @@ def test_norm_with_epsilon_outside(variance: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("layer", ["softmax", "convolution"])
+@pytest.mark.parametrize("axis", [1, 2, -2])
+def test_norms_along_other_axes(axis: int, layer: str) -> None:
+    """Of data that are stored channels first, and last; with scale, shift and what follows."""
+    shape = (2, 33, 6, 7)
+    x = op.parameter(list(shape), np.float32)
+    pixels = op.constant(numbers(shape[1], shape[1], 1, 1, seed=1))
+    y = op.softmax(x, 3) if layer == "softmax" else op.convolution(x, pixels, [1, 1], [0, 0], [0, 0], [1, 1])
+    norm = op.mvn(y, op.constant([axis]), True, 1e-5, "INSIDE_SQRT")
+    along = [shape[at] if at == axis % 4 else 1 for at in range(4)]
+    scaled = op.add(op.multiply(norm, op.constant(numbers(*along))), op.constant(numbers(*along, seed=2)))
+    compiled = check(ov.Model([op.result(op.add(op.gelu(scaled, "erf"), y))], [x]), numbers(*shape))
+    steps = [step.layer.type for step in compiled._plan.steps]
+    assert steps.count("Multiply") == steps.count("Gelu") == 0  # they are the epilogue
+
+
 def number(value: float) -> ov.Node:
     return op.constant(np.float32(value))
 

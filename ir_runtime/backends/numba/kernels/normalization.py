@@ -14,7 +14,7 @@ from ....ops.activation.softmax import LogSoftmax, SoftMax
 from ....ops.arithmetic.binary import Divide, Multiply
 from ....ops.normalization import MVN
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.layout import is_f32
+from ...common.layout import is_f32, moveaxis
 from ...core.lengths import accepting, any_lengths
 from ...patterns.l2_norm import L2Norm, match_l2_norm
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
@@ -161,8 +161,8 @@ class Mode(IntEnum):
         return cls.EPS_INSIDE if op.eps_mode == "inside_sqrt" else cls.EPS_OUTSIDE
 
 
-def normalization_kernel(mode: Mode, eps: float, others: int) -> Kernel:
-    """Return a kernel for rows along the last axis of its first input, which is followed by ``others`` unused inputs."""
+def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) -> Kernel:
+    """Return a kernel for rows along an axis of its first input, which is followed by ``others`` unused inputs."""
 
     def make(epilogue: Epilogue) -> Kernel:
         packed = PackedEpilogue.of(epilogue)
@@ -180,18 +180,19 @@ def normalization_kernel(mode: Mode, eps: float, others: int) -> Kernel:
             )  # fmt: skip
 
         def kernel(x: Array, *rest: Array) -> Array:
+            x = x if axis == -1 else moveaxis(x, axis, -1)
             y = np.empty(x.shape, np.float32)
             if y.size:
-                length, (one, two) = x.shape[-1], packed.extra_arrays(rest[others:], -1)
+                length, (one, two) = x.shape[-1], packed.extra_arrays(rest[others:], axis)
                 job = job_for(y.size // length, length)
                 parallel_for(
                     _NORMALIZE.address, job, y.reshape(-1), contiguous(x), one, two, _threads(y.size)
                 )  # fmt: skip
-            return y
+            return y if axis == -1 else moveaxis(y, -1, axis)
 
         return replayed(keeping(kernel, rows))
 
-    return FusedKernel(make, accepts=any_lengths)
+    return FusedKernel(make, axis, accepts=any_lengths)
 
 
 def _threads(size: int) -> int:
@@ -200,11 +201,12 @@ def _threads(size: int) -> int:
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
-    """f32 over the last axis."""
-    rank = data.shape.rank
-    if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
+    """f32 over one axis: the last one, or the channels of a map, which are stored last."""
+    rank, found = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or found is None or len(found) != 1:
         return None
-    return normalization_kernel(Mode.of(op), op.eps, 1)
+    axis = found[0] % rank
+    return normalization_kernel(Mode.of(op), op.eps, 1, -1 if axis == rank - 1 else axis)
 
 
 @lru_cache(maxsize=64)

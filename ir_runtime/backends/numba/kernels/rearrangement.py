@@ -19,7 +19,7 @@ from ....ops.movement.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, Sp
 from ....ops.movement.reorder import Roll
 from ....ops.shape.reshape import Reshape
 from ... import Kernel
-from ...common.layout import is_f32
+from ...common.layout import channels_first, is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
@@ -42,7 +42,7 @@ _Region: TypeAlias = tuple[slice, ...]
 
 @backend.accelerates(Reshape)
 def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """Static shapes of several axes: those of transposed data are copied in order, others are views."""
+    """Static shapes of several axes: transposed data are copied, maps with their channels last if they were; others are views."""
     wanted, rank = shape.known(), data.shape.rank or 0
     if not is_f32(data) or wanted is None or rank < MIN_RANK or not data.shape.is_static:
         return None
@@ -57,11 +57,61 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
     def kernel(x: Array, _: Array) -> Array:
         if x.shape != given:
             return op.evaluate(x, wanted)
-        copied = not (x.flags.c_contiguous or _is_view(x.shape, x.strides, target))
-        return (contiguous(x) if copied else x).reshape(target)
+        if x.flags.c_contiguous or _is_view(x.shape, x.strides, target):
+            return x.reshape(target)
+        found = _channels_last_copy(x, target)
+        return contiguous(x).reshape(target) if found is None else found
 
     ROW_COPY.prepare()
+    STRIDED_COPY.prepare()
     return replayed(kernel, alone=False)
+
+
+def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
+    """Return data in the shape of a map, its channels last in memory; ``None`` where they were not."""
+    order = _channels_last_order(x.shape, x.strides, target)
+    if order is None:
+        return None
+    view = x.transpose(order)
+    if view.strides[-1] == view.itemsize and view.shape[-1] >= LANES:
+        y = contiguous(view)
+    else:
+        y = np.empty(view.shape, view.dtype)
+        if not strided_copy(view, y, np.inf):
+            return None
+    return channels_first(y.reshape(target[0], *target[2:], target[1]))
+
+
+@lru_cache(maxsize=256)
+def _channels_last_order(shape: _Shape, strides: _Shape, target: _Shape) -> _Shape | None:
+    """Return the order of the axes of the data that stores a map channels last; ``None`` where these are few, or were not last.
+
+    They were if the first axis of those that become channels has a smaller stride than the first of each other one's.
+    """
+    groups = _joined_axes(shape, target)
+    if groups is None or len(target) < MIN_RANK or target[1] < LANES:
+        return None
+    _, channels, *spatial = [[strides[axis] for axis in group if shape[axis] != 1] for group in groups]
+    steps = [found[0] for found in spatial if found]
+    if not channels or not steps or channels[0] >= min(steps):
+        return None
+    return tuple(axis for group in (groups[0], *groups[2:], groups[1]) for axis in group)
+
+
+def _joined_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
+    """Return the neighbouring axes of a shape that each of a target's joins; ``None`` where it divides one."""
+    groups, axis = list[list[int]](), 0
+    for length in target:
+        group, size = list[int](), 1
+        while axis < len(shape) and size * shape[axis] <= length:
+            size *= shape[axis]
+            group.append(axis)
+            axis += 1
+        if size != length:
+            return None
+        groups.append(group)
+    groups[-1] += range(axis, len(shape))  # of length 1
+    return groups
 
 
 @lru_cache(maxsize=256)
@@ -204,6 +254,8 @@ def _moved(
         if x.shape != given:
             return evaluate(x, *others)
         source, shape = parts(x)
+        if (found := _channels_last_copy(source, shape)) is not None:
+            return view(found)
         y = np.empty(shape, np.float32)
         copied = strided_copy(source, y.reshape(source.shape), np.inf)
         return view(y) if copied else evaluate(x, *others)
