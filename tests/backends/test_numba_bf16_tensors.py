@@ -226,7 +226,8 @@ def test_depthwise(data: st.DataObject, names: Sequence[str]) -> None:
     channels = data.draw(st.sampled_from([LANES, LANES + 2, 3 * LANES, 9 * LANES + 4]))
     wide, stride = data.draw(st.sampled_from([3, 5, 7, 4])), data.draw(st.integers(1, 2))
     height, width = data.draw(st.integers(7, 20)), data.draw(st.sampled_from([7, 9, 12, 30]))
-    how = SAME | {"strides": f"{stride},{stride}"}
+    dilation = data.draw(st.integers(1, min((min(height, width) + 1) // (wide - 1), 3)))
+    how = SAME | {"strides": f"{stride},{stride}", "dilations": f"{dilation},{dilation}"}
     x, w = numbers(2, channels, height, width), numbers(channels, 1, 1, wide, wide)
     op = layer("GroupConvolution-1", **how)
     if "sum" in names:

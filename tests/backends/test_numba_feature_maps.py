@@ -134,6 +134,37 @@ def test_depthwise(
         same(run(data, w, *others), wanted)
 
 
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "dilation"),
+    [
+        ((31, 31), 1),
+        ((1, 9), 1),
+        ((13, 2), 1),
+        ((3, 3), 2),
+        ((3, 3), 4),
+        ((5, 4), 3),
+        ((2, 1), 2),
+        ((2, 11), 2),
+    ],
+)
+def test_depthwise_windows_that_share_columns(kernel: tuple[int, int], dilation: int, special: bool) -> None:
+    """Of any width and dilation, with stride 1: rows of whole blocks, of one more column, and of too few for one."""
+    pads = [n // 2 * dilation for n in kernel]
+    op = layer(
+        "GroupConvolution-1", strides="1,1", dilations=listed(dilation, dilation),
+        pads_begin=listed(*pads), pads_end=listed(*pads),
+    )  # fmt: skip
+    for width in (28, 29, 6):
+        x, w = numbers(2, 35, 9, width, special=special), numbers(35, 1, 1, *kernel)
+        values, others = [unknown(x), Value.constant(w)], list[Array]()
+        found, wanted = backend.kernel(op, values), op.evaluate(x, w)
+        if not special:
+            found, wanted, others = chained(found, wanted)
+        for data in layouts(x):
+            same(built(found)(data, w, *others), wanted)
+
+
 def chained(found: Any, wanted: Array) -> tuple[Any, Array, list[Array]]:
     """With a product and a sum by channel, a sum with a map, and a curve behind it; what they give, what they read."""
     ours, others = unknown(wanted), []

@@ -8,27 +8,27 @@ import numpy as np
 from llvmlite import ir
 
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
-from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args, next_unit
 from ._bf16_tile import round_row
+from ._depthwise_job import DepthwiseJob, RowWindow
 from ._grouped_windows import GROUP_CHANNELS, fixed_width_groups, general_groups
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_epilogue, apply_post_ops
+from ._spread_windows import spread_window
 from ._windows import (
     F32_SIZE,
     FEW_WINDOWS,
     WINDOWS,
     Memory,
-    SlidingWindows,
     fixed_width_window,
     general_window,
     sliding_window,
 )
 
 __all__ = [
- "BF16_DEPTHWISE", "DEPTHWISE", "FIXED_WIDTHS", "FROM_BF16", "GROUPED", "GROUPED_WIDTHS", "GROUP_WAYS", "DepthwiseJob", "RowWindow",
+ "BF16_DEPTHWISE", "DEPTHWISE", "FIXED_WIDTHS", "FROM_BF16", "GROUPED", "GROUPED_WIDTHS", "GROUP_WAYS", "SPREAD",
 ]  # fmt: skip
 
 FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
@@ -36,6 +36,8 @@ FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
 _PADDED = 10
 # All other kernels, by how many windows are computed at a time.
 _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
+SPREAD = 6
+"""Windows of any width and dilation, of stride 1, that are a dilation apart."""
 BF16_SIZE = 2
 # Added where the data are bf16.
 FROM_BF16 = 20
@@ -43,41 +45,6 @@ GROUPED_WIDTHS = ((3, 1), (3, 2))
 """Kernels of a fixed width over groups."""
 GROUP_WAYS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
 """What is added to the way for groups of some numbers of channels."""
-
-
-class DepthwiseJob(SlidingWindows):
-    """The job of `DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
-
-    Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before. Groups have
-    ``group_channels``; data and weights of ``channel_block`` channels stay in the L1 cache. ``more`` is added to the way.
-    """
-
-    group_channels: i64
-    channel_block: i64
-
-    kernel_depth: i64
-    plane_rows: i64
-    units: i64
-    rows_per_unit: i64
-    way: i64
-    more: i64
-    weights: i64
-    bias: i64
-    fill_values: i64
-    epilogue_words: i64
-    epilogue_numbers: i64
-    row_table: i64
-    data_size: i64
-    result_size: i64
-
-
-class RowWindow(Descriptor):
-    """The window of a row of the result: the first row of data, its row of the kernel, the number of rows and planes."""
-
-    data_row: i64
-    kernel_row: i64
-    rows: i64
-    planes: i64
 
 
 def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
@@ -104,6 +71,7 @@ def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
         for more in (0, _PADDED)
         for shape, form in FIXED_WIDTHS.items()
     }
+    fixed |= {SPREAD + more: spread_window(bool(more), memory) for more in (0, _PADDED)}
     counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
     return fixed | {form: general_window(_multiply_add, count, memory) for form, count in counts.items()}
 
@@ -196,6 +164,23 @@ def _apply(job: int, partner: int, second: int, y: int, at: int, columns: int) -
 
 
 @device
+def _apply_rows(
+    job: int, partner: int, second: int, y: int, start: int, end: int, column: int, count: int
+) -> None:
+    """Apply the rest of the epilogue to ``count`` columns of some rows of the result."""
+    pixel, columns = F32_SIZE * load_i64(job, DepthwiseJob.channels), load_i64(job, DepthwiseJob.out_width)
+    for index in range(start, end):
+        _apply(job, partner, second, y, (index * columns + column) * pixel, count)
+
+
+@device
+def _next_column(place: int, several: int, columns: int) -> int:
+    """Return the first column that is computed after ``several``, the last of which reach back over those before."""
+    following: int = min(place + several, columns - several) if place + several < columns else columns
+    return following
+
+
+@device
 def _form(job: int, beside: int, first: int) -> int:
     """Return the way in which windows are computed, the first of which begins at column ``first``."""
     form, wide = load_i64(job, DepthwiseJob.way), load_i64(job, DepthwiseJob.kernel_width)
@@ -204,7 +189,9 @@ def _form(job: int, beside: int, first: int) -> int:
         other = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
         general: int = other + more
         return general
-    last = first + (beside - 1) * load_i64(job, DepthwiseJob.stride_across)
+    last = first + (beside - 1) * load_i64(job, DepthwiseJob.stride_across) * load_i64(
+        job, DepthwiseJob.spread
+    )
     last += (wide - 1) * load_i64(job, DepthwiseJob.dilation_across)
     inside: bool = first >= 0 and last < load_i64(job, DepthwiseJob.width)
     found: int = form + more + (0 if inside else _PADDED)
@@ -252,32 +239,38 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
             and load_i64(load_i64(job, DepthwiseJob.epilogue_words), EpilogueHeader.post_ops) > 0
         )
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
-        step, wide = size * channels, F32_SIZE * channels
-        block = alloc(wide * several * beside if is_staged else 0)
+        spread = load_i64(job, DepthwiseJob.spread)
+        step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
+        block = alloc(wide * several * several_columns if is_staged else 0)
         together = load_i64(job, DepthwiseJob.channel_block)
         unit = next_unit(call, units)
         while unit < units:
             start, end = unit * several, min(unit * several + several, lines)
-            for place in range(0, columns, beside):
-                column = min(place, columns - beside)
-                first = column * load_i64(job, DepthwiseJob.stride_across) - load_i64(
-                    job, DepthwiseJob.pad_left
-                )
-                form, target = _form(job, beside, first), y + (start * columns + column) * step
-                for c in range(0, channels, together):
-                    stop = min(c + together, channels)
-                    if is_staged:
-                        compute(
-                            form, job, x, block, wide, beside * wide, start, end, first, c, stop, F32_SIZE
-                        )
-                    else:
-                        compute(form, job, x, target, step, columns * step, start, end, first, c, stop, size)
+            for place in range(0, columns, several_columns):
+                column = min(place, columns - several_columns)
+                target = y + (start * columns + column) * step
+                for phase in range(spread):
+                    first = (column + phase) * load_i64(job, DepthwiseJob.stride_across) - load_i64(
+                        job, DepthwiseJob.pad_left
+                    )
+                    form = _form(job, beside, first)
+                    for c in range(0, channels, together):
+                        stop = min(c + together, channels)
+                        if is_staged:
+                            compute(
+                                form, job, x, block + phase * wide, spread * wide, several_columns * wide, start,
+                                end, first, c, stop, F32_SIZE,
+                            )  # fmt: skip
+                        else:
+                            compute(
+                                form, job, x, target + phase * step, spread * step, columns * step, start, end,
+                                first, c, stop, size,
+                            )  # fmt: skip
                 if is_staged:
-                    _round_block(job, block, target, end - start, beside, columns * step)
+                    _round_block(job, block, target, end - start, several_columns, columns * step)
                 elif size == F32_SIZE:
-                    following = min(place + beside, columns - beside) if place + beside < columns else columns
-                    for index in range(start, end):
-                        _apply(job, partner, second, y, (index * columns + column) * step, following - column)
+                    count = _next_column(place, several_columns, columns) - column
+                    _apply_rows(job, partner, second, y, start, end, column, count)
             unit = next_unit(call, units)
         free(block)
 

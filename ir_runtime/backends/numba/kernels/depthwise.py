@@ -18,6 +18,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
+from ._depthwise_job import DepthwiseJob, RowWindow
 from ._depthwise_rows import (
     BF16_DEPTHWISE,
     DEPTHWISE,
@@ -26,14 +27,13 @@ from ._depthwise_rows import (
     GROUP_WAYS,
     GROUPED,
     GROUPED_WIDTHS,
-    DepthwiseJob,
-    RowWindow,
+    SPREAD,
 )
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._grouped_windows import GROUP_CHANNELS
 from ._packed_epilogue import PackedEpilogue
 from ._products import F32_PRODUCTS, asked_products
-from ._windows import F32_SIZE, geometry, pad_channels, window_range
+from ._windows import F32_SIZE, WINDOWS, geometry, pad_channels, window_range
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -86,6 +86,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     shape = kernel[-1], op.strides[-1]
     is_fixed = op.dilations[-1] == 1 and (inputs == 1 or shape in GROUPED_WIDTHS)
     form = FIXED_WIDTHS.get(shape, 0) if is_fixed else 0
+    is_shared = inputs == 1 and not form and op.strides[-1] == 1
     more = GROUP_WAYS.get(inputs, 0)
     fill_values = np.zeros(LANES, np.float32)
     task, stored = BF16_DEPTHWISE if bf16 else DEPTHWISE, epilogue.dtype
@@ -109,10 +110,12 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
             most = min(counts[0] * counts[1] // 4, len(table) // (each * sharing), ROW_BLOCK)
         several = max(most, 1)
         windows["out_height"] = len(table)
+        is_spread = is_shared and counts[-1] >= WINDOWS * op.dilations[-1]
         job = DepthwiseJob.fill(
             **windows, kernel_depth=kernel[0], plane_rows=lengths[1] * op.dilations[0], group_channels=inputs,
             units=-(-len(table) // several), rows_per_unit=several,
-            channel_block=LANES * max(CHANNEL_BLOCK // inputs, 1), way=form, more=FROM_BF16 if size < F32_SIZE else more,
+            channel_block=LANES * max(CHANNEL_BLOCK // inputs, 1), way=SPREAD if is_spread else form,
+            spread=op.dilations[-1] if is_spread else 1, more=FROM_BF16 if size < F32_SIZE else more,
             weights=packed.ctypes.data, bias=bias.ctypes.data, fill_values=fill_values.ctypes.data,
             epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
             row_table=table.ctypes.data, data_size=size, result_size=stored.itemsize,
