@@ -109,6 +109,30 @@ def test_nan_and_infinity_reach_only_their_windows() -> None:
     x[0, 1, 4, 4], x[0, 2, 0, 0] = np.nan, np.inf
     agree(layer("Convolution-1", **SAME_PADDING), x, numbers(8, 3, 3, 3))
     agree(layer("GroupConvolution-1", **SAME_PADDING), x, numbers(3, 1, 1, 3, 3))
+    many = np.concatenate([x, x, x, x], axis=1)
+    agree(layer("GroupConvolution-1", **SAME_PADDING), many, numbers(6, 5, 2, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "stride", "dilation"),
+    [
+        ((2, 40, 300), (40, 1, 1, 9), 1, 1),
+        ((1, 40, 301), (40, 1, 1, 4), 3, 2),
+        ((0, 4, 30), (4, 1, 1, 3), 1, 1),
+        ((1, 700, 3, 4, 5), (700, 1, 1, 2, 3, 3), 1, 1),
+        ((2, 7, 9, 8, 11), (7, 1, 1, 3, 3, 2), 2, 1),
+        ((1, 96, 20, 21), (12, 8, 8, 3, 3), 1, 1),
+        ((2, 72, 20, 21), (3, 24, 24, 3, 3), 2, 1),
+    ],
+)
+def test_depthwise_windows_and_joined_groups(
+    x: tuple[int, ...], w: tuple[int, ...], stride: int, dilation: int
+) -> None:
+    axes = len(w) - 3
+    each = {"strides": stride, "dilations": dilation, "pads_begin": 1, "pads_end": 1}
+    op = layer("GroupConvolution-1", **{name: text([n] * axes) for name, n in each.items()})
+    agree(op, numbers(*x, special=True), numbers(*w))
+    agree(op, numbers(*x), numbers(*w))
 
 
 @quick

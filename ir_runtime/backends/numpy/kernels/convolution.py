@@ -25,6 +25,8 @@ from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
 from ..tiling.tiled_chain import TiledChain
 from ..tiling.tiled_layer import TiledLayer
+from ._depthwise_windows import DepthwiseWindows
+from ._grouped_products import GroupedProducts
 from ._im2col import im2col
 from ._patches import MIN_ROWS, PATCH_BYTES, SHARED_FACTOR
 from ._shifted_products import shifted_products
@@ -197,31 +199,6 @@ def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> Kern
         return None
     if w.shape[1:3] == (1, 1) and w.ndim == 5:
         return TiledChain((depthwise(op, w),), next_tiled_layer, len(w))
-    return _grouped_gemm(op, w)
-
-
-def _grouped_gemm(op: GroupConvolution, w: Array) -> Kernel:
-    groups, outputs, channels, *kernel = w.shape
-    packed = np.ascontiguousarray(np.moveaxis(w, (1, 2), (-1, -2)).reshape(groups, -1, outputs))
-    fit = window_fit(op, tuple(kernel))
-    size = packed.shape[1]
-
-    def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        pads, out = fit(x.shape[2:])
-        inner = math.prod(out[1:])
-        step = _rows_per_block(size * groups, inner)
-        y = np.empty((len(x), *out, groups * outputs), np.float32)
-        flat, first = y.reshape(-1, groups * outputs), 0
-        for image in pad_spatial(channels_last(x), pads):
-            window_view = windows(image, tuple(kernel), op.strides, op.dilations)
-            grouped = window_view.reshape(*window_view.shape[:-1], groups, channels)
-            for start in range(0, out[0], step):
-                part = np.moveaxis(grouped[start : start + step], -2, 0)
-                block = part.reshape(groups, -1, size)
-                rows = flat[first : first + block.shape[1]]
-                np.matmul(block, packed, out=rows.reshape(-1, groups, outputs).transpose(1, 0, 2))
-                epilogue(rows, first)
-                first += len(rows)
-        return channels_first(y)
-
-    return RowKernel(compute, 2, 1, accepts=_accepts(op, w))
+    if w.shape[1:3] == (1, 1):
+        return RowKernel(DepthwiseWindows(op, w).compute, 2, 1, accepts=_accepts(op, w))
+    return RowKernel(GroupedProducts(op, w).compute, 2, 1, accepts=_accepts(op, w))

@@ -137,23 +137,28 @@ def _reduce_windows(
     y = np.empty((len(x), *plan.lengths, x.shape[1]), np.float32)
     last = len(plan.places) - 1
 
-    def work(chunk: tuple[int, slice]) -> None:
-        image, rows = chunk
-        partial, out = data[image], y[image, rows]
+    def work(chunk: tuple[slice, slice]) -> None:
+        images, rows = chunk
+        partial, out = data[images], y[images, rows]
         for axis, places in enumerate(plan.places):
-            shifted = [partial[place] for place in places]
+            shifted = [partial[:, *place] for place in places]
             if not axis:
-                shifted = [array[rows] for array in shifted]
+                shifted = [array[:, rows] for array in shifted]
             partial = _reduce(shifted, ufunc, out if axis == last else None)
         complete(out, rows)
 
     size = y.size * plan.size * ELEMENT_COST
-    threads = thread_count(size)
-    blocks = block_count(y[:1].size, threads) if threads > 1 else y[:1].size // BLOCK + 1
-    parallel_for(
-        work, [(n, rows) for n in range(len(x)) for rows in split_range(plan.lengths[0], blocks)], size
-    )
+    parallel_for(work, _chunks(y, thread_count(size)), size)
     return channels_first(y)
+
+
+def _chunks(y: Array, threads: int) -> list[tuple[slice, slice]]:
+    """Return blocks of small images, or of the rows of each image."""
+    blocks = block_count(y.size, threads) if threads > 1 else y.size // BLOCK + 1
+    if len(y) > blocks:
+        return [(images, slice(None)) for images in split_range(len(y), blocks)]
+    each = split_range(y.shape[1], -(-blocks // max(len(y), 1)))
+    return [(slice(n, n + 1), rows) for n in range(len(y)) for rows in each]
 
 
 def _reduce(arrays: list[Array], ufunc: np.ufunc, out: Array | None) -> Array:

@@ -63,13 +63,13 @@ class Panels:
             shape: ``[..., depth, columns]``, none of them 0.
             write: writes some of the columns, f32.
             source: the constant that they are packed from; its pages of a mapped file are released afterwards.
-            tiled: whether to use panels; by default, whether BLAS has kernels that do not pack.
+            tiled: whether to use panels; by default, whether BLAS has kernels that do not pack, and they are not too deep.
         """
         *stack, self.depth, self.columns = shape
         self.size = self.depth * self.columns
         """Multiplications for each row."""
-        tiled = TILED if tiled is None else tiled
-        if not tiled or self.depth > MAX_DEPTH or UNPACKED_LIMIT // (self.depth * WIDTH) < MICRO_ROWS:
+        tiled = TILED and self.depth <= MAX_DEPTH if tiled is None else tiled
+        if not tiled or UNPACKED_LIMIT // (self.depth * WIDTH) < MICRO_ROWS:
             self.width, self._max_tile_rows = self.columns, 0
         else:
             self.width = min(WIDTH, self.columns)
