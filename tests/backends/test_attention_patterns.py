@@ -225,3 +225,21 @@ def test_masks_that_leave_hardly_any_weight(path: Path, backend: str, windows: i
     found = ir_runtime.compile_model(path, backend=backend)(list(data))[0]
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e25)
     np.testing.assert_allclose(found[..., [0, 7], :], wanted[..., [0, 7], :], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shared", ["keys and values", "queries and keys", "queries and values", "all"])
+@pytest.mark.parametrize("factor", [None, 0.25])
+def test_one_tensor_for_several(path: Path, backend: str, shared: str, factor: float | None) -> None:
+    """The kernel reads a tensor as often as the layers do (Luong et al. 2015: keys are values)."""
+    x, y = (op.parameter([2, 3, 9, 8], np.float32) for _ in range(2))
+    q, k, v = {
+        "keys and values": (x, y, y),
+        "queries and keys": (x, x, y),
+        "queries and values": (x, y, x),
+        "all": (x, x, x),
+    }[shared]
+    made = scores(q, k) if factor is None else op.divide(scores(q, k), np.float32(factor))
+    node = op.matmul(op.softmax(made, -1), v, False, False)
+    inputs = [x] if shared == "all" else [x, y]
+    data = [heads(2, 9, seed) for seed in range(len(inputs))]
+    assert max(steps(check(path, backend, node, inputs, *data))) >= 3

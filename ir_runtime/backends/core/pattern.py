@@ -92,10 +92,10 @@ class MatchContext:
         return layer if fits and not self.value(port).is_known else None
 
     def reads(self, layers: Collection[Layer], *first: Port) -> tuple[Port, ...]:
-        """Return the ports that layers read from outside: ``first``, then the others, each once."""
+        """Return the ports that layers read from outside: all of ``first``, even if some are the same, then each other port once."""
         inside = {layer.id for layer in layers}
         ports = [port for layer in layers for port in self.sources(layer) if port.layer not in inside]
-        return tuple(dict.fromkeys([*first, *ports]))
+        return (*first, *(port for port in dict.fromkeys(ports) if port not in first))
 
     def scalar(self, port: Port) -> float | None:
         """Return the one real number that a port holds, if it is constant."""

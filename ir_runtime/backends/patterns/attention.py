@@ -106,9 +106,7 @@ class _Scores:
     def _reads(self, context: MatchContext, *first: Port) -> tuple[Port, ...]:
         """Return queries, keys and so on, then all other inputs of the layers, even if only their shape is used."""
         assert self.sources is not None
-        inside = {layer.id for layer in self.layers}
-        read = [port for layer in self.layers for port in context.sources(layer) if port.layer not in inside]
-        return tuple(dict.fromkeys((*self.sources, *first, *read)))
+        return context.reads(self.layers, *self.sources, *first)
 
 
 def _fits(mask: PartialShape, scores: PartialShape) -> bool:
