@@ -11,6 +11,7 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import GroupConvolution
 from ....ops.window import Pads
 from ...common.tape import Tape
+from ...core.processor import is_intel
 from ..math.windows import windows
 from ..tiling.tiled_layer import PaddedBuffer, TiledLayer
 
@@ -18,8 +19,9 @@ __all__ = ["depthwise"]
 
 # A multiplication here takes as long as this many of a GEMM.
 COST = 6
-# Elements of an inner loop, if a row of the feature map has as many.
-INNER_LOOP = 2048
+# Elements of an inner loop, if a row of the feature map has as many. On Intel's processors, which multiply twice as much in
+# a cycle as the L2 cache delivers, filters of 3x3 then stay in the L1 cache (27 KiB of 48).
+INNER_LOOP = 768 if is_intel() else 2048
 # A padded buffer of at most this many elements is cleared as a whole: that takes no longer than several calls for its edges.
 MAX_FILL = 1 << 17
 
