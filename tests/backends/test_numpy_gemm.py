@@ -35,11 +35,13 @@ def test_deeper_matrices_than_the_cache_holds_are_packed_by_blas(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(panels, "MAX_DEPTH", 39)
+    monkeypatch.setattr(panels, "TILED", True)
     x, matrix = numbers(rows, 40), numbers(40, 200)
-    packed = Panels.of(matrix, matrix, tiled=True)
+    packed = Panels.of(matrix, matrix)
     assert not packed.is_tiled
     assert packed.count == 1
-    assert Panels.of(matrix[1:], matrix, tiled=True).is_tiled
+    assert Panels.of(matrix, matrix, tiled=True).is_tiled
+    assert Panels.of(matrix[1:], matrix).is_tiled
     out = np.full((rows, 200), np.nan, np.float32)
     with parallel.single_blas():
         gemm(x, packed, out, plus_one)

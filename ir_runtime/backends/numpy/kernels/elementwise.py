@@ -10,6 +10,7 @@ from ....ir.tensor import Array, Value
 from ....ops import Op
 from ....ops.activation.clipped import PReLU, known_slopes
 from ....ops.arithmetic.binary import Divide, Maximum, Minimum
+from ....ops.elementwise import Binary
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, Unary
 from ...common.activations import ACTIVATIONS, broadcast_binary
@@ -20,11 +21,12 @@ from ...common.epilogue import (
     RowKernel,
     binary_ufunc,
 )
-from ...common.layout import is_f32, moveaxis
+from ...common.layout import flat_view, is_f32, moveaxis
 from ...common.post_op import constant_row
 from ...common.tape import Tape
 from ...core.lengths import any_lengths
 from .._backend import backend
+from ..math.finite import is_finite
 from ..math.gemm import for_row_blocks
 from ..tiling.tiled_chain import TiledChain
 from ..tiling.tiled_layer import TiledLayer
@@ -32,6 +34,8 @@ from ._chain import SMALL, Chain, activation_kernel, broadcast_kernel
 from .convolution import next_tiled_layer
 
 __all__: list[str] = []
+
+_ZERO = np.zeros((), np.float32)
 
 
 @backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
@@ -87,6 +91,23 @@ def arithmetic(op: Op, a: Value, b: Value) -> Kernel | None:
     return Chain(lambda x, y: np.asarray(ufunc(x, y)), 2)
 
 
+@backend.accelerates(*MINMAX_UFUNCS)
+def extremum(op: Op, a: Value, b: Value) -> Kernel | None:
+    """Return a kernel for two f32 tensors. What has a NaN, or infinities, is computed as the reference does."""
+    if not is_f32(a, b) or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
+        return None
+    if not a.shape.rank or not b.shape.rank:
+        return None
+    ufunc = MINMAX_UFUNCS[type(op)]
+
+    def compute(x: Array, y: Array) -> Array:
+        found = ufunc(x, y)
+        flat = flat_view(found)
+        return found if flat is not None and is_finite(flat) else op.evaluate(x, y)
+
+    return Chain(compute, 2)
+
+
 def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
     """Integers are mostly shape arithmetic: a few numbers, for which every call counts."""
     kinds = {value.element.dtype.kind for value in (a, b)}
@@ -105,15 +126,20 @@ def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
 
 @backend.accelerates(PReLU)
 def slopes(op: PReLU, data: Value, slope: Value) -> Kernel | None:
-    """f32, with constant slopes from 0 to 1, for which the maximum of both products is right."""
+    """f32, with constant slopes. Where all are from 0 to 1, the maximum of both products is right."""
     known = known_slopes(data, slope)
-    if not is_f32(data, slope) or known is None or known.size < 2 or known.ndim > len(data.shape):
+    if not is_f32(data, slope) or known is None or not known.size or known.ndim > len(data.shape):
         return None
-    if not ((known > 0) & (known <= 1)).all():
+    if not np.isfinite(known).all():
         return None
 
-    def kernel(x: Array) -> Array:
+    def of_small_slopes(x: Array) -> Array:
         y = np.multiply(x, known)
         return np.maximum(x, y, out=y)
 
-    return Unary(kernel)
+    def of_any_slopes(x: Array) -> Array:
+        y = np.minimum(x, _ZERO)
+        np.multiply(y, known, out=y)
+        return np.add(y, np.maximum(x, _ZERO), out=y)
+
+    return Unary(of_small_slopes if ((known > 0) & (known <= 1)).all() else of_any_slopes)
