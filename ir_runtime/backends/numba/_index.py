@@ -106,7 +106,7 @@ MODULES = {
     "Round": "elementwise",
     "ScaledDotProductAttention": "sdpa",
     "ScatterElementsUpdate": "scatter",
-    "ScatterNDUpdate": "tuples",
+    "ScatterNDUpdate": "scatter_nd tuples",
     "Select": "masks",
     "Selu": "elementwise",
     "Sigmoid": "elementwise",

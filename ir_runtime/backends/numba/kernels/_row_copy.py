@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -11,10 +12,12 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import load_i64
+from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, next_unit
 from ._rows import copy_row
+from ._strided_copy import merged_copy_axes
 
-__all__ = ["ROW_COPY", "row_copy_job"]
+__all__ = ["ROW_COPY", "row_copy_job", "strided_row_job"]
 
 # Axes of rows, and about how many numbers a unit copies.
 AXES, UNIT_SIZE = 3, 1 << 12
@@ -76,3 +79,12 @@ def row_copy_job(length: int, axes: Sequence[tuple[int, int, int]]) -> Array | N
         strides=strides,
         result_strides=result_strides,
     )
+
+
+@lru_cache(maxsize=256)
+def strided_row_job(
+    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...]
+) -> Array | None:
+    """Return the job that copies 4-byte numbers between these strides; ``None`` where rows are short, and for many axes."""
+    (length, *steps), *outer = merged_copy_axes(shape, strides, widths) or [(0, 0, 0)]
+    return row_copy_job(length, outer) if length >= LANES and steps == [4, 4] else None

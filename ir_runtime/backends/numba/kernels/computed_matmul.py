@@ -32,7 +32,7 @@ from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
 from ._rows import add_weighted_rows, clear_row, dot_rows
 from .contiguous import contiguous_rows
 
-__all__: list[str] = []
+__all__ = ["matrix_product"]
 
 # Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 16
@@ -185,7 +185,7 @@ def computed_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     known = b.known()
     if known is not None and math.prod(known.shape[:-2]) == 1:
         return None
-    return FusedKernel(partial(_kernel, op), accepts=partial(_accepts, op))
+    return FusedKernel(partial(matrix_product, op), accepts=partial(_accepts, op))
 
 
 def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
@@ -198,7 +198,8 @@ def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
     return found
 
 
-def _kernel(op: MatMul, epilogue: Epilogue) -> Kernel:
+def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
+    """Return a kernel for f32 matrices whose batches broadcast, and lengths fit."""
     COMPUTED.prepare()
     after = epilogue.without_weights()
     packed = PackedEpilogue.of(after)

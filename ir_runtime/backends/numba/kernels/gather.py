@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+import operator
+from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 
 from ....ir.element import ElementType
+from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
-from ... import Kernel
+from ... import Kernel, Unary
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED
-from ._strided_copy import SIZES
+from ._index_grid import IndexGrid, index_grid
+from ._row_copy import ROW_COPY
+from ._strided_copy import SIZES, STRIDED_COPY
 from .contiguous import contiguous
 from .gather_elements import GATHER_ELEMENTS, GatherElementsJob, gather_job
 
@@ -24,11 +30,15 @@ __all__: list[str] = []
 
 # Bytes from which on several threads are faster; elements, where each is chosen by itself.
 MIN_PARALLEL_SIZE, MIN_PARALLEL_WORK = 1 << 18, 1 << 13
+# Most axes of constant indices that are a grid.
+MAX_AXES = 4
+
+_Shape: TypeAlias = tuple[int, ...]
 
 
 @backend.accelerates(Gather, Gather1, Gather7)
 def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """All types but strings, along a constant axis; one known index is a view.
+    """All types but strings, along a constant axis; a known scalar is left to the reference.
 
     Without a batch, NumPy copies as fast in runs that are not recorded. The reference gives zeros where an index is out
     of range.
@@ -45,10 +55,15 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
         return None
     if indices.known() is not None and indices.shape.rank == 0:
         return None
-    GATHER_ELEMENTS.prepare()
     along = known[0] % rank
     if op.batch:
+        GATHER_ELEMENTS.prepare()
         return _of_batch(op, indices, along)
+    places = indices.known()
+    grid = None if places is None else index_grid(places, MAX_AXES)
+    if places is not None and grid is not None and grid.bounds[0] >= 0:
+        return _part(op, grid, places.shape, data.shape, along)
+    GATHER_ELEMENTS.prepare()
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (is_recording() and x.flags.c_contiguous and x.size and indices.size):
@@ -92,3 +107,24 @@ def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     shared = threads() if is_long else 1
     parallel_for(GATHER_ELEMENTS.address, job, out, x, np.ascontiguousarray(indices), UNUSED, shared)
     return None if was_refused(job, GatherElementsJob.refused) else out
+
+
+def _part(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, along: int) -> Kernel:
+    """Return a kernel for indices of a shape that are a grid: a view, unless an axis of theirs has several of the grid."""
+    ends = [set(accumulate(reversed(lengths), operator.mul)) for lengths in (grid.lengths, shape)]
+    is_view, last = ends[0] <= ends[1], grid.bounds[1]
+
+    def chosen(x: Array) -> Array:
+        found = grid.view(x, along)
+        return (found if is_view else contiguous(found)).reshape(
+            *x.shape[:along], *shape, *x.shape[along + 1 :]
+        )
+
+    def kernel(x: Array, indices: Array, axis: Array) -> Array:
+        return chosen(x) if last < x.shape[along] else op.evaluate(x, indices, axis)
+
+    if is_view and last < given[along].min:
+        return Unary(chosen, view=True)
+    ROW_COPY.prepare()
+    STRIDED_COPY.prepare()
+    return accepting(replayed(kernel, alone=False), any_lengths)

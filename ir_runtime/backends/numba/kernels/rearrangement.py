@@ -1,4 +1,4 @@
-"""Reshape, Roll and operations between batch, depth and space of f32 that copy: by the threads of the run, and so that a replay does not end there."""
+"""Reshape, Roll and operations between batch, depth and space that copy: by the threads of the run, and so that a replay does not end there."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording
 from ..threading.task import UNUSED
 from ._padding import pad_images
-from ._row_copy import ROW_COPY, row_copy_job
-from ._strided_copy import STRIDED_COPY, merged_copy_axes, strided_copy
+from ._row_copy import ROW_COPY, strided_row_job
+from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
 from .contiguous import MIN_SIZE, contiguous, merged_axes
 
 __all__: list[str] = []
 
-# Axes from which on data may be transposed, so that a reshape copies; elements from which several threads are faster.
-MIN_RANK = 4
+# Axes from which on data may be transposed, so that a reshape copies, and those of a map; elements from which several threads
+# are faster.
+MIN_RANK, MAP_RANK = 2, 4
 MIN_PARALLEL_WORK = 1 << 16
 
 _Shape: TypeAlias = tuple[int, ...]
@@ -44,11 +46,12 @@ _Region: TypeAlias = tuple[slice, ...]
 def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
     """Static shapes of several axes: transposed data are copied, maps with their channels last if they were; others are views."""
     wanted, rank = shape.known(), data.shape.rank or 0
-    if not is_f32(data) or wanted is None or rank < MIN_RANK or not data.shape.is_static:
+    if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
+        return None
+    if wanted is None or rank < MIN_RANK or not data.shape.is_static:
         return None
     given = data.shape.static
-    if np.prod(given) < MIN_SIZE:
-        return None
+    is_large = is_f32(data) and np.prod(given) >= MIN_SIZE  # NumPy copies others as fast
     try:
         target = op.infer(data, shape).static
     except IRError:
@@ -57,9 +60,11 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
     def kernel(x: Array, _: Array) -> Array:
         if x.shape != given:
             return op.evaluate(x, wanted)
-        if x.flags.c_contiguous or _is_view(x.shape, x.strides, target):
+        if x.flags.c_contiguous or not (is_large or is_recording()):
             return x.reshape(target)
-        found = _channels_last_copy(x, target)
+        if not x.size or _is_view(x.shape, x.strides, target):
+            return x.reshape(target)
+        found = _channels_last_copy(x, target) if is_f32(data) else None
         return contiguous(x).reshape(target) if found is None else found
 
     ROW_COPY.prepare()
@@ -89,7 +94,7 @@ def _channels_last_order(shape: _Shape, strides: _Shape, target: _Shape) -> _Sha
     They were if the first axis of those that become channels has a smaller stride than the first of each other one's.
     """
     groups = _joined_axes(shape, target)
-    if groups is None or len(target) < MIN_RANK or target[1] < LANES:
+    if groups is None or len(target) < MAP_RANK or target[1] < LANES:
         return None
     _, channels, *spatial = [[strides[axis] for axis in group if shape[axis] != 1] for group in groups]
     steps = [found[0] for found in spatial if found]
@@ -137,7 +142,7 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
         if x.shape != shape:
             return op.evaluate(x, shift, axes)
         x, y = contiguous(x), np.empty(shape, np.float32)
-        found = [_row_job(x[source].shape, x.strides, y.strides) for source, _ in pieces]
+        found = [strided_row_job(x[source].shape, x.strides, y.strides) for source, _ in pieces]
         jobs = [job for job in found if job is not None]
         if len(jobs) < len(pieces):
             return op.evaluate(x, shift, axes)
@@ -162,13 +167,6 @@ def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region
     for pairs in product(*ways):
         sources, places = zip(*pairs, strict=True)
         yield sources, places
-
-
-@lru_cache(maxsize=256)
-def _row_job(shape: _Shape, strides: _Shape, widths: _Shape) -> Array | None:
-    """Return the job of `ROW_COPY` for a copy between these strides; ``None`` where rows are short, and for many axes."""
-    (length, *steps), *outer = merged_copy_axes(shape, strides, widths) or [(0, 0, 0)]
-    return row_copy_job(length, outer) if length >= LANES and steps == [4, 4] else None
 
 
 @backend.accelerates(DepthToSpace)

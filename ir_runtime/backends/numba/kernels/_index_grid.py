@@ -1,0 +1,64 @@
+"""Constant indices that are a grid, as those of a slice or of sliding windows: what they choose is a strided part of the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....ir.tensor import Array
+
+__all__ = ["IndexGrid", "index_grid"]
+
+
+@dataclass(frozen=True)
+class IndexGrid:
+    """Indices that are a first one and, along each axis of the grid, multiples of a step.
+
+    Args:
+        first: the first index.
+        lengths: of the axes, outermost first.
+        steps: those of the axes.
+    """
+
+    first: int
+    lengths: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Return the least and the greatest index."""
+        spans = [step * (length - 1) for length, step in zip(self.lengths, self.steps, strict=True)]
+        return self.first + sum(min(span, 0) for span in spans), self.first + sum(
+            max(span, 0) for span in spans
+        )
+
+    def view(self, x: Array, axis: int) -> Array:
+        """Return what the indices choose along an axis, with the axes of the grid in its place; they must be in range."""
+        stride = x.strides[axis]
+        start = x[(slice(None),) * axis + (slice(self.first, None),)]
+        shape = (*x.shape[:axis], *self.lengths, *x.shape[axis + 1 :])
+        strides = (*x.strides[:axis], *[step * stride for step in self.steps], *x.strides[axis + 1 :])
+        return np.lib.stride_tricks.as_strided(start, shape, strides)
+
+
+def index_grid(indices: Array, most_axes: int) -> IndexGrid | None:
+    """Return the grid that indices are, in order; ``None`` if they are none, or one of too many axes."""
+    places, lengths, steps = indices.astype(np.int64).ravel(), list[int](), list[int]()
+    if not places.size:
+        return None
+    while places.size > 1:
+        apart = np.diff(places)
+        others = np.flatnonzero(apart != apart[0])
+        length = int(others[0]) + 1 if others.size else places.size
+        if places.size % length or len(lengths) == most_axes:
+            return None
+        rows = places.reshape(-1, length)
+        if (rows - rows[:, :1] != rows[0] - rows[0, 0]).any():
+            return None
+        lengths.insert(0, length)
+        steps.insert(0, int(apart[0]))
+        places = rows[:, 0]
+    assert math.prod(lengths) == indices.size
+    return IndexGrid(int(places[0]), tuple(lengths), tuple(steps))

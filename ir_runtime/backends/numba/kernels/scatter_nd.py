@@ -1,0 +1,80 @@
+"""Elements and slices that are replaced at constant places (ScatterNDUpdate), as where programs assign to a part of a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.movement.scatter import ScatterNDUpdate4, ScatterNDUpdate15, ScatterNDUpdateBase
+from ... import Kernel
+from ...core.lengths import accepting
+from .._backend import backend
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for
+from ..threading.recording import is_recording
+from ..threading.task import UNUSED
+from ._index_grid import index_grid
+from ._row_copy import ROW_COPY, strided_row_job
+from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
+
+__all__: list[str] = []
+
+# Most axes of the part that is replaced.
+MAX_AXES = 6
+
+
+@backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
+def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Value) -> Kernel | None:
+    """All types but strings in data of static shape, at constant places that are a grid, and none twice: a part of the data."""
+    known, dtype = indices.known(), data.element.dtype
+    if isinstance(op, ScatterNDUpdate15) and op.reduction != "none":
+        return None
+    if known is None or not data.shape.is_static or dtype.hasobject or dtype.itemsize not in SIZES:
+        return None
+    shape = data.shape.static
+    size, places = math.prod(shape[known.shape[-1] :]), _places(known, shape)
+    grid = None if places is None else index_grid(places, MAX_AXES)
+    if places is None or grid is None or not size or len(np.unique(places)) < places.size:
+        return None
+    part, count = grid, places.size * size
+    for task in (ROW_COPY, STRIDED_COPY):
+        task.prepare()
+
+    def kernel(data: Array, indices: Array, updates: Array) -> Array:
+        if data.shape != shape or updates.size != count:
+            return op.evaluate(data, indices, updates)
+        out = np.empty(shape, dtype)
+        target = part.view(out.reshape(-1, size), 0)
+        if not (_copied(data, out) and _copied(updates.reshape(target.shape), target)):
+            out[...] = data
+            target[...] = updates.reshape(target.shape)
+        return out
+
+    def suits(data: Array, indices: Array, updates: Array) -> bool:
+        return data.shape == shape and updates.size == count
+
+    return accepting(replayed(kernel, alone=False), suits)
+
+
+def _places(indices: Array, shape: Sequence[int]) -> Array | None:
+    """Return tuples of indices as positions along one axis; ``None`` if one is out of range."""
+    lengths = np.array(shape[: indices.shape[-1]], np.int64)
+    if ((indices < -lengths) | (indices >= lengths)).any():
+        return None
+    steps = [math.prod(lengths[axis + 1 :].tolist()) for axis in range(len(lengths))]
+    found: Array = np.where(indices < 0, indices + lengths, indices) @ np.array(steps, np.int64)
+    return found.ravel()
+
+
+def _copied(x: Array, out: Array) -> bool:
+    """Copy an array by a task where a run is recorded; return whether that was done."""
+    if not is_recording():
+        return False
+    job = strided_row_job(x.shape, x.strides, out.strides) if x.itemsize == out.itemsize == 4 else None
+    if job is None:
+        return strided_copy(x, out)
+    parallel_for(ROW_COPY.address, job, out, x, UNUSED, UNUSED, 1)
+    return True
