@@ -20,6 +20,8 @@ __all__ = ["evaluated", "fold"]
 # A folded constant may be this much larger than what it is computed from, before it is cheaper to compute it again.
 _GROWTH = 16
 _SMALL = 1 << 20
+# Bytes of a result that is not kept, as all that follows from it are constants that are not too large.
+_TEMPORARY = 1 << 26
 
 
 def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]) -> None:
@@ -29,13 +31,13 @@ def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outpu
     steps, its bytes in the file and the last result are all that stays.
     """
     needed, done = {layer.id for layer in layers}, set()
-    left = current().memory
+    left, temporary = current().memory, _temporary(graph, layers, values, outputs)
     for layer in layers:
         deadline.check(layer.where)
         ports = layer.output_ports
         sources = [s for s in graph.sources(layer) if s is not None]
         if any(values[p].known() is None for p in ports):
-            if not _foldable(graph, layer, values, left):
+            if not _foldable(graph, layer, values, left, layer.id in temporary):
                 continue
             arrays = evaluated(graph, layer, values, left)
             left -= sum(array.nbytes for array in arrays)
@@ -47,15 +49,56 @@ def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outpu
                 values[source] = Value(values[source].type)
 
 
-def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> bool:
+def _foldable(
+    graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int, is_temporary: bool
+) -> bool:
     sources = [s for s in graph.sources(layer) if s is not None]
-    if layer.op is None or not layer.op.pure or not sources or not layer.outputs:
-        return False
-    if any(values[s].known() is None and graph[s.layer].type != "Constant" for s in sources):
+    if not _is_pure(layer, sources) or any(
+        values[s].known() is None and graph[s.layer].type != "Constant" for s in sources
+    ):
         return False
     made_of = sum(bytes_of(values[s].type) for s in sources)
-    makes = sum(bytes_of(values[port].type) for port in layer.output_ports)
-    return makes <= min(max(_GROWTH * made_of, _SMALL), left)
+    most = _TEMPORARY if is_temporary else max(_GROWTH * made_of, _SMALL)
+    return _size(layer, values) <= min(most, left)
+
+
+def _is_pure(layer: Layer, sources: Collection[Port]) -> bool:
+    """Return whether results of a layer follow from its inputs."""
+    return layer.op is not None and layer.op.pure and bool(sources) and bool(layer.outputs)
+
+
+def _size(layer: Layer, values: Mapping[Port, Value]) -> int:
+    return sum(bytes_of(values[port].type) for port in layer.output_ports)
+
+
+def _temporary(
+    graph: Graph, layers: Sequence[Layer], values: Mapping[Port, Value], outputs: Collection[Port]
+) -> set[int]:
+    """Return layers whose results are too large to keep, where all that follows from them are constants that are not.
+
+    Such are filters that sum products of a few numbers for each of many points.
+    """
+    made_of: dict[int, int] = {}
+    """The size of the largest constant that a layer follows from, if it follows from constants alone."""
+    for layer in layers:
+        sources = [s for s in graph.sources(layer) if s is not None]
+        made_of |= {s.layer: bytes_of(values[s].type) for s in sources if graph[s.layer].type == "Constant"}
+        if all(values[port].known() is not None for port in layer.output_ports):
+            made_of[layer.id] = _size(layer, values)
+        elif _is_pure(layer, sources) and all(s.layer in made_of for s in sources):
+            made_of[layer.id] = max(made_of[s.layer] for s in sources)
+    needed, kept, found = {layer.id for layer in layers}, set[int](), set[int]()
+    for layer in reversed(layers):
+        if layer.id not in made_of:
+            continue
+        size, ports = _size(layer, values), layer.output_ports
+        if size <= max(_GROWTH * made_of[layer.id], _SMALL):
+            kept.add(layer.id)
+            continue
+        readers = {reader.layer for port in ports for reader in graph.readers(port)} & needed
+        if size <= _TEMPORARY and readers <= kept | found and not any(port in outputs for port in ports):
+            found.add(layer.id)
+    return found
 
 
 def _contents(layer: Layer, value: Value) -> Value:

@@ -1,0 +1,26 @@
+"""Constant folding: which results are worth keeping."""
+
+import numpy as np
+
+import ir_runtime as ov
+from ir_runtime import opset7
+
+
+def folded(*axes):
+    """Whether a product of three constants, which is summed over some axes, is computed when compiling."""
+    parts = [opset7.constant(np.ones(shape, np.float32)) for shape in ((64, 1, 1), (1, 64, 1), (1, 1, 512))]
+    large = opset7.multiply(opset7.multiply(parts[0], parts[1]), parts[2])
+    known = opset7.reduce_sum(opset7.exp(large), np.array(axes), True) if axes else opset7.exp(large)
+    x = opset7.parameter([64, 64, 512], np.float32)
+    compiled = ov.compile_model(ov.Model([opset7.add(x, known)], [x]), backend="numpy")
+    return {step.layer.type for step in compiled._plan.steps} == {"Add"}
+
+
+def test_large_results_that_become_small_are_computed_once():
+    """As of filters that are sums of a few functions at many points."""
+    assert folded(1)
+
+
+def test_large_results_are_computed_again():
+    """They would take more memory than the network itself."""
+    assert not folded()
