@@ -30,6 +30,7 @@ from ._panels import PackedPanels
 from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 from ._recurrent_cells import CellKind, StepsJob
 from ._recurrent_steps import RUN_CELL, RUN_STEPS
+from ._strided_copy import STRIDED_COPY, recorded_copy
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -48,6 +49,8 @@ def sequence(
     *varying, _, w, r, b = inputs
     if not is_f32(*varying) or (runner := _runner(op, op.passes(), varying[0], w, r, b)) is None:
         return None
+    if len(runner.backwards) == 1 and varying[0].shape[1] == 1:
+        return _single_step(op, runner, len(varying))
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:
         x, *states, lengths, _, _, _ = arrays
@@ -56,6 +59,25 @@ def sequence(
 
     RUN_STEPS.prepare()
     return named(kernel, runner.products.name)
+
+
+def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
+    """Return a kernel for sequences of one step, as of decoders; the input ``place`` is their lengths."""
+    RUN_CELL.prepare()
+    STRIDED_COPY.prepare()
+
+    def kernel(*arrays: Array) -> tuple[Array, ...]:
+        x, *states, lengths, _, _, _ = arrays
+        if not (runner.takes(x, lengths, *states) and x.shape[1] == 1 and lengths.all()):
+            return op.evaluate(*arrays)
+        found = runner.step(x[:, 0], *[state[:, 0] for state in states])
+        hidden, *cells = found if isinstance(found, tuple) else (found,)
+        y = np.empty(hidden.shape, np.float32)
+        if not recorded_copy(hidden, y):
+            y[...] = hidden
+        return y[:, None, None], hidden[:, None], *[cell[:, None] for cell in cells]
+
+    return replayed(named(kernel, runner.products.name), contents=[place])
 
 
 @backend.accelerates(RNNCell, GRUCell, LSTMCell4, LSTMCell1)
