@@ -15,12 +15,12 @@ SHORT = np.arange(7)
 WINDOWS = 20 * np.arange(5)[:, None] + np.arange(50)
 
 
-def as_the_reference(model, *shapes, dtype=np.float32, exact=True):
+def as_the_reference(model, *shapes, dtype=np.float32, exact=True, scale=50):
     """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
     reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
     rng = np.random.default_rng(0)
     for _ in range(4):
-        feed = [(50 * rng.standard_normal(shape)).astype(dtype) for shape in shapes]
+        feed = [(scale * rng.standard_normal(shape)).astype(dtype) for shape in shapes]
         found, expected = compiled(feed)[0], reference(feed)[0]
         if exact:
             np.testing.assert_array_equal(found, expected)
@@ -180,6 +180,34 @@ def test_a_replay_does_not_end_at_a_reshape_that_copies(shape):
     turned = opset7.transpose(opset7.sin(x), np.arange(len(shape))[::-1].copy())
     model = ov.Model([opset7.sin(opset7.reshape(turned, np.array([-1]), False))], [x])
     assert replays(as_the_reference(model, shape, exact=False)) == 1
+
+
+def test_a_replay_does_not_end_at_many_joined_numbers():
+    """Of which some are broadcast, as a query beside each element of a history."""
+    x, y = opset7.parameter([32, 1, 16], np.float32), opset7.parameter([32, 70, 16], np.float32)
+    query = opset7.broadcast(opset7.sin(x), np.array([32, 70, 16]))
+    joined = opset7.concat([query, opset7.sin(y), opset7.cos(y)], 2)
+    model = ov.Model([opset7.sin(joined)], [x, y])
+    assert replays(as_the_reference(model, (32, 1, 16), (32, 70, 16), exact=False)) == 1
+
+
+@pytest.mark.parametrize("lengths", [[1, 1], [1, 0]])
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_sequences_of_one_step(kind, lengths):
+    """As of decoders that a program calls for each step; one of length 0 leaves the states as they are."""
+    rng, gates = np.random.default_rng(0), 3 if kind == "gru" else 4
+    x = opset7.parameter([2, 1, 24], np.float32)
+    states = [opset7.parameter([2, 1, 40], np.float32) for _ in range(gates - 2)]
+    w, r, b = (
+        rng.standard_normal((1, gates * 40, *more)).astype(np.float32) * np.float32(0.2)
+        for more in ((24,), (40,), ())
+    )
+    make = opset7.gru_sequence if kind == "gru" else opset7.lstm_sequence
+    node = make(opset7.sin(x), *states, np.array(lengths), w, r, b, 40, "FORWARD")
+    outputs = [opset7.sin(node.output(0)), *[opset7.cos(node.output(1 + at)) for at in range(len(states))]]
+    model = ov.Model(outputs, [x, *states])
+    compiled = as_the_reference(model, (2, 1, 24), *[(2, 1, 40)] * len(states), exact=False, scale=1)
+    assert replays(compiled) == 1 or not all(lengths)
 
 
 test_the_same_with_other_vectors = same_with_other_vectors(__file__)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,11 +17,23 @@ from ..core.replay import contents_of, replayable, replayer_of
 from .einsum import EinsumProduct, einsum_product
 from .layout import is_f32
 
-__all__ = ["constant_einsum"]
+__all__ = ["Reshaped", "constant_einsum"]
+
+Reshaped: TypeAlias = Callable[[Array, tuple[int, ...]], Array]
+"""Takes an array, and returns it in another shape."""
 
 
-def constant_einsum(backend: Backend, op: Einsum, operands: Sequence[Value]) -> Kernel | None:
-    """Return a kernel for f32 of static shape by one constant matrix, ``None`` if the equation or the backend has none."""
+def constant_einsum(
+    backend: Backend, op: Einsum, operands: Sequence[Value], reshaped: Reshaped = np.reshape
+) -> Kernel | None:
+    """Return a kernel for f32 of static shape by one constant matrix, ``None`` if the equation or the backend has none.
+
+    Args:
+        backend: has the kernel for the product.
+        op: the operation.
+        operands: its inputs.
+        reshaped: returns an array in another shape.
+    """
     if len(operands) != 2 or not is_f32(*operands) or not all(v.shape.is_static for v in operands):
         return None
     found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
@@ -29,10 +42,12 @@ def constant_einsum(backend: Backend, op: Einsum, operands: Sequence[Value]) -> 
         return None
     if places[0] == (0 if not found.swapped else 1):  # the constant is the left matrix
         found = found.exchanged()
-    return _kernel(backend, found, operands[1 - places[0]], operands[places[0]], 1 - places[0])
+    return _kernel(backend, found, operands[1 - places[0]], operands[places[0]], 1 - places[0], reshaped)
 
 
-def _kernel(backend: Backend, found: EinsumProduct, data: Value, weights: Value, place: int) -> Kernel | None:
+def _kernel(
+    backend: Backend, found: EinsumProduct, data: Value, weights: Value, place: int, reshaped: Reshaped
+) -> Kernel | None:
     """Return a kernel of rows of ``data``, the input at ``place``, by the matrix of the other one."""
     known = weights.known()
     lengths = [data.shape.static[axis] for axis in found.left]
@@ -51,28 +66,28 @@ def _kernel(backend: Backend, found: EinsumProduct, data: Value, weights: Value,
     is_plain = found.left == tuple(range(len(found.left))) and found.depths == len(columns) == 1 and outer
     if inner is None or (is_plain and place == 0 and found.output == tuple(range(len(found.output)))):
         return inner
-    return _Rearranged(inner, found, tuple(shape), (*outer, *columns), place, matrix)
+    return _Rearranged(inner, found, tuple(shape), (*outer, *columns), place, matrix, reshaped)
 
 
 class _Rearranged(KernelObject):
     """A product whose data are put in order before it, and its result after it."""
 
     def __init__(
-        self, inner: Kernel, found: EinsumProduct, shape: Sequence[int], result: Sequence[int], place: int,
-        matrix: Array,
+        self, inner: Kernel, found: EinsumProduct, shape: tuple[int, ...], result: Sequence[int], place: int,
+        matrix: Array, reshaped: Reshaped,
     ) -> None:  # fmt: skip
         self._inner, self._found, self._place, self._matrix = inner, found, place, matrix
-        self._shape, self._result = shape, result
+        self._shape, self._result, self._reshaped = shape, result, reshaped
 
     def prepare(self) -> Kernel:
         """Return the kernel, with packed weights."""
         ready = self._inner.prepare() if isinstance(self._inner, KernelObject) else self._inner
         axes, shape, result = self._found.left, self._shape, self._result
         output, place = self._found.output, self._place
-        matrix = self._matrix
+        matrix, reshaped = self._matrix, self._reshaped
 
         def kernel(*arrays: Array) -> Array:
-            rows = arrays[place].transpose(axes).reshape(shape)
+            rows = reshaped(arrays[place].transpose(axes), shape)
             return np.asarray(ready(rows, matrix)).reshape(result).transpose(output)
 
         replayer = replayer_of(ready)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
+
+import numpy as np
 
 from ...ir.tensor import Array
 from ...ops.matrix.einsum import ELLIPSIS, parse
@@ -60,15 +62,17 @@ class EinsumProduct:
         """Return whether what is summed over has the same lengths in both ordered inputs."""
         return left.shape[-self.depths :] == right.shape[self.batches : self.batches + self.depths]
 
-    def matrices(self, left: Array, right: Array) -> tuple[Array, Array]:
-        """Return ordered inputs as batches of matrices, as views where memory allows."""
+    def matrices(
+        self, left: Array, right: Array, reshaped: Callable[[Array, tuple[int, ...]], Array] = np.reshape
+    ) -> tuple[Array, Array]:
+        """Return ordered inputs as batches of matrices, as views where memory allows and ``reshaped`` returns such."""
         if self.is_plain:
             return left, right
         depth = math.prod(left.shape[-self.depths :])
         rows = math.prod(left.shape[self.batches : -self.depths])
         columns = math.prod(right.shape[self.batches + self.depths :])
         batch, other = left.shape[: self.batches], right.shape[: self.batches]
-        return left.reshape(*batch, rows, depth), right.reshape(*other, depth, columns)
+        return reshaped(left, (*batch, rows, depth)), reshaped(right, (*other, depth, columns))
 
     def result(self, product: Array, left: Array, right: Array) -> Array:
         """Return the product of the matrices of ordered inputs with its axes apart, and in the order of the output."""

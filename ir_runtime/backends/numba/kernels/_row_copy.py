@@ -13,14 +13,17 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args, next_unit
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import copy_row
 from ._strided_copy import merged_copy_axes
 
-__all__ = ["ROW_COPY", "row_copy_job", "strided_row_job"]
+__all__ = ["ROW_COPY", "copy_rows", "row_copy_job", "strided_row_job"]
 
 # Axes of rows, and about how many numbers a unit copies.
 AXES, UNIT_SIZE = 3, 1 << 12
+# Numbers from which several threads are faster.
+MIN_PARALLEL_SIZE = 1 << 15
 
 
 class RowCopyJob(Descriptor):
@@ -88,3 +91,14 @@ def strided_row_job(
     """Return the job that copies 4-byte numbers between these strides; ``None`` where rows are short, and for many axes."""
     (length, *steps), *outer = merged_copy_axes(shape, strides, widths) or [(0, 0, 0)]
     return row_copy_job(length, outer) if length >= LANES and steps == [4, 4] else None
+
+
+def copy_rows(x: Array, out: Array) -> bool:
+    """Copy 4-byte numbers to an array of the same shape by rows; return whether they have rows that are long enough."""
+    job = strided_row_job(x.shape, x.strides, out.strides) if x.itemsize == out.itemsize == 4 else None
+    if job is None or x.dtype.hasobject:
+        return False
+    if x.size:
+        count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
+        parallel_for(ROW_COPY.address, job, out, x, UNUSED, UNUSED, count)
+    return True

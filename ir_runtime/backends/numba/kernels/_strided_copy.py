@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from itertools import accumulate, pairwise
 from typing import Annotated, TypeAlias
 
 import numpy as np
@@ -26,7 +25,6 @@ __all__ = [
     "STRIDED_COPY",
     "broadcast_together",
     "expanded",
-    "join",
     "merged_copy_axes",
     "recorded_copy",
     "strided_copy",
@@ -143,29 +141,6 @@ def broadcast_together(*arrays: Array) -> list[Array] | None:
         return None
     found = [x for x in (expanded(array, shape) for array in arrays) if x is not None]
     return found if len(found) == len(arrays) else None
-
-
-def join(parts: Sequence[Array], axis: int) -> Array:
-    """Return arrays of one dtype and at least one axis joined along an axis, by tasks where that is possible.
-
-    As of NumPy, the axes of the result are in memory as those of the first array are.
-    """
-    first = parts[0]
-    order = sorted(range(first.ndim), key=lambda at: -abs(first.strides[at]))
-    shape = list(first.shape)
-    shape[axis] = sum(x.shape[axis] for x in parts)
-    if sum(x.size for x in parts) > MAX_SIZE or any(_differ(x.shape, first.shape, axis) for x in parts):
-        return np.concatenate(parts, axis)
-    found = np.empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
-    ends = accumulate((x.shape[axis] for x in parts), initial=0)
-    places = [(slice(None),) * axis + (slice(*both),) for both in pairwise(ends)]
-    if all(strided_copy(x, found[place]) for x, place in zip(parts, places, strict=True)):
-        return found
-    return np.concatenate(parts, axis)
-
-
-def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
-    return shape[:axis] != other[:axis] or shape[axis + 1 :] != other[axis + 1 :]
 
 
 @lru_cache(maxsize=256)

@@ -29,10 +29,10 @@ from ..threading.recording import RECORD, workspace
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._bf16_tile import round_row
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
+from ._join import join as join_parts
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._products import asked_products
 from ._rows import copy_bytes
-from ._strided_copy import join as join_parts
 from .contiguous import contiguous
 
 __all__: list[str] = []

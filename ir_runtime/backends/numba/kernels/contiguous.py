@@ -7,7 +7,9 @@ L1 cache.
 from __future__ import annotations
 
 import math
+import operator
 from functools import lru_cache
+from itertools import accumulate
 from typing import Annotated
 
 import numpy as np
@@ -114,6 +116,23 @@ def contiguous(x: Array) -> Array:
     task, job = found
     parallel_for(task.address, job, y, x, UNUSED, UNUSED, count)
     return y
+
+
+def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return an array in another shape, as a view if memory allows."""
+    return (x if is_view(x, shape) else contiguous(x)).reshape(shape)
+
+
+def is_view(x: Array, shape: tuple[int, ...]) -> bool:
+    """Return whether an array has another shape without a copy."""
+    return not x.size or _is_view(x.shape, x.strides, shape)
+
+
+@lru_cache(maxsize=256)
+def _is_view(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Return whether no axis of a target shape is made of axes that are not one in memory."""
+    lengths = [length for length, *_ in reversed(merged_axes(shape, strides))]
+    return set(accumulate(lengths, operator.mul)).issubset(accumulate(reversed(target), operator.mul))
 
 
 def contiguous_rows(x: Array) -> Array:

@@ -18,6 +18,8 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._conversion_code import PAIRS, convert_elements
+from ._strided_copy import STRIDED_COPY
+from .contiguous import contiguous
 
 __all__: list[str] = []
 
@@ -59,11 +61,15 @@ def convert(op: Convert, data: Value) -> Kernel | None:
     pair = PAIRS.get((data.element, op.destination_type))
     if pair is None:
         return None
-    CONVERT.prepare()
+    for task in (CONVERT, STRIDED_COPY):  # the second for few numbers that are not contiguous
+        task.prepare()
     dtype = op.destination_type.dtype
 
     def kernel(x: Array) -> Array:
-        few = x.size < MIN_SIZE and not is_recording()
+        few = x.size < MIN_SIZE
+        if few and is_recording():
+            x = contiguous(x)
+            few = False
         order = None if few or not x.size or 0 in x.strides else _memory_order(x)
         if order is None:
             return _distinct(op.evaluate, x)

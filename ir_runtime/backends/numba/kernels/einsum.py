@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ....ir.tensor import Array, Value
 from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
@@ -13,7 +15,7 @@ from .._backend import backend
 from ..threading.capture import replayed
 from ._epilogue import Epilogue
 from .computed_matmul import matrix_product
-from .contiguous import contiguous
+from .contiguous import reshaped
 
 __all__: list[str] = []
 
@@ -21,7 +23,7 @@ __all__: list[str] = []
 @backend.accelerates(Einsum)
 def constant_weights(op: Einsum, *operands: Value) -> Kernel | None:
     """Return a kernel for f32 by one constant matrix, which is packed."""
-    return constant_einsum(backend, op, operands)
+    return constant_einsum(backend, op, operands, reshaped)
 
 
 @backend.accelerates(Einsum)
@@ -40,8 +42,6 @@ def _kernel(op: Einsum, found: EinsumProduct) -> Kernel:
         left, right = found.ordered(a, b)
         if not found.fits(left, right):  # lengths of 1 are broadcast
             return op.evaluate(a, b)
-        if not found.is_plain:
-            left, right = contiguous(left), contiguous(right)
-        return found.result(multiply(*found.matrices(left, right)), left, right)
+        return found.result(np.asarray(multiply(*found.matrices(left, right, reshaped))), left, right)
 
     return replayed(kernel)

@@ -63,7 +63,8 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     grid = None if places is None else index_grid(places, MAX_AXES)
     if places is not None and grid is not None and grid.bounds[0] >= 0:
         return _part(op, grid, places.shape, data.shape, along)
-    GATHER_ELEMENTS.prepare()
+    for task in (GATHER_ELEMENTS, STRIDED_COPY):  # the second for indices that are not contiguous
+        task.prepare()
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (is_recording() and x.flags.c_contiguous and x.size and indices.size):
@@ -105,7 +106,7 @@ def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
     is_long = out.nbytes >= MIN_PARALLEL_SIZE or (x.shape[axis + 1 :] == () and out.size >= MIN_PARALLEL_WORK)
     shared = threads() if is_long else 1
-    parallel_for(GATHER_ELEMENTS.address, job, out, x, np.ascontiguousarray(indices), UNUSED, shared)
+    parallel_for(GATHER_ELEMENTS.address, job, out, x, contiguous(indices), UNUSED, shared)
     return None if was_refused(job, GatherElementsJob.refused) else out
 
 

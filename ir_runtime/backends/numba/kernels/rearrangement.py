@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, product
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +28,7 @@ from ..threading.task import UNUSED
 from ._padding import pad_images
 from ._row_copy import ROW_COPY, strided_row_job
 from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
-from .contiguous import MIN_SIZE, contiguous, merged_axes
+from .contiguous import MIN_SIZE, contiguous, is_view, reshaped
 
 __all__: list[str] = []
 
@@ -62,10 +61,9 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
             return op.evaluate(x, wanted)
         if x.flags.c_contiguous or not (is_large or is_recording()):
             return x.reshape(target)
-        if not x.size or _is_view(x.shape, x.strides, target):
-            return x.reshape(target)
-        found = _channels_last_copy(x, target) if is_f32(data) else None
-        return contiguous(x).reshape(target) if found is None else found
+        maps = is_f32(data) and not is_view(x, target)
+        found = _channels_last_copy(x, target) if maps else None
+        return reshaped(x, target) if found is None else found
 
     ROW_COPY.prepare()
     STRIDED_COPY.prepare()
@@ -117,13 +115,6 @@ def _joined_axes(shape: _Shape, target: _Shape) -> list[list[int]] | None:
         groups.append(group)
     groups[-1] += range(axis, len(shape))  # of length 1
     return groups
-
-
-@lru_cache(maxsize=256)
-def _is_view(shape: _Shape, strides: _Shape, target: _Shape) -> bool:
-    """Return whether no axis of a target shape is made of axes that are not one in memory."""
-    lengths = [length for length, *_ in reversed(merged_axes(shape, strides))]
-    return set(accumulate(lengths, operator.mul)).issubset(accumulate(reversed(target), operator.mul))
 
 
 @backend.accelerates(Roll)

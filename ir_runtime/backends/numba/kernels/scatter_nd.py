@@ -13,11 +13,9 @@ from ... import Kernel
 from ...core.lengths import accepting
 from .._backend import backend
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED
 from ._index_grid import index_grid
-from ._row_copy import ROW_COPY, strided_row_job
+from ._row_copy import ROW_COPY, copy_rows
 from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
 
 __all__: list[str] = []
@@ -45,7 +43,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
 
     def kernel(data: Array, indices: Array, updates: Array) -> Array:
         if data.shape != shape or updates.size != count:
-            return op.evaluate(data, indices, updates)
+            return np.asarray(op.evaluate(data, indices, updates))
         out = np.empty(shape, dtype)
         target = part.view(out.reshape(-1, size), 0)
         if not (_copied(data, out) and _copied(updates.reshape(target.shape), target)):
@@ -71,10 +69,4 @@ def _places(indices: Array, shape: Sequence[int]) -> Array | None:
 
 def _copied(x: Array, out: Array) -> bool:
     """Copy an array by a task where a run is recorded; return whether that was done."""
-    if not is_recording():
-        return False
-    job = strided_row_job(x.shape, x.strides, out.strides) if x.itemsize == out.itemsize == 4 else None
-    if job is None:
-        return strided_copy(x, out)
-    parallel_for(ROW_COPY.address, job, out, x, UNUSED, UNUSED, 1)
-    return True
+    return is_recording() and (copy_rows(x, out) or strided_copy(x, out))

@@ -15,12 +15,14 @@ from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
 from ..threading.recording import is_recording
-from ._strided_copy import SIZES, STRIDED_COPY, join
+from ._join import join
+from ._row_copy import ROW_COPY
+from ._strided_copy import SIZES, STRIDED_COPY
 
 __all__: list[str] = []
 
-# Results with more elements are left to others.
-MAX_SIZE = 1 << 16
+# Results with more elements are left to others; those of 4 bytes are mostly copied by rows, as fast as by NumPy.
+MAX_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
 
 
 @backend.accelerates(Concat)
@@ -34,11 +36,13 @@ def small(op: Concat, *parts: Value) -> Kernel | None:
         return None  # channels of maps have a kernel of their own
     kinds = {part.element.dtype for part in parts}
     sizes = [math.prod(part.shape.static) for part in parts if part.shape.is_static]
-    if len(kinds) > 1 or not all(sizes) or sum(sizes) >= MAX_SIZE:
+    most = MAX_ROW_SIZE if all(kind.itemsize == 4 for kind in kinds) else MAX_SIZE
+    if len(kinds) > 1 or not all(sizes) or sum(sizes) >= most:
         return None
     if not all(kind.kind in "fiub" and kind.itemsize in SIZES for kind in kinds):
         return None
-    STRIDED_COPY.prepare()
+    for task in (ROW_COPY, STRIDED_COPY):
+        task.prepare()
     return _small(axis)
 
 
