@@ -46,10 +46,8 @@ def iou(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
         start, end = np.maximum(ours[low], theirs[low]), np.minimum(ours[high], theirs[high])
         if apart and extra:
             touching = touching & (start <= end)
-        side = np.subtract(end, start, out=end)
-        if extra:
-            side += a.dtype.type(extra)
-        shared = shared * np.maximum(side, 0, out=side)
+        side = end - start + a.dtype.type(extra) if extra else end - start
+        shared = shared * np.maximum(side, 0)
     mine, other = areas(a, extra), areas(b, extra)
     together = mine + other - shared
     # Negated, so that NaN propagates to the result, and suppresses nothing.
