@@ -171,6 +171,26 @@ def test_what_a_transposed_convolution_does_not_compute() -> None:
     assert found.fuse(layer("Add-1"), [result, result], 0) is None
 
 
+@pytest.mark.parametrize("rounding", ["floor", "ceil"])
+@pytest.mark.parametrize(
+    "shape", [(2, 1, 7, 9, 8), (1, 17, 7, 9, 8), (2, 17, 7, 9, 8), (2, 17, 1, 9, 8)], ids=str
+)
+@pytest.mark.parametrize("name", ["MaxPool-14", "AvgPool-16"])
+@pytest.mark.parametrize("stride", [1, 2, 4])
+def test_pooling_of_planes(stride: int, name: str, shape: tuple[int, ...], rounding: str) -> None:
+    """Windows of one plane: volumes are maps of as many channels or images."""
+    more = {"exclude-pad": "true"} if name == "AvgPool-16" else {"dilations": "1,1,1"}
+    op = layer(
+        name, kernel="1,3,2", strides=f"{stride},2,1", pads_begin="0,1,0", pads_end="0,1,1", rounding_type=rounding, **more
+    )  # fmt: skip
+    x = numbers(*shape)
+    wanted, run = op.evaluate(x), backend.kernel(op, [unknown(x)], unread=(1,))
+    for stored in (x, stored_last(x), x[:, :, ::-1].copy()[:, :, ::-1]):
+        found = run(stored)
+        pair = (found[0], wanted[0]) if name == "MaxPool-14" else (found, wanted)
+        np.testing.assert_allclose(*pair, rtol=1e-6, atol=1e-6)
+
+
 @quick
 @given(
     st.data(), st.sampled_from(["MaxPool-14", "AvgPool-16"]), st.sampled_from([1, 3]), st.sampled_from([1, 16, 35]),

@@ -52,7 +52,7 @@ from ._windows import (
 )
 from .contiguous import contiguous
 
-__all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob"]
+__all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob", "map_kernel"]
 
 # Elements read from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
@@ -251,7 +251,7 @@ class _Pooling(KernelObject):
 
     @cached_property
     def _kernel(self) -> Kernel:
-        kernel, other = _kernel(self.op, self.form, self.fill, self.rounds), self.other
+        kernel, other = map_kernel(self.op, self.form, self.fill, self.rounds), self.other
         return kernel if other is None else replayed(lambda x: (kernel(x), other))
 
     def prepare(self) -> Kernel:
@@ -263,7 +263,8 @@ class _Pooling(KernelObject):
         return self._kernel(*arrays)
 
 
-def _kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
+def map_kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
+    """Return the kernel of a form over two spatial axes, whose result is rounded to bf16 or not."""
     start = np.full(LANES, fill, F32)
     fillers = {F32.itemsize: start, BF16.itemsize: np.full(LANES, max(fill, _LOWEST_BF16), BF16)}
     task, stored = (BF16_POOL, BF16) if rounds else (POOL, F32)

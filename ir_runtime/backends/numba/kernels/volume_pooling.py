@@ -30,7 +30,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._windows import F32_SIZE, SlidingWindows
 from .contiguous import contiguous
-from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob
+from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob, map_kernel
 
 __all__: list[str] = []
 
@@ -94,6 +94,7 @@ def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
 def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
     filler = np.full(LANES, fill, np.float32)
     POOL.prepare()
+    pool_maps = _map_kernel(op, form, fill)
 
     def one_pass(images: int, down: _Axis, across: _Axis, channels: int, counts_padding: bool) -> _Pass:
         pairs = [n for pair in zip(down, across, strict=True) for n in pair]
@@ -122,6 +123,8 @@ def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         return [*found, one_pass(images, down, across, channels, counted)], counts
 
     def kernel(x: Array) -> Array:
+        if pool_maps is not None and (maps := _as_maps(op, x)) is not None:
+            return _as_volumes(pool_maps(maps), x.shape)
         found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
         for job, shape in steps:
             y = np.empty(shape, np.float32)
@@ -131,3 +134,37 @@ def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         return channels_first(found.reshape(len(x), *counts, x.shape[1]))
 
     return replayed(kernel)
+
+
+def _map_kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
+    """Return a kernel for the maps of volumes whose windows are of one plane; ``None`` for other windows."""
+    if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
+        return None
+    fields = ["kernel", "strides", "pads_begin", "pads_end"]
+    if getattr(op, "dilations", ()):
+        fields.append("dilations")
+    return map_kernel(op.replace(**{name: getattr(op, name)[1:] for name in fields}), form, fill, False)
+
+
+def _as_maps(op: Pooling, x: Array) -> Array | None:
+    """Return the planes that have windows as channels or as images, whichever is a view; ``None`` if neither is."""
+    if not x.size:
+        return None
+    count = op.windows(x.shape[2:], op.kernel)[0]
+    x = x[:, :, :: op.strides[0]]
+    images, channels, planes = x.shape[:3]
+    if planes != count:
+        return None
+    if channels == 1 or x.strides[1] == planes * x.strides[2]:
+        return x.reshape(images, channels * planes, *x.shape[3:])
+    if images == 1 or x.strides[0] == planes * x.strides[2]:
+        return x.swapaxes(1, 2).reshape(images * planes, channels, *x.shape[3:])
+    return None
+
+
+def _as_volumes(y: Array, shape: tuple[int, ...]) -> Array:
+    """Return the result for maps of volumes of a shape as volumes."""
+    images, channels = shape[:2]
+    if len(y) == images and y.shape[1] % channels == 0:
+        return y.reshape(images, channels, -1, *y.shape[2:])
+    return y.reshape(images, -1, *y.shape[1:]).swapaxes(1, 2)
