@@ -43,28 +43,32 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     Without a batch, NumPy copies as fast in runs that are not recorded. The reference gives zeros where an index is out
     of range.
     """
-    rank, known = data.shape.rank or 0, axis.ints()
-    if (
-        data.element.dtype.itemsize not in SIZES
-        or data.element.dtype.hasobject
-        or not known
-        or not -rank <= known[0] < rank
-    ):
+    along = _copied_axis(data, axis)
+    if along is None or indices.element not in (ElementType.i32, ElementType.i64):
         return None
-    if indices.element not in (ElementType.i32, ElementType.i64):
-        return None
-    if indices.known() is not None and indices.shape.rank == 0:
-        return None
-    along = known[0] % rank
-    if op.batch:
-        GATHER_ELEMENTS.prepare()
-        return _of_batch(op, indices, along)
     places = indices.known()
+    if places is not None and not places.ndim:
+        return None
+    for task in (GATHER_ELEMENTS, STRIDED_COPY):  # the second for indices that are not contiguous
+        task.prepare()
+    if op.batch:
+        return _of_batch(op, indices, along)
     grid = None if places is None else index_grid(places, MAX_AXES)
     if places is not None and grid is not None and grid.bounds[0] >= 0:
         return _part(op, grid, places.shape, data.shape, along)
-    for task in (GATHER_ELEMENTS, STRIDED_COPY):  # the second for indices that are not contiguous
-        task.prepare()
+    return _along(op, along)
+
+
+def _copied_axis(data: Value, axis: Value) -> int | None:
+    """Return the axis, if it is known, and a kernel copies data of this type."""
+    rank, known = data.shape.rank or 0, axis.ints()
+    if data.element.dtype.itemsize not in SIZES or data.element.dtype.hasobject:
+        return None
+    return known[0] % rank if known and -rank <= known[0] < rank else None
+
+
+def _along(op: GatherBase, along: int) -> Kernel:
+    """Return the kernel for indices that are the same everywhere."""
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         if not (is_recording() and x.flags.c_contiguous and x.size and indices.size):
