@@ -20,7 +20,7 @@ from ..math.ones import ones_column
 
 __all__: list[str] = []
 
-# Numbers of an inner loop: so many rows are joined if one has fewer.
+# Numbers of an inner loop: shorter rows are joined until they have as many.
 INNER_LOOP = 1 << 11
 # Joined rows that are added in f32; the sums of such blocks are added in f64.
 BLOCK = 64
