@@ -259,8 +259,8 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
 
 
 def _copy(data: Array, updates: Array) -> Array:
-    """Return a copy that can also hold the updates, which may be intervals where data are numbers."""
-    return data.astype(np.result_type(data.dtype, updates.dtype))
+    """Return a copy in C order that can also hold the updates, which may be intervals where data are numbers."""
+    return data.astype(np.result_type(data.dtype, updates.dtype), order="C")
 
 
 def _apply(target: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> None:
