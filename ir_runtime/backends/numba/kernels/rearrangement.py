@@ -32,9 +32,11 @@ from .contiguous import MIN_SIZE, contiguous, is_view, reshaped
 
 __all__: list[str] = []
 
-# Axes from which on data may be transposed, so that a reshape copies, and those of a map; elements from which several threads
-# are faster.
-MIN_RANK, MAP_RANK = 2, 4
+# Axes from which on data may be transposed, so that a reshape copies, and elements from which a copy is worth a task: reshapes
+# of fewer are views, which all shapes share.
+MIN_RANK, MIN_COPY = 2, 48
+# Axes of a map, and elements from which several threads are faster.
+MAP_RANK = 4
 MIN_PARALLEL_WORK = 1 << 16
 
 _Shape: TypeAlias = tuple[int, ...]
@@ -50,6 +52,8 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
     if wanted is None or rank < MIN_RANK or not data.shape.is_static:
         return None
     given = data.shape.static
+    if np.prod(given) < MIN_COPY:
+        return None
     is_large = is_f32(data) and np.prod(given) >= MIN_SIZE  # NumPy copies others as fast
     try:
         target = op.infer(data, shape).static

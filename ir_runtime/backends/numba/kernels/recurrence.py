@@ -49,7 +49,7 @@ def sequence(
     *varying, _, w, r, b = inputs
     if not is_f32(*varying) or (runner := _runner(op, op.passes(), varying[0], w, r, b)) is None:
         return None
-    if len(runner.backwards) == 1 and varying[0].shape[1] == 1:
+    if len(runner.backwards) == 1 and varying[0].shape.rank and varying[0].shape[1] == 1:
         return _single_step(op, runner, len(varying))
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:

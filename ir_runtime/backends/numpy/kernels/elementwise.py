@@ -24,7 +24,7 @@ from ...common.epilogue import (
 from ...common.layout import flat_view, is_f32, moveaxis
 from ...common.post_op import constant_row
 from ...common.tape import Tape
-from ...core.lengths import any_lengths
+from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..math.finite import is_finite
 from ..math.gemm import for_row_blocks
@@ -105,7 +105,7 @@ def extremum(op: Op, a: Value, b: Value) -> Kernel | None:
         flat = flat_view(found)
         return found if flat is not None and is_finite(flat) else op.evaluate(x, y)
 
-    return Chain(compute, 2)
+    return Chain(accepting(compute, any_lengths), 2)
 
 
 def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
