@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from harness.other_vectors import same_with_other_vectors
+from harness.replayed import numbers, program_of, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset7, opset15
@@ -16,23 +17,13 @@ WINDOWS = 20 * np.arange(5)[:, None] + np.arange(50)
 
 
 def as_the_reference(model, *shapes, dtype=np.float32, exact=True, scale=50):
-    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
-    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        feed = [(scale * rng.standard_normal(shape)).astype(dtype) for shape in shapes]
-        found, expected = compiled(feed)[0], reference(feed)[0]
-        if exact:
-            np.testing.assert_array_equal(found, expected)
-        else:
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-    return compiled
+    """Whether both backends give the same for normal numbers; return the compiled model."""
+    return same_as_the_reference(model, *[numbers(shape, dtype, scale) for shape in shapes], exact=exact)
 
 
 def replays(compiled):
     """How many instructions the recorded run has."""
-    (program,) = compiled._plan.programs.recorded.values()
-    return len(program.starts)
+    return len(program_of(compiled).starts)
 
 
 @pytest.mark.parametrize(

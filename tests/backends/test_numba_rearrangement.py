@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from harness.replayed import numbers, program_of, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset7 as op
@@ -13,19 +14,13 @@ pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not
 
 
 def as_the_reference(model, shape):
-    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
-    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        x = rng.standard_normal(shape, np.float32)
-        np.testing.assert_array_equal(compiled(x)[0], reference(x)[0])
-    return compiled
+    """Whether both backends give the same for normal numbers; return the compiled model."""
+    return same_as_the_reference(model, numbers(shape, scale=1))
 
 
 def replayed(compiled):
     """The first steps of the instructions of the recorded run."""
-    (program,) = compiled._plan.programs.recorded.values()
-    return list(program.starts)
+    return list(program_of(compiled).starts)
 
 
 def last_of(type, compiled):

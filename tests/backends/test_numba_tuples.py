@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from harness.other_vectors import same_with_other_vectors
+from harness.replayed import begun, numbers, same_as_the_reference
 
 import ir_runtime as ov
 from ir_runtime import opset8 as op
@@ -12,26 +13,6 @@ from ir_runtime.backends import available
 pytestmark = pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
 
 TYPES = [np.float32, np.int8, np.int64]
-
-
-def as_the_reference(model, *draws):
-    """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
-    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        feed = [draw(rng) for draw in draws]
-        np.testing.assert_array_equal(compiled(feed)[0], reference(feed)[0])
-    return compiled
-
-
-def begun(compiled):
-    """The types of the layers that instructions of the recorded run begin with."""
-    (program,) = compiled._plan.programs.recorded.values()
-    return [compiled._plan.steps[start].layer.type for start in program.starts]
-
-
-def numbers(shape, dtype=np.float32):
-    return lambda rng: (50 * rng.standard_normal(shape)).astype(dtype)
 
 
 def tuples(shape, lengths, kind=np.int64):
@@ -60,7 +41,7 @@ def chosen(shape, asked, width, batch=0, dtype=np.float32, kind=np.int64):
 )
 def test_what_tuples_name(shape, asked, width, batch, dtype, kind):
     draw = tuples(asked, shape[batch : batch + width], kind)
-    as_the_reference(chosen(shape, asked, width, batch, dtype, kind), numbers(shape, dtype), draw)
+    same_as_the_reference(chosen(shape, asked, width, batch, dtype, kind), numbers(shape, dtype), draw)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.float64])
@@ -80,7 +61,7 @@ def test_updates_are_written_in_order(shape, asked, width, dtype, kind):
     x, index = op.parameter(list(shape), dtype), op.parameter([*asked, width], kind)
     value = op.parameter(list(updates), dtype)
     model = ov.Model([op.scatter_nd_update(x, index, value)], [x, index, value])
-    as_the_reference(
+    same_as_the_reference(
         model, numbers(shape, dtype), tuples(asked, shape[:width], kind), numbers(updates, dtype)
     )
 
@@ -91,14 +72,14 @@ def test_updates_are_added_in_order(shape, width):
     x, index = op.parameter(list(shape), np.float32), op.parameter([900, width], np.int64)
     value = op.parameter(list(updates), np.float32)
     model = ov.Model([opset15.scatter_nd_update(x, index, value, "sum")], [x, index, value])
-    as_the_reference(model, numbers(shape), tuples((900,), shape[:width]), numbers(updates))
+    same_as_the_reference(model, numbers(shape), tuples((900,), shape[:width]), numbers(updates))
 
 
 def test_a_replay_does_not_end_at_tuples():
     x, index = op.parameter([64, 64, 8], np.float32), op.parameter([700, 2], np.int64)
     found = op.gather_nd(op.abs(x), index, 0)
     model = ov.Model([op.abs(op.scatter_nd_update(op.abs(x), index, op.negative(found)))], [x, index])
-    compiled = as_the_reference(model, numbers((64, 64, 8)), tuples((700,), (64, 64)))
+    compiled = same_as_the_reference(model, numbers((64, 64, 8)), tuples((700,), (64, 64)))
     assert not {"GatherND", "ScatterNDUpdate"} & set(begun(compiled))
 
 
