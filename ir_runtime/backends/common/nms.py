@@ -32,7 +32,6 @@ __all__ = [
     "Suppress",
     "multiclass_kernel",
     "nms_kernel",
-    "suits_multiclass",
 ]
 
 NMS_VERSIONS = (
@@ -174,8 +173,14 @@ def _kept(corners: Array, scores: Array, settings: Settings, suppress: Suppress)
     return found, scores[batch, label, found[:, 2]]
 
 
-def multiclass_kernel(op: MulticlassNmsBase, suppress: Suppress) -> Kernel:
-    """Return a kernel for classes that share boxes of f32; where not, and for thresholds of 0, the reference runs."""
+def multiclass_kernel(
+    op: MulticlassNmsBase, suppress: Suppress, boxes: Value, scores: Value, *roisnum: Value
+) -> Kernel | None:
+    """Return a kernel for classes that share boxes of f32; ``None`` where not, and for thresholds of 0."""
+    is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
+    is_usual = op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized
+    if roisnum or not (is_f32(boxes, scores) and is_usual and is_finite):
+        return None
     threshold = np.nextafter(np.float32(op.score_threshold), np.float32(-np.inf))  # which is enough itself
     evaluate: Callable[..., tuple[Array, Array, Array]] = op.evaluate
 
@@ -194,9 +199,3 @@ def multiclass_kernel(op: MulticlassNmsBase, suppress: Suppress) -> Kernel:
         return op.outputs_of(boxes, [nothing(scores.dtype), *parts])
 
     return kernel
-
-
-def suits_multiclass(op: MulticlassNmsBase, boxes: Value, scores: Value) -> bool:
-    """Return whether `multiclass_kernel` computes this operation, as far as shapes allow."""
-    is_finite = bool(np.isfinite(np.float32(op.score_threshold)))
-    return is_f32(boxes, scores) and op.iou_threshold > 0 and op.nms_eta == 1 and op.normalized and is_finite

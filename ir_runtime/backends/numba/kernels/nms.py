@@ -19,7 +19,6 @@ from ...common.nms import (
     Settings,
     multiclass_kernel,
     nms_kernel,
-    suits_multiclass,
 )
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
@@ -106,14 +105,11 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
 
 
 @backend.accelerates(MulticlassNms8, MulticlassNms9)
-def multiclass_nms(
-    op: MulticlassNmsBase, boxes: Value, scores: Value, *roisnum: Value, unread: Collection[int] = ()
-) -> Kernel | None:
+def multiclass_nms(op: MulticlassNmsBase, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32 that classes share."""
-    if roisnum or not suits_multiclass(op, boxes, scores):
-        return None
-    SUPPRESS.prepare()
-    return multiclass_kernel(op, _run_nms)
+    if (kernel := multiclass_kernel(op, _run_nms, *inputs)) is not None:
+        SUPPRESS.prepare()
+    return kernel
 
 
 def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings) -> Kept | None:

@@ -13,7 +13,7 @@ from ....ops.sort.multiclass import MulticlassNms8, MulticlassNms9, MulticlassNm
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
-from ...common.nms import NMS_VERSIONS, Candidates, multiclass_kernel, nms_kernel, suits_multiclass
+from ...common.nms import NMS_VERSIONS, Candidates, multiclass_kernel, nms_kernel
 from .._backend import backend
 
 __all__: list[str] = []
@@ -26,13 +26,9 @@ def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = 
 
 
 @backend.accelerates(MulticlassNms8, MulticlassNms9)
-def multiclass_nms(
-    op: MulticlassNmsBase, boxes: Value, scores: Value, *roisnum: Value, unread: Collection[int] = ()
-) -> Kernel | None:
+def multiclass_nms(op: MulticlassNmsBase, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """Return a kernel for f32 that classes share."""
-    if roisnum or not suits_multiclass(op, boxes, scores):
-        return None
-    return multiclass_kernel(op, _suppress)
+    return multiclass_kernel(op, _suppress, *inputs)
 
 
 def _suppress(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
