@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -78,11 +78,20 @@ class ScatterNDUpdateBase(Op):
             )
         return data.shape
 
+    @staticmethod
+    def places(indices: Array, shape: Sequence[int]) -> Array:
+        """Return tuples of indices as positions along one axis, that of all axes of data that they name.
+
+        Raises:
+            InferenceError: if an index is out of range.
+        """
+        return flat_positions(indices, shape[: indices.shape[-1]]).ravel()
+
     def scatter(self, data: Array, indices: Array, updates: Array, reduction: str) -> Array:
         """Apply updates in order, so that of equal indices the last one wins."""
         named = indices.shape[-1]
         whole, slices = math.prod(data.shape[:named]), data.shape[named:]
-        where = flat_positions(indices, data.shape[:named]).ravel()
+        where = self.places(indices, data.shape)
         updated = _copy(data, updates)
         target = updated.reshape(whole, *slices)
         _apply(target, (where,), updates.reshape(len(where), *slices), reduction)

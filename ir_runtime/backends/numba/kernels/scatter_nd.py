@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....errors import InferenceError
 from ....ir.tensor import Array, Value
 from ....ops.movement.scatter import ScatterNDUpdate4, ScatterNDUpdate15, ScatterNDUpdateBase
 from ... import Kernel
@@ -33,7 +34,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
     if known is None or not data.shape.is_static or dtype.hasobject or dtype.itemsize not in SIZES:
         return None
     shape = data.shape.static
-    size, places = math.prod(shape[known.shape[-1] :]), _places(known, shape)
+    size, places = math.prod(shape[known.shape[-1] :]), _places(op, known, shape)
     grid = None if places is None else index_grid(places, MAX_AXES)
     if places is None or grid is None or not size or len(np.unique(places)) < places.size:
         return None
@@ -41,8 +42,11 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
     for task in (ROW_COPY, STRIDED_COPY):
         task.prepare()
 
+    def suits(data: Array, indices: Array, updates: Array) -> bool:
+        return data.shape == shape and updates.size == count
+
     def kernel(data: Array, indices: Array, updates: Array) -> Array:
-        if data.shape != shape or updates.size != count:
+        if not suits(data, indices, updates):
             return np.asarray(op.evaluate(data, indices, updates))
         out = np.empty(shape, dtype)
         target = part.view(out.reshape(-1, size), 0)
@@ -51,20 +55,15 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
             target[...] = updates.reshape(target.shape)
         return out
 
-    def suits(data: Array, indices: Array, updates: Array) -> bool:
-        return data.shape == shape and updates.size == count
-
     return accepting(replayed(kernel, alone=False), suits)
 
 
-def _places(indices: Array, shape: Sequence[int]) -> Array | None:
+def _places(op: ScatterNDUpdateBase, indices: Array, shape: Sequence[int]) -> Array | None:
     """Return tuples of indices as positions along one axis; ``None`` if one is out of range."""
-    lengths = np.array(shape[: indices.shape[-1]], np.int64)
-    if ((indices < -lengths) | (indices >= lengths)).any():
-        return None
-    steps = [math.prod(lengths[axis + 1 :].tolist()) for axis in range(len(lengths))]
-    found: Array = np.where(indices < 0, indices + lengths, indices) @ np.array(steps, np.int64)
-    return found.ravel()
+    try:
+        return op.places(indices, shape)
+    except InferenceError:
+        return None  # the operation raises it when it runs
 
 
 def _copied(x: Array, out: Array) -> bool:
