@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 from ....codes import Code
 from ....errors import InputError
 
-__all__ = ["TARGET", "VECTORS", "Target"]
+__all__ = ["IS_ARM", "IS_X86", "TARGET", "VECTORS", "Target"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class Target:
     tall: tuple[int, int]
 
 
+_PROCESSOR = platform.machine().lower()
+IS_X86, IS_ARM = _PROCESSOR in ("x86_64", "amd64", "i686"), _PROCESSOR in ("aarch64", "arm64")
+"""Which instructions that LLVM has no general form of there are."""
+
 VECTORS = {
     target.name: target
     for target in (
@@ -49,7 +53,7 @@ VECTORS = {
 
 
 def _host() -> Target:
-    if platform.machine().lower() in ("aarch64", "arm64"):
+    if IS_ARM:
         return VECTORS["neon"]
     features = llvm.get_host_cpu_features()
     if features.get("avx512f") and features.get("avx512vl"):

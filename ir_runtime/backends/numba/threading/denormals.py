@@ -6,30 +6,27 @@ NumPy and the threads of the program never see it.
 
 from __future__ import annotations
 
-import platform
 from contextvars import ContextVar
 
 from llvmlite import ir
 
 from ....scoped import Scope
 from ..codegen.language import instruction, types
+from ..codegen.target import IS_ARM, IS_X86
 from ..codegen.vectors import I64, Emit, Value
 
 __all__ = ["FLUSHING_BITS", "float_mode", "flushing", "mode_bits", "set_float_mode"]
 
-_PROCESSOR = platform.machine().lower()
-_IS_X86, _IS_ARM = _PROCESSOR in ("x86_64", "amd64"), _PROCESSOR in ("aarch64", "arm64")
-
-FLUSHING_BITS = 0x8040 if _IS_X86 else 1 << 24 if _IS_ARM else 0
+FLUSHING_BITS = 0x8040 if IS_X86 else 1 << 24 if IS_ARM else 0
 """The bits of the mode for denormal operands and results to be zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if unknown."""
 
 
 @instruction(returns=types.int64)
 def float_mode(emit: Emit) -> Value:
     """Return the floating-point mode of this thread."""
-    if _IS_ARM:
+    if IS_ARM:
         return emit.builder.call(emit.function("llvm.aarch64.get.fpcr", I64), [])
-    if not _IS_X86:
+    if not IS_X86:
         return emit.i64(0)
     word = emit.stack_words(1)
     _mxcsr(emit, "stmxcsr", word)
@@ -39,9 +36,9 @@ def float_mode(emit: Emit) -> Value:
 @instruction(types.int64)
 def set_float_mode(emit: Emit, mode: Value) -> None:
     """Set the floating-point mode of this thread."""
-    if _IS_ARM:
+    if IS_ARM:
         emit.builder.call(emit.function("llvm.aarch64.set.fpcr", None, I64), [mode])
-    elif _IS_X86:
+    elif IS_X86:
         word = emit.stack_words(1)
         emit.store(mode, word)
         _mxcsr(emit, "ldmxcsr", word)

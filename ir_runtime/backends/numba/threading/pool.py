@@ -8,7 +8,6 @@ and then sleep until the next one. Shared words of a pool are on separate cache 
 from __future__ import annotations
 
 import ctypes
-import platform
 import threading
 import weakref
 from _thread import LockType, allocate_lock
@@ -21,6 +20,7 @@ from ....forks import in_child, register
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
+from ..codegen.target import IS_X86
 from ..codegen.vectors import I32, I64, Emit, Value
 from ..jit.loader import loader
 from .denormals import float_mode, set_float_mode
@@ -39,13 +39,11 @@ _SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 16, 24, 32, 33, 40
 _SPIN_LIMIT = 2000
 _YIELD_LIMIT = 2000
 
-_PROCESSOR = platform.machine().lower()
-
 
 @instruction()
 def _pause(emit: Emit) -> None:
     """Tell the processor that this is a spin loop."""
-    if _PROCESSOR in ("x86_64", "amd64", "i686"):
+    if IS_X86:
         emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
 
 
