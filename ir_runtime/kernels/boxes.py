@@ -65,10 +65,8 @@ def descending(scores: Array, above: float | None = None, most: int = -1) -> Arr
         most: how many at most; -1 means all.
     """
     places = np.arange(len(scores)) if above is None else np.flatnonzero(scores > above)
-    if above is not None and 0 < most < len(
-        places
-    ):  # sort only those that are at least as good as the last one
-        found = scores[places]
+    if above is not None and 0 < most < len(places):
+        found = scores[places]  # sort only those that are at least as good as the last one
         places = places[found >= np.partition(found, -most)[-most]]
     places = places[np.argsort(-scores[places], kind="stable")]
     return places if most < 0 else places[:most]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,13 +13,10 @@ from ...ops.matrix.matmul import MatMul
 from ..core.backend import Backend
 from ..core.kernel import Kernel, KernelObject, name_of, named
 from ..core.replay import contents_of, replayable, replayer_of
-from .einsum import EinsumProduct, einsum_product
+from .einsum import EinsumProduct, Reshaped, einsum_product
 from .layout import is_f32
 
-__all__ = ["Reshaped", "constant_einsum"]
-
-Reshaped: TypeAlias = Callable[[Array, tuple[int, ...]], Array]
-"""Takes an array, and returns it in another shape."""
+__all__ = ["constant_einsum"]
 
 
 def constant_einsum(

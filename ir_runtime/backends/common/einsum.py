@@ -13,7 +13,10 @@ import numpy as np
 from ...ir.tensor import Array
 from ...ops.matrix.einsum import ELLIPSIS, parse
 
-__all__ = ["EinsumProduct", "einsum_product"]
+__all__ = ["EinsumProduct", "Reshaped", "einsum_product"]
+
+Reshaped: TypeAlias = Callable[[Array, tuple[int, ...]], Array]
+"""Takes an array, and returns it in another shape."""
 
 _Labels: TypeAlias = tuple[str, ...]
 
@@ -62,9 +65,7 @@ class EinsumProduct:
         """Return whether what is summed over has the same lengths in both ordered inputs."""
         return left.shape[-self.depths :] == right.shape[self.batches : self.batches + self.depths]
 
-    def matrices(
-        self, left: Array, right: Array, reshaped: Callable[[Array, tuple[int, ...]], Array] = np.reshape
-    ) -> tuple[Array, Array]:
+    def matrices(self, left: Array, right: Array, reshaped: Reshaped = np.reshape) -> tuple[Array, Array]:
         """Return ordered inputs as batches of matrices, as views where memory allows and ``reshaped`` returns such."""
         if self.is_plain:
             return left, right

@@ -116,10 +116,8 @@ class AxisAlignedNms(NonMaxSuppressionBase):
     def corners(self, boxes: Array) -> Array:
         """Return the boxes by their corners, the lower coordinates first."""
         found = np.empty(boxes.shape, boxes.dtype)
-        for low, high in (
-            (0, 2),
-            (1, 3),
-        ):  # one coordinate of all boxes after the other: NumPy is slow on rows of two
+        # One coordinate of all boxes after the other: NumPy is slow on rows of two.
+        for low, high in ((0, 2), (1, 3)):
             first, second = boxes[..., low], boxes[..., high]
             if self.box_encoding == "center":
                 first, second = first - second / 2, first + second / 2

@@ -66,11 +66,11 @@ def convert(op: Convert, data: Value) -> Kernel | None:
     dtype = op.destination_type.dtype
 
     def kernel(x: Array) -> Array:
-        few = x.size < MIN_SIZE
-        if few and is_recording():
+        if x.size < MIN_SIZE:
+            if not is_recording():
+                return _distinct(op.evaluate, x)
             x = contiguous(x)
-            few = False
-        order = None if few or not x.size or 0 in x.strides else _memory_order(x)
+        order = None if not x.size or 0 in x.strides else _memory_order(x)
         if order is None:
             return _distinct(op.evaluate, x)
         ordered = x.transpose(order)

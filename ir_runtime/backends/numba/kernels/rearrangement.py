@@ -28,7 +28,7 @@ from ..threading.task import UNUSED
 from ._padding import pad_images
 from ._row_copy import ROW_COPY, strided_row_job
 from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
-from .contiguous import MIN_SIZE, contiguous, is_view, reshaped
+from .contiguous import MIN_SIZE, contiguous, is_view
 
 __all__: list[str] = []
 
@@ -63,11 +63,10 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
     def kernel(x: Array, _: Array) -> Array:
         if x.shape != given:
             return op.evaluate(x, wanted)
-        if x.flags.c_contiguous or not (is_large or is_recording()):
+        if x.flags.c_contiguous or not (is_large or is_recording()) or is_view(x, target):
             return x.reshape(target)
-        maps = is_f32(data) and not is_view(x, target)
-        found = _channels_last_copy(x, target) if maps else None
-        return reshaped(x, target) if found is None else found
+        found = _channels_last_copy(x, target) if is_f32(data) else None
+        return contiguous(x).reshape(target) if found is None else found
 
     ROW_COPY.prepare()
     STRIDED_COPY.prepare()
