@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
-from ...arrays import DType
 from ...errors import InferenceError
-from ...ir.dimension import Interval
 from ...ir.element import ElementType
 from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array, Value, objects
-from ...kernels.statistics import highest, lowest
-from .._define.bounds import Number, maximum, minimum
+from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
+from ._combine import apply_updates, neutral, quotient, writable_copy
 from ._indices import axis_input, check_inside, check_tuples, flat_positions, positions
 
 T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
-
-_COMBINE = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
-_COMBINE_BOOLEAN = {
-    "sum": np.logical_or,
-    "sub": np.logical_xor,
-    "prod": np.logical_and,
-    "min": np.logical_and,
-    "max": np.logical_or,
-}
-_COMBINE_BOUNDS: dict[str, Callable[[Number, Number], Number]] = {
-    "sum": operator.add,
-    "sub": operator.sub,
-    "prod": operator.mul,
-    "min": minimum,
-    "max": maximum,
-}
-_BEYOND = 2**64
-"""Above all integers, as ``-_BEYOND`` is below them."""
 
 
 class ScatterNDUpdateBase(Op):
@@ -92,9 +70,9 @@ class ScatterNDUpdateBase(Op):
         named = indices.shape[-1]
         whole, slices = math.prod(data.shape[:named]), data.shape[named:]
         where = self.places(indices, data.shape)
-        updated = _copy(data, updates)
+        updated = writable_copy(data, updates)
         target = updated.reshape(whole, *slices)
-        _apply(target, (where,), updates.reshape(len(where), *slices), reduction)
+        apply_updates(target, (where,), updates.reshape(len(where), *slices), reduction)
         return updated
 
 
@@ -166,7 +144,7 @@ class ScatterUpdate(Op):
     def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         along = int(axis.item()) % data.ndim
         where = (slice(None),) * along + (positions(indices, data.shape[along], along, negative=False),)
-        updated = _copy(data, updates)
+        updated = writable_copy(data, updates)
         updated[where] = updates
         return updated
 
@@ -215,7 +193,7 @@ class ScatterElementsUpdateBase(Op):
         along = int(axis.item()) % data.ndim
         where: list[Array] = list(np.indices(indices.shape, sparse=True))
         where[along] = positions(indices, data.shape[along], along)
-        updated = _copy(data, updates)
+        updated = writable_copy(data, updates)
         self.scatter(updated, tuple(where), updates)
         return updated
 
@@ -250,56 +228,18 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
             target[where] = updates
             return
         if not self.use_init_val:
-            target[where] = _neutral(target.dtype, self.reduction)
+            target[where] = neutral(target.dtype, self.reduction)
         elif self.reduction in ("min", "max") and target.dtype.kind in "fV":
             # Where data are no number, the updates alone decide.
             touched = target[where]
-            target[where] = np.where(np.isnan(touched), _neutral(target.dtype, self.reduction), touched)
-        _apply(target, where, updates, "sum" if self.reduction == "mean" else self.reduction)
+            target[where] = np.where(np.isnan(touched), neutral(target.dtype, self.reduction), touched)
+        apply_updates(target, where, updates, "sum" if self.reduction == "mean" else self.reduction)
         if self.reduction == "mean":
             counts = np.zeros(target.shape, np.int64)
             np.add.at(counts, where, 1)
             used = counts > 0
-            target[used] = _quotient(target[used], counts[used] + int(self.use_init_val))
+            target[used] = quotient(target[used], counts[used] + int(self.use_init_val))
 
     def flops(self, operands: Operands) -> Count:
         """Return one for each update that is reduced with the data."""
         return 0 if self.reduction == "none" else size(operands.inputs[2])
-
-
-def _copy(data: Array, updates: Array) -> Array:
-    """Return a copy in C order that can also hold the updates, which may be intervals where data are numbers."""
-    return data.astype(np.result_type(data.dtype, updates.dtype), order="C")
-
-
-def _apply(target: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> None:
-    if reduction == "none":
-        target[where] = updates
-    elif target.dtype == object:
-        np.frompyfunc(_COMBINE_BOUNDS[reduction], 2, 1).at(target, where, updates)
-    else:
-        combine = _COMBINE_BOOLEAN if target.dtype == np.bool_ else _COMBINE
-        combine[reduction].at(target, where, updates)
-
-
-def _neutral(dtype: DType, reduction: str) -> Any:
-    """Return what a reduction starts from. Of floating-point types it is finite, as in the reference."""
-    if reduction in ("sum", "prod", "mean"):
-        return dtype.type(reduction == "prod")
-    if dtype == np.bool_:
-        return reduction == "min"
-    if dtype.hasobject:
-        return _BEYOND if reduction == "min" else -_BEYOND
-    return highest(dtype) if reduction == "min" else lowest(dtype)
-
-
-def _quotient(sums: Array, counts: Array) -> Array:
-    if sums.dtype == object:  # sums may wrap around, as their type has it, before they are divided
-        return objects([Interval()] * sums.size, sums.shape)
-    if sums.dtype.kind in "iu":
-        return np.asarray(
-            np.floor_divide(sums, counts.astype(np.result_type(sums.dtype, np.uint8))), sums.dtype
-        )
-    return np.asarray(
-        np.true_divide(sums.astype(np.promote_types(sums.dtype, np.float32)), counts), sums.dtype
-    )
