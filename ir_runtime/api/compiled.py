@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
 from ..backends import awaited
+from ..backends.common.kept_memory import release_memory
 from ..codes import Code
 from ..errors import InputError
 from ..executor.step import Observer
@@ -208,7 +209,11 @@ class CompiledModel(Executable):
         self._variables.clear()
 
     def release_memory(self) -> None:
-        """For OpenVINO's API: nothing is held between runs."""
+        """Return memory to the system that is kept for the large results of the next run.
+
+        Compiled models share it, and it is returned when the last of them is deleted.
+        """
+        release_memory()
 
     def __repr__(self) -> str:
         return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..absent import ExplainsAbsent
 from ..backends import load
+from ..backends.common.kept_memory import kept_memory
 from ..backends.core.threads import at_most
 from ..executor.compile import compile_plan
 from ..executor.context import State
@@ -91,6 +92,7 @@ class Executable(ExplainsAbsent):
         self._running: dict[object, int] = {}
         """The current runs, which share the threads, and the thread of each."""
         self._lock = threading.Lock()
+        self._memory = kept_memory()
         self._performance: Performance | None = None
         if self.config.get("PERF_COUNT"):
             from .execution_graph import Performance

@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 
-from ..backends.common.layout import MAX_KEPT
+from ..backends.common.kept_memory import MAX_KEPT
 
 __all__ = ["keep_freed_memory"]
 

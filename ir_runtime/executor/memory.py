@@ -1,7 +1,7 @@
 """Memory planning without an arena: when a plan frees memory, which slots it uses, and how much it needs at once.
 
-Each result is allocated and freed on its own. The allocator keeps freed memory, so that an arena would save nothing,
-but would keep what is needed only once.
+Each result is allocated and freed on its own. Freed memory is kept for the next one, by the allocator and for large
+results by `backends.common.kept_memory`, so that an arena would save nothing.
 """
 
 from __future__ import annotations

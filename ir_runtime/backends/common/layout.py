@@ -22,15 +22,11 @@ __all__ = [
     "channels_last",
     "flat_view",
     "is_f32",
-    "keep_freed_memory",
     "moveaxis",
     "pad_spatial",
     "repeat_row",
     "same_shape",
 ]
-
-# The most bytes that glibc's allocator can be made to keep.
-MAX_KEPT = 31 << 20
 
 # Elements of an inner loop. With a broadcast operand, a pass takes twice as long if loops are shorter than NumPy's
 # buffer, and four times with a scalar.
@@ -40,16 +36,6 @@ _Place: TypeAlias = "tuple[slice, ...]"
 
 # Images of few channels that are stored channels first are copied channel by channel, in loops over rows.
 FEW_CHANNELS = 4
-
-
-def keep_freed_memory() -> None:
-    """Let the allocator keep freed memory for the next result instead of returning it to the system.
-
-    After one large block was freed, glibc raises its mmap threshold to that size (`M_MMAP_THRESHOLD` is dynamic, see
-    mallopt(3)) and keeps up to twice as much. Otherwise pages are mapped and cleared again in every run: a fifth of
-    MobileNet's time. The block is never touched, so it costs nothing; other allocators are not affected.
-    """
-    np.empty(MAX_KEPT, np.uint8)
 
 
 def is_f32(*values: Value) -> bool:

@@ -10,7 +10,7 @@ needed before.
 
 from __future__ import annotations
 
-from ..common.layout import keep_freed_memory
+from ..common.kept_memory import keep_freed_memory
 from ._backend import backend
 from .kernels import embedding, quantized_matmul
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import alloc, free, load_f32, load_i64
@@ -150,7 +151,7 @@ class Bf16Rows:
                 self._jobs.clear()
             chunk = max(CHUNK // self.depth, 1)
             job = self._jobs[rows] = RoundJob.fill(rows=rows, depth=self.depth, stored=stored, chunk=chunk)
-        words = np.empty((rows, stored // 2), np.int32)
+        words = empty((rows, stored // 2), np.int32)
         count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
         parallel_for(_ROUND.address, job, words, x, UNUSED, UNUSED, count)
         return words

@@ -8,6 +8,7 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
@@ -111,7 +112,7 @@ def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
         images=n, channels=channels, height=height, width=width, out_height=shape[1], out_width=shape[2], top=top,
         left=left, zeros=_ZEROS.ctypes.data,
     )  # fmt: skip
-    y = np.empty(shape, BF16)
+    y = empty(shape, BF16)
     count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
     parallel_for(_PICTURES.address, job, y, source, UNUSED, UNUSED, count)
     return y

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from ..threading.capture import replayed
 from ..threading.task import Task
@@ -44,10 +45,10 @@ def columns_kernel(
 
     def kernel(x: Array, *_: Array) -> Array:
         if not x.size:
-            return np.empty(x.shape, np.float32)
+            return empty(x.shape, np.float32)
         order, back, job = plan(x.shape, x.strides)
         source = contiguous(x.transpose(order))
-        y = np.empty(source.shape, np.float32)
+        y = empty(source.shape, np.float32)
         run_columns(task, source, y, job)
         return y.transpose(back)
 

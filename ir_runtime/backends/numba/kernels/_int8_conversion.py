@@ -10,6 +10,7 @@ from llvmlite import ir
 
 from ....ir.tensor import Array
 from ...common.fake_quantize import QuantizeParameter as P
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
 from ...patterns.quantized_nodes import Quantizer
 from ..codegen.descriptor import Descriptor, i64
@@ -266,7 +267,7 @@ class Dequantizing:
     def __call__(self, levels: Array) -> Array:
         """Return f32 numbers ``[images, channels, height, width]``, with channels last in memory."""
         shape = self._map.images, self._map.height, self._map.width, self._map.channels
-        out = np.empty(shape, np.float32)
+        out = empty(shape, np.float32)
         if out.size:
             job = _job(self._map, out, self._parameters)
             count = threads() if out.size >= MIN_PARALLEL_WORK else 1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ....cached import cached_property
 from ....ir.tensor import Array
 from ....limits import check_array_size
+from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
@@ -152,7 +151,7 @@ class LevelMap:
         top, bottom, left, right = self.border
         check_array_size(self.images * self.image, 1)
         shape = self.images, top + self.height + bottom, left + self.width + right, self.stored
-        return np.empty(shape, LEVEL_DTYPE)
+        return empty(shape, LEVEL_DTYPE)
 
     @property
     def borders(self) -> int:

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ._row_copy import copy_rows
 from ._strided_copy import MAX_SIZE, strided_copy
 
@@ -25,7 +26,7 @@ def join(parts: Sequence[Array], axis: int) -> Array:
     shape[axis] = sum(x.shape[axis] for x in parts)
     if any(_differ(x.shape, first.shape, axis) for x in parts):
         return np.concatenate(parts, axis)
-    found = np.empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
+    found = empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
     ends = accumulate((x.shape[axis] for x in parts), initial=0)
     places = [(slice(None),) * axis + (slice(*both),) for both in pairwise(ends)]
     is_small = found.size <= MAX_SIZE

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import load_i64
 from ..threading.parallel import parallel_for, threads
@@ -66,7 +67,7 @@ _PAD = Task(_pad)
 def pad_images(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """Return ``[N, C, H, W]`` contiguous, with zeros before and after the last two axes."""
     job, shape = _job(x.shape, tuple(pads))
-    found = np.empty(shape, np.float32)
+    found = empty(shape, np.float32)
     shared = threads() if found.size >= MIN_PARALLEL_WORK else 1
     parallel_for(_PAD.address, job, found, contiguous(x), UNUSED, UNUSED, shared)
     return found

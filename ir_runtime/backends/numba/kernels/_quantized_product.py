@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ..codegen.language import device
 from ..threading.parallel import threads
 from ._epilogue import Epilogue
@@ -71,7 +72,7 @@ class QuantizedProduct(ABC):
         """Multiply rows, at least one, and store the products; other inputs of the epilogue have the shape of the result."""
 
     def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
-        y = np.empty((*x.shape[:-1], self._columns), np.float32)
+        y = empty((*x.shape[:-1], self._columns), np.float32)
         if rows := math.prod(x.shape[:-1]):
             first, second = self._epilogue.extra_arrays(extras, -1)
             self.multiply(x.reshape(rows, -1), y, first, second)

@@ -11,6 +11,7 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
@@ -127,7 +128,7 @@ def expanded(x: Array, shape: tuple[int, ...]) -> Array | None:
     """Return an array in C order that has this shape, to which the given one broadcasts; ``None`` where no task can copy it."""
     if x.shape == shape and x.flags.c_contiguous:
         return x
-    found = np.empty(shape, x.dtype)
+    found = empty(shape, x.dtype)
     return found if strided_copy(np.broadcast_to(x, shape), found) else None
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from ....ir.tensor import Array
 from ....ops.convolution.forward import ForwardConvolution
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, moveaxis
 from ...common.window_fit import window_fit
 from ..codegen.vectors import LANES
@@ -65,7 +64,7 @@ class WindowProduct:
     def __call__(self, x: Array, extras: Sequence[Array], weights: Array | None = None) -> Array:
         """Return the result; ``weights`` are the packed filters, if they were packed in this run."""
         gemm, layout, geometry = self._windows(x.shape[2:])
-        y = np.empty((len(x), *geometry.out, self._outputs), self._dtype)
+        y = empty((len(x), *geometry.out, self._outputs), self._dtype)
 
         def describe() -> Rows:
             offsets = tap_offsets(geometry, layout, self._merged, self._groups, self._words)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.window import SlidingWindow
+from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.vectors import LANES, Emit, Value
@@ -284,7 +285,7 @@ def drop_padding(y: Array, channels: int) -> Array:
     """Return the result without the channels that `pad_channels` added."""
     if y.shape[-1] == channels:
         return y
-    found = np.empty((*y.shape[:-1], channels), y.dtype)
+    found = empty((*y.shape[:-1], channels), y.dtype)
     _copy_elements(found, y[..., :channels])
     return found
 

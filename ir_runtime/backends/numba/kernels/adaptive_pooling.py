@@ -9,6 +9,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.pooling.adaptive import AdaptiveAvgPool
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -87,7 +88,7 @@ def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | N
 def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
     rows = pad_channels(channels_last(x))
     n, height, width, channels = rows.shape
-    y = np.empty((n, *counts, channels), np.float32)
+    y = empty((n, *counts, channels), np.float32)
     vectors = vectors_abreast(channels)
     groups = -(-channels // (LANES * vectors))
     job = AdaptivePoolJob.fill(

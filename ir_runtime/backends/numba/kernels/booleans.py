@@ -13,6 +13,7 @@ from ....ops.bitwise import BitwiseAnd, BitwiseOr, BitwiseXor
 from ....ops.elementwise import Binary
 from ....ops.logical import LogicalAnd, LogicalOr, LogicalXor
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -86,7 +87,7 @@ def _combined(code: int, a: Array, b: Array) -> Array | None:
     """Return the result by tasks, ``None`` where they cannot."""
     if (found := broadcast_together(a, b)) is None:
         return None
-    out = np.empty(found[0].shape, np.bool_)
+    out = empty(found[0].shape, np.bool_)
     job = BooleansJob.fill(count=out.size, code=code)
     parallel_for(BOOLEANS.address, job, out, found[0], found[1], UNUSED, 1)
     return out

@@ -11,6 +11,7 @@ from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.condition import Bucketize
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -125,7 +126,7 @@ def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
     def kernel(x: Array, buckets: Array) -> Array:
         if not x.size or (x.size < MIN_SIZE and not is_recording()):
             return op.evaluate(x, buckets)
-        out = np.empty(x.shape, dtype)
+        out = empty(x.shape, dtype)
         job = BucketizeJob.fill(
             count=x.size, buckets=buckets.size, is_right=op.with_right_bound, size=dtype.itemsize
         )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-import numpy as np
 from llvmlite import ir
 
 from ....ir.element import ElementType
@@ -14,6 +13,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.image.colors import I420toBGR, I420toRGB, I420ToRGBBase, NV12toBGR, NV12toRGB, NV12ToRGBBase
 from ... import Kernel
+from ...common.kept_memory import empty
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
@@ -176,7 +176,7 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
         shape = result(*(array.shape for array in arrays))
         if shape[2] < LANES or not shape[0] * shape[1]:
             return op.evaluate(*arrays)
-        out = np.empty(shape, element.dtype)
+        out = empty(shape, element.dtype)
         given = [contiguous(array) for array in arrays]
         luma, u, v = given if len(given) == 3 else (given[0], given[-1], given[-1])
         job = _job(op, form, shape, out.itemsize, len(given))

@@ -16,6 +16,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, i64
@@ -208,7 +209,7 @@ def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
     def kernel(a: Array, b: Array, *extras: Array) -> Array:
         a = a.swapaxes(-1, -2) if op.transpose_a else a
         b = b.swapaxes(-1, -2) if op.transpose_b else b
-        out = np.empty((*_batch(a.shape, b.shape), a.shape[-2], b.shape[-1]), np.float32)
+        out = empty((*_batch(a.shape, b.shape), a.shape[-2], b.shape[-1]), np.float32)
         if not out.size:
             return out
         if b.shape[-1] == 1 and not packed.rows:  # the same numbers are a row

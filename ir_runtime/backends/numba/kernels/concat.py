@@ -16,6 +16,7 @@ from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -224,7 +225,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
             maps = (channels_first(contiguous(channels_last(x))) for x in parts)
             return kernel(*maps, *arrays[count:])
         table = _located(found.table, parts)
-        y = np.empty(found.shape, stored)
+        y = empty(found.shape, stored)
         first, second = packed.extra_arrays(arrays[count:], 1)
         parallel_for(CONCAT.address, found.job, y, table, first, second, threads() if found.large else 1)
         return channels_first(y)

@@ -16,6 +16,7 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
@@ -107,7 +108,7 @@ def contiguous(x: Array) -> Array:
     if x.flags.c_contiguous:
         return x
     found = _job(x.shape, x.strides) if x.itemsize == 4 and x.size >= MIN_SIZE else None
-    y = np.empty(x.shape, x.dtype)
+    y = empty(x.shape, x.dtype)
     if found is None:
         if RECORD.get() is None or not strided_copy(x, y):
             y[...] = x

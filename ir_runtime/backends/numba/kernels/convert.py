@@ -9,6 +9,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.type import Convert
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -74,7 +75,7 @@ def convert(op: Convert, data: Value) -> Kernel | None:
         if order is None:
             return _distinct(op.evaluate, x)
         ordered = x.transpose(order)
-        out = np.empty(ordered.shape, dtype)
+        out = empty(ordered.shape, dtype)
         job = ConvertJob.fill(count=x.size, pair=pair, source_size=x.itemsize, target_size=dtype.itemsize)
         parallel_for(
             CONVERT.address,

@@ -16,6 +16,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel, named
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
@@ -121,7 +122,7 @@ def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ke
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         (n, channels), lengths = x.shape[:2], x.shape[2:]
         pads, out = fit(lengths)
-        y = np.empty((n, *out, len(w)), np.float32)
+        y = empty((n, *out, len(w)), np.float32)
         if y.size:
             winograd.run(flat(x), (n, *lengths, channels), pads, y, extras)
         return channels_first(y)
@@ -136,7 +137,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
     rows = products.rows_of(channels)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
-        y = np.empty((len(x), *x.shape[2:], outputs), epilogue.dtype)
+        y = empty((len(x), *x.shape[2:], outputs), epilogue.dtype)
         dense.multiply(rows(flat(x)), y, extras, 1)
         return channels_first(y)
 
@@ -167,7 +168,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         pads, out = fit(x.shape[2:])
-        y = np.empty((len(x), *out, outputs), np.float32)
+        y = empty((len(x), *out, outputs), np.float32)
         if not y.size:
             return channels_first(y)
         pictures = _pad(x, pads)
@@ -200,7 +201,7 @@ def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         pads, out = fit(x.shape[2:])
-        y = np.empty((len(x), *out, outputs), epilogue.dtype)
+        y = empty((len(x), *out, outputs), epilogue.dtype)
         if not y.size:
             return channels_first(y)
         pictures = bf16_pictures(x, pads)

@@ -16,6 +16,7 @@ from ....ops.convolution.deformable import (
     DeformableConvolutionBase,
 )
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
@@ -109,7 +110,7 @@ def _kernel(op: DeformableConvolutionBase, w: Array, has_mask: bool, epilogue: E
         return _blocks(op, kernel, channels, has_mask, images, lengths, fit(lengths))
 
     def compute(x: Array, offsets: Array, _: Array, *others: Array) -> Array:
-        y = np.empty((len(x), *fit(x.shape[2:]).out, outputs), np.float32)
+        y = empty((len(x), *fit(x.shape[2:]).out, outputs), np.float32)
         if not y.size:
             return channels_first(y)
         pixels, offsets, rows = contiguous(channels_last(x)), contiguous(offsets), y.reshape(-1, outputs)

@@ -10,6 +10,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import GroupConvolution
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from ...core.lengths import filter_lengths
 from .._backend import backend
@@ -124,7 +125,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         job, shape = job_for(len(x), x.shape[2:], x.itemsize, threads())
-        y = np.empty(shape, stored)
+        y = empty(shape, stored)
         shared = threads() if y.size * weight >= MIN_PARALLEL_WORK else 1
         source = contiguous(pad_channels(channels_last(x)))
         partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
@@ -139,7 +140,7 @@ def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kern
     """Return a `RowWindow` for each row of the result, given the lengths of three axes."""
     planes, rows = (_ranges(op, axis, lengths, kernel) for axis in (0, 1))
     deep, down = planes[:, None], rows[None]
-    table = np.empty((images, len(planes), len(rows), RowWindow.words), np.int64)
+    table = empty((images, len(planes), len(rows), RowWindow.words), np.int64)
     image = lengths[0] * np.arange(images).reshape(-1, 1, 1)
     table[..., 0] = (image + deep[..., 0]) * lengths[1] + down[..., 0]
     table[..., 1] = deep[..., 1] * kernel[1] + down[..., 1]

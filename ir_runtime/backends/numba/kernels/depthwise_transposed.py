@@ -11,6 +11,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.convolution.backward import GroupConvolutionBackpropData
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Job
@@ -92,7 +93,7 @@ def _kernel(
 
     def compute(x: Array, _: Array, *others: Array) -> Array:
         job, shape, is_large = job_for(x.shape, threads())
-        y, extras = np.empty(shape, np.float32), others[skipped:]
+        y, extras = empty(shape, np.float32), others[skipped:]
         if y.size:
             source = contiguous(pad_channels(channels_last(x)))
             partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]

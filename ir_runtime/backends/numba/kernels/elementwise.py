@@ -14,6 +14,7 @@ from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelObject
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import REPLAYER, replayed
@@ -127,7 +128,7 @@ class ElementwiseChain(KernelObject):
         if plan is None:
             whole = None if RECORD.get() is None else self._expanded(*arrays)
             return self._op_by_op(*arrays) if whole is None else self(*whole)
-        out = np.empty(plan.shape, BF16 if self.rounds else F32)
+        out = empty(plan.shape, BF16 if self.rounds else F32)
         source, first, second = (*plan.read(read), UNUSED, UNUSED)[:3]
         parallel_for(plan.task.address, plan.job, out, source, first, second, threads() if plan.large else 1)
         return out.transpose(plan.back)

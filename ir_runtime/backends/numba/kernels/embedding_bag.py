@@ -19,6 +19,7 @@ from ....ops.sparse.embedding import (
     PackedBags,
 )
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -191,7 +192,7 @@ def _reduced(
     count, (rows, *lengths) = len(offsets), table.shape
     if not count or default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
         return None
-    out = np.empty((count, *lengths), np.float32)
+    out = empty((count, *lengths), np.float32)
     factors = _ONE if weights is None else contiguous(weights)
     address = _ONE_ADDRESS if weights is None else factors.ctypes.data
     width = math.prod(lengths)

@@ -7,13 +7,12 @@ import operator
 from itertools import accumulate
 from typing import TypeAlias
 
-import numpy as np
-
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
 from ... import Kernel, Unary
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
@@ -105,7 +104,7 @@ def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
 
 def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     """Return what indices choose, which are the same everywhere or others in each entry of a batch; ``None`` if one is out of range."""
-    out = np.empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
+    out = empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
     size, count = indices.itemsize, math.prod(indices.shape[batch:])
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
     is_long = out.nbytes >= MIN_PARALLEL_SIZE or (x.shape[axis + 1 :] == () and out.size >= MIN_PARALLEL_WORK)

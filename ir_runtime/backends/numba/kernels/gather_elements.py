@@ -6,13 +6,13 @@ import math
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-import numpy as np
 from llvmlite import ir
 
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.movement.gather_many import GatherElements
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -169,7 +169,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
     def kernel(x: Array, indices: Array) -> Array:
         if not (suits(x, indices) and x.size and indices.size):
             return op.evaluate(x, indices)
-        x, out = contiguous(x), np.empty(indices.shape, x.dtype)
+        x, out = contiguous(x), empty(indices.shape, x.dtype)
         strides = _merged(indices.shape, indices.strides, axis)
         if strides is None:
             indices = contiguous(indices)

@@ -17,6 +17,7 @@ from ....ir.tensor import Array
 from ....ops.matrix.matmul import MatMul
 from ....ops.movement.gather import GatherBase
 from ... import Fusion, Kernel, MatchContext, Refusal
+from ...common.kept_memory import empty
 from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, i64
@@ -148,7 +149,7 @@ def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
     def run(x: Array, table: Array, indices: Array, extras: Sequence[Array]) -> Array | None:
         """Return ``None`` if an index is out of range."""
         shape, job = find(x.shape, table.shape, indices.shape, indices.itemsize)
-        out = np.empty(shape, np.float32)
+        out = empty(shape, np.float32)
         if not out.size:
             return out
         job = job.copy()

@@ -14,6 +14,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.reduction import ReduceMean
 from ... import Kernel, KernelObject
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -138,7 +139,7 @@ def spatial_means(x: Array) -> Array:
         images=images, height=height, width=width, channels=channels, parts=parts, part_lines=lines,
         vectors=vectors_abreast(channels), data_size=x.itemsize,
     )  # fmt: skip
-    y, sums = np.empty((images, 1, 1, channels), np.float32), workspace(images * parts * channels)
+    y, sums = empty((images, 1, 1, channels), np.float32), workspace(images * parts * channels)
     shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
     parallel_for(SPATIAL_MEAN.address, job, y, contiguous(rows), sums, UNUSED, shared)
     return channels_first(drop_padding(y, x.shape[1]))
@@ -147,6 +148,6 @@ def spatial_means(x: Array) -> Array:
 def _means_of_rows(x: Array) -> Array:
     """Return the means of maps that are stored channels first."""
     images, channels, height, width = x.shape
-    y = np.empty((images, channels, 1, 1), np.float32)
+    y = empty((images, channels, 1, 1), np.float32)
     reduce_columns(x, y, (images * channels, height * width, 1), Reduction.MEAN, height * width)
     return y

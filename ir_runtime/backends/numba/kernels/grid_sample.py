@@ -10,6 +10,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.image.grid_sample import GridSample
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting
 from .._backend import backend
@@ -131,7 +132,7 @@ def _lengths(x: Array, grid: Array) -> bool:
 def _sampled(op: GridSample, x: Array, grid: Array) -> Array:
     images, channels, height, width = x.shape
     _, rows, columns, _ = grid.shape
-    y = np.empty((images, channels, rows, columns), np.float32)
+    y = empty((images, channels, rows, columns), np.float32)
     if not y.size or not _lengths(x, grid) or max(height, width) > MAX_LENGTH or height * width >= MAX_PIXELS:
         return op.evaluate(x, grid)
     points = rows * columns

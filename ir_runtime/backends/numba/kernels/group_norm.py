@@ -12,6 +12,7 @@ from llvmlite import ir
 from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN, GroupNormalization
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
@@ -217,7 +218,7 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
 
     def kernel(x: Array, *rest: Array) -> Array:
         source = contiguous(channels_last(x))
-        y = np.empty(source.shape, np.float32)
+        y = empty(source.shape, np.float32)
         if y.size:
             count = threads() if y.size >= MIN_PARALLEL_WORK else 1
             job = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.arithmetic.binary import Divide, Division, FloorMod, Mod
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.language import device
@@ -54,7 +53,7 @@ def divide(op: Division, a: Value, b: Value) -> Kernel | None:
         layout = broadcast_layout((a, b)) if size >= MIN_SIZE or is_recording() else None
         if layout is None:
             return op.evaluate(a, b)
-        out = np.empty(layout.shape, a.dtype)
+        out = empty(layout.shape, a.dtype)
         job = BroadcastJob.fill(**layout.fields, size=a.itemsize, code=code, refused=0)
         count = threads() if size >= MIN_PARALLEL_SIZE else 1
         x, y = layout.operands((a, b))

@@ -17,6 +17,7 @@ from ....kernels.resample import Taps
 from ....ops.image.interpolate import Interpolate4, Interpolate11
 from ... import Kernel
 from ...common.interpolation import ResizePlan, resize, resize_kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64, keeping
@@ -202,7 +203,7 @@ def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
     work = images * plan.after[1] * channels * (width * taps[0] + plan.after[2] * taps[1])
 
     def run(rows: Array) -> Array:
-        y = np.empty(plan.after, np.float32)
+        y = empty(plan.after, np.float32)
         shared = threads() if work >= MIN_PARALLEL_WORK else 1
         parallel_for(RESIZE.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
         return y

@@ -13,6 +13,7 @@ from ....ir.tensor import Array, Value
 from ....ops.comparison import Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual
 from ....ops.condition import Select
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -113,7 +114,7 @@ def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
         found = broadcast_together(b, a) if is_swapped else broadcast_together(a, b)
         if found is None:
             return np.asarray(op.evaluate(a, b))
-        out = np.empty(found[0].shape, np.bool_)
+        out = empty(found[0].shape, np.bool_)
         job = MaskJob.fill(count=out.size, size=a.itemsize, is_less=is_less, is_negated=is_negated)
         parallel_for(COMPARE.address, job, out, found[0], found[1], UNUSED, 1)
         return out
@@ -142,7 +143,7 @@ def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kerne
             layout = broadcast_layout(arrays)
         if layout is None:
             return op.evaluate(*arrays)
-        out = np.empty(layout.shape, dtype)
+        out = empty(layout.shape, dtype)
         job = BroadcastJob.fill(**layout.fields, size=dtype.itemsize, code=0, refused=0)
         count = threads() if size >= MIN_PARALLEL_SIZE else 1
         a, b, c = layout.operands(arrays)

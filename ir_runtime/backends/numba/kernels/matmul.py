@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel, named
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
@@ -50,7 +49,7 @@ def _kernel(weights: Array, transposed: bool, epilogue: Epilogue, products: Prod
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         x = x.swapaxes(-1, -2) if transposed else x
-        y = np.empty((*x.shape[:-1], columns), epilogue.dtype)
+        y = empty((*x.shape[:-1], columns), epilogue.dtype)
         dense.multiply(rows(contiguous(x)), y, extras)
         return y
 

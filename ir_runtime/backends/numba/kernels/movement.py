@@ -12,6 +12,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.shape.reshape import Reshape
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -89,7 +90,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         stored = x.transpose(0, 3, 4, 2, 1)
         if not stored.flags.c_contiguous or result(x.shape) != (images, half * groups, height, width):
             return op.evaluate(x, target)
-        y = np.empty((images, height, width, groups * half), np.float32)
+        y = empty((images, height, width, groups * half), np.float32)
         job = ShuffleJob.fill(rows=images * height * width, half_channels=half)
         shared = threads() if y.size >= MIN_PARALLEL_WORK else 1
         parallel_for(SHUFFLE.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)

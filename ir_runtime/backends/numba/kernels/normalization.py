@@ -14,6 +14,7 @@ from ....ops.activation.softmax import LogSoftmax, SoftMax
 from ....ops.arithmetic.binary import Divide, Multiply
 from ....ops.normalization import MVN
 from ... import Fusion, Kernel, MatchContext, Refusal
+from ...common.kept_memory import empty
 from ...common.layout import is_f32, moveaxis
 from ...core.lengths import accepting, any_lengths
 from ...patterns.l2_norm import L2Norm, match_l2_norm
@@ -181,7 +182,7 @@ def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) ->
 
         def kernel(x: Array, *rest: Array) -> Array:
             x = x if axis == -1 else moveaxis(x, axis, -1)
-            y = np.empty(x.shape, np.float32)
+            y = empty(x.shape, np.float32)
             if y.size:
                 length, (one, two) = x.shape[-1], packed.extra_arrays(rest[others:], axis)
                 job = job_for(y.size // length, length)
@@ -229,7 +230,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
         if not logarithm and (found := _softmax_of_columns(x, axis)) is not None:
             return found
         x = x.swapaxes(axis, -1) if axis != rank - 1 else x
-        y = np.empty(x.shape, np.float32)
+        y = empty(x.shape, np.float32)
         if y.size:
             length, count = x.shape[-1], _threads(y.size)
             job = _softmax_job(y.size // length, length, logarithm)
@@ -246,7 +247,7 @@ def _softmax_of_columns(x: Array, axis: int) -> Array | None:
     if not x.size:
         return None
     if inner >= LANES and (length <= LANES or x.flags.c_contiguous):
-        y = np.empty(x.shape, np.float32)
+        y = empty(x.shape, np.float32)
         softmax_columns(contiguous(x), y, (x.size // (length * inner), length, inner))
         return y
     if not x.flags.c_contiguous:
@@ -254,7 +255,7 @@ def _softmax_of_columns(x: Array, axis: int) -> Array | None:
     rows = x.size // length
     if inner > 1 or length > LANES or rows < MIN_SHORT_ROWS:
         return None
-    columns = np.empty((length, rows), np.float32)
+    columns = empty((length, rows), np.float32)
     softmax_columns(contiguous(x.reshape(rows, length).T), columns, (1, length, rows))
     return columns.T.reshape(x.shape)
 

@@ -12,6 +12,7 @@ from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.sequence.one_hot import OneHot1, OneHot16, OneHotBase
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -114,7 +115,7 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
         if not size or (size < MIN_SIZE and not is_recording()):
             return op.evaluate(indices, depth, on_value, off_value)
         shape = (*indices.shape[:axis], classes, *indices.shape[axis:])
-        out, inner = np.empty(shape, dtype), math.prod(indices.shape[axis:])
+        out, inner = empty(shape, dtype), math.prod(indices.shape[axis:])
         deep = min(max(BLOCK // inner, 1), classes)
         job = OneHotJob.fill(
             outer=math.prod(indices.shape[:axis]), depth=classes, inner=inner, block_depth=deep,

@@ -14,6 +14,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.movement.pad import Pad1, Pad12, PadBase
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -173,7 +174,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
         if not x.size or (found := job_for(x.shape, order)) is None:
             return op.evaluate(x, begin, end, *fill)
         job, lengths = found
-        y = np.empty(lengths, np.float32)
+        y = empty(lengths, np.float32)
         count = threads() if y.size >= MIN_PARALLEL_WORK else 1
         parallel_for(PAD_ROWS.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
         return y.transpose(_inverse(order))

@@ -25,6 +25,7 @@ from ....ops.pooling.windowed import (
     Pooling,
 )
 from ... import UNREAD, Kernel, KernelObject
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
@@ -292,7 +293,7 @@ def map_kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[A
             return found.reshape(*x.shape[:2], *found.shape[2:])
         job, shape = job_for(len(x), x.shape[2:], x.shape[1], x.itemsize)
         shared = threads() if math.prod((*shape, *op.kernel)) >= MIN_PARALLEL_WORK else 1
-        y = np.empty(shape, stored)
+        y = empty(shape, stored)
         parallel_for(task.address, job, y, contiguous(channels_last(x)), UNUSED, UNUSED, shared)
         return channels_first(y)
 

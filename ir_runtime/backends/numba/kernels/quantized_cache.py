@@ -11,6 +11,7 @@ from ....ir.graph import Layer
 from ....ir.quantized_cache import PREFIX, unpacked_shape
 from ....ir.tensor import Array
 from ... import MatchContext
+from ...common.kept_memory import empty
 from ...common.sdpa import Attend, Factor
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
@@ -38,12 +39,12 @@ CHUNK = 1 << 13
 
 def pack(x: Array) -> Array:
     """Pack rows of f32, as `ir.quantized_cache.pack_rows`."""
-    return _each_row(PACK, x, np.empty((*x.shape[:-1], x.shape[-1] + PREFIX), np.uint8), x.shape[-1])
+    return _each_row(PACK, x, empty((*x.shape[:-1], x.shape[-1] + PREFIX), np.uint8), x.shape[-1])
 
 
 def unpack(x: Array) -> Array:
     """Unpack rows to f32, as `ir.quantized_cache.unpack_rows`."""
-    return _each_row(UNPACK, x, np.empty(unpacked_shape(x), np.float32), x.shape[-1] - PREFIX)
+    return _each_row(UNPACK, x, empty(unpacked_shape(x), np.float32), x.shape[-1] - PREFIX)
 
 
 def _each_row(task: Task, x: Array, out: Array, width: int) -> Array:

@@ -18,6 +18,7 @@ from ....ops.movement.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, Sp
 from ....ops.movement.reorder import Roll
 from ....ops.shape.reshape import Reshape
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
@@ -82,7 +83,7 @@ def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
     if view.strides[-1] == view.itemsize and view.shape[-1] >= LANES:
         y = contiguous(view)
     else:
-        y = np.empty(view.shape, view.dtype)
+        y = empty(view.shape, view.dtype)
         if not strided_copy(view, y, np.inf):
             return None
     return channels_first(y.reshape(target[0], *target[2:], target[1]))
@@ -135,7 +136,7 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
     def kernel(x: Array, shift: Array, axes: Array) -> Array:
         if x.shape != shape:
             return op.evaluate(x, shift, axes)
-        x, y = contiguous(x), np.empty(shape, np.float32)
+        x, y = contiguous(x), empty(shape, np.float32)
         found = [strided_row_job(x[source].shape, x.strides, y.strides) for source, _ in pieces]
         jobs = [job for job in found if job is not None]
         if len(jobs) < len(pieces):
@@ -248,7 +249,7 @@ def _moved(
         source, shape = parts(x)
         if (found := _channels_last_copy(source, shape)) is not None:
             return view(found)
-        y = np.empty(shape, np.float32)
+        y = empty(shape, np.float32)
         copied = strided_copy(source, y.reshape(source.shape), np.inf)
         return view(y) if copied else evaluate(x, *others)
 

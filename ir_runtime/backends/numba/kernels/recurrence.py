@@ -13,6 +13,7 @@ from ....ops.recurrent import GRU, LSTM, Recurrent
 from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel, named
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
@@ -72,7 +73,7 @@ def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, p
             return op.evaluate(*arrays)
         found = runner.step(x[:, 0], *[state[:, 0] for state in states])
         hidden, *cells = found if isinstance(found, tuple) else (found,)
-        y = np.empty(hidden.shape, np.float32)
+        y = empty(hidden.shape, np.float32)
         if not recorded_copy(hidden, y):
             y[...] = hidden
         return y[:, None, None], hidden[:, None], *[cell[:, None] for cell in cells]
@@ -189,10 +190,10 @@ class Runner:
         directions, rows = len(self.backwards), batch * time
         lengths = np.ascontiguousarray(lengths, np.int64)
         whole = bool((lengths == time).all())
-        given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
+        given = empty(rows * directions * self.gates * self.hidden, np.float32)
         self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
         shape = (batch, directions, time, self.hidden)
-        y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
+        y = empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
         hidden = np.ascontiguousarray(hidden)
         states = () if cell is None else (np.array(cell, order="C"),)
         self._advance(y, given, hidden, states, lengths)
@@ -214,7 +215,7 @@ class Runner:
         steps = int(lengths.max(initial=0))
         count, units = self._sharing(batch)
         counters = np.zeros(steps * self._phases * (units + 1) if count > 1 else 1, np.int64)
-        other = np.empty(hidden.size if self._phases == 2 else 1, np.float32)
+        other = empty(hidden.size if self._phases == 2 else 1, np.float32)
         cell = (states[0] if states else other).ctypes.data
         job = self._job(
             batch, count, units, steps=steps, time=time, lengths=lengths.ctypes.data, hidden_states=hidden.ctypes.data,
@@ -232,7 +233,7 @@ class Runner:
         batch, (count, units) = len(x), self._sharing(len(x))
         given = workspace(batch * self.gates * self.hidden)
         self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
-        y = np.empty((1 if cell is None else 2, batch, self.hidden), np.float32)
+        y = empty((1 if cell is None else 2, batch, self.hidden), np.float32)
         before = UNUSED if cell is None else contiguous(cell)
         reset = workspace(y.size) if self._phases == 2 else UNUSED
         job = self._step_job(batch, count, units)

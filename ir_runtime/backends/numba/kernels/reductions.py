@@ -18,6 +18,7 @@ from ....ops.reduction import (
     Reduction,
 )
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
@@ -58,7 +59,7 @@ def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
         if not x.size:
             return op.evaluate(x, constant)
         order, sizes, shape, back = plan(x.shape, x.strides)
-        y = np.empty(shape, np.float32)
+        y = empty(shape, np.float32)
         reduce_columns(contiguous(x.transpose(order)), y, sizes, code, sizes[1] if is_mean else 1)
         return y.transpose(back)
 

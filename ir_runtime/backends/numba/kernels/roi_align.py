@@ -11,6 +11,7 @@ from llvmlite import ir
 from ....ir.tensor import Array, Value
 from ....ops.detection.roi_align import MOST_POINTS, ROIAlign3, ROIAlign9
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -210,7 +211,7 @@ def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -
         return op.evaluate(x, rois, entries)
     rows = BinSamples.of(top, tall, op.pooled_h, down.astype(np.int64), height)
     columns = BinSamples.of(left, wide, op.pooled_w, across.astype(np.int64), width)
-    y = np.empty((len(rois), op.pooled_h, op.pooled_w, channels), np.float32)
+    y = empty((len(rois), op.pooled_h, op.pooled_w, channels), np.float32)
     align_bins(x, np.ascontiguousarray(entries, np.int64), rows, columns, y)
     return channels_first(y)
 

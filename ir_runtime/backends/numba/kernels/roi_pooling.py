@@ -11,6 +11,7 @@ from ....ir.tensor import Array, Value
 from ....ops.detection.bins import rounded
 from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..threading.parallel import parallel_for, threads
@@ -65,13 +66,13 @@ def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
     x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
     rows, columns = _bins(y1, y2, op.pooled_h, x.shape[2]), _bins(x1, x2, op.pooled_w, x.shape[3])
     shape = len(rois), op.pooled_h, op.pooled_w, x.shape[1]
-    y = np.empty(shape, np.float32)
+    y = empty(shape, np.float32)
     y[len(images) :] = 0
     _run(
         LARGEST_OF_BINS.address, contiguous(channels_last(x)), y, images, (rows, columns), x.shape, x.shape[1]
     )
-    if (empty := _empty(rows)[:, :, None] | _empty(columns)[:, None]).any():
-        y[: len(images)][empty] = 0
+    if (nothing := _empty(rows)[:, :, None] | _empty(columns)[:, None]).any():
+        y[: len(images)][nothing] = 0
     return channels_first(y)
 
 
@@ -85,7 +86,7 @@ def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
     corners[:, 2:] += 1
     x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
     bounds = _covers(y1, y2, size, x.shape[2]), _covers(x1, x2, size, x.shape[3])
-    y = np.empty((len(rois), depth, size, size), np.float32)
+    y = empty((len(rois), depth, size, size), np.float32)
     _run(MEANS_OF_BINS.address, contiguous(x), y, images, bounds, x.shape, depth)
     return y
 
@@ -132,7 +133,7 @@ def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
     x1, y1, x2, y2 = corners.T
     rows = BinSamples.around(_points(y1, y2, op.pooled_h, x.shape[2]), x.shape[2])
     columns = BinSamples.around(_points(x1, x2, op.pooled_w, x.shape[3]), x.shape[3])
-    y = np.empty((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
+    y = empty((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
     y[len(images) :] = 0
     align_bins(x, images, rows, columns, y[: len(images)])
     return channels_first(y)

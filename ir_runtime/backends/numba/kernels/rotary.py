@@ -12,6 +12,7 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Add
 from ... import Fusion, Kernel, MatchContext, Refusal
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from ...patterns.rotary import Rotary, match_rotary
 from .._backend import backend
@@ -105,7 +106,7 @@ def _kernel(width: int) -> Kernel:
         job = jobs(x.shape, x.strides, cos.shape, cos.strides, sin.shape, sin.strides)
         if job is None:
             return _by_numpy(x, cos, sin)
-        out = np.empty(x.shape, np.float32)
+        out = empty(x.shape, np.float32)
         parallel_for(ROTARY.address, job, out, x, cos, sin, threads() if x.size >= MIN_PARALLEL_WORK else 1)
         return out
 

@@ -13,6 +13,7 @@ from ....ops.movement.scatter import (
     ScatterElementsUpdateBase,
 )
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.scatter import replacement_axis, sum_axis
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -160,7 +161,7 @@ def copied(data: Array) -> Array | None:
     """Return a copy of numbers of 4 or 8 bytes in C order; ``None`` where a run is recorded, and no task can make it."""
     if not is_recording():
         return np.array(data, order="C")
-    out = np.empty(data.shape, data.dtype)
+    out = empty(data.shape, data.dtype)
     if not (data.size and data.flags.c_contiguous):
         return out if data.size and strided_copy(data, out) else None
     rows = data.shape[0] if data.ndim > 1 else 1

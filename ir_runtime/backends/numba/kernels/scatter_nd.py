@@ -11,6 +11,7 @@ from ....errors import InferenceError
 from ....ir.tensor import Array, Value
 from ....ops.movement.scatter import ScatterNDUpdate4, ScatterNDUpdate15, ScatterNDUpdateBase
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting
 from .._backend import backend
 from ..threading.capture import replayed
@@ -48,7 +49,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
     def kernel(data: Array, indices: Array, updates: Array) -> Array:
         if not suits(data, indices, updates):
             return np.asarray(op.evaluate(data, indices, updates))
-        out = np.empty(shape, dtype)
+        out = empty(shape, dtype)
         target = part.view(out.reshape(-1, size), 0)
         if not (_copied(data, out) and _copied(updates.reshape(target.shape), target)):
             out[...] = data

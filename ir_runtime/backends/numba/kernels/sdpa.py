@@ -11,6 +11,7 @@ from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal, named
+from ...common.kept_memory import empty
 from ...common.sdpa import Attend, Factor, sdpa_kernel
 from ...core import precision
 from ...patterns.grouped_query_attention import match_grouped_queries
@@ -133,7 +134,7 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
     """Run a task with ``size`` numbers of scratch memory for each thread."""
     batch, heads, rows, width = q.shape
     keys = k.shape[2]
-    out = np.empty((batch, rows, heads, values), np.float32)
+    out = empty((batch, rows, heads, values), np.float32)
     q, k, v = map(contiguous_rows, (q, k, v))
     added = None if mask is None else additive_mask(mask, keys)
     by_row = 4 * values

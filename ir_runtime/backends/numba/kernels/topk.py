@@ -12,6 +12,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.sort.topk import TopK1, TopK3, TopK11, TopKBase
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -221,7 +222,7 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
             **column_sizes(sizes), count=kept, largest=op.mode == "max", by_index=op.sort == "index",
             index_size=index.itemsize, values=values, refused=0,
         )  # fmt: skip
-        out = np.empty(values + 4 * chosen, np.uint8)
+        out = empty(values + 4 * chosen, np.uint8)
         run_columns(task, contiguous(x.transpose(order)), out, job)
         if task is not SORT_ROWS and was_refused(job, TopKJob.refused):
             return op.evaluate(x, k)

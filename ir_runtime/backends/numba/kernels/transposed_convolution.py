@@ -25,6 +25,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.convolution.backward import ConvolutionBackpropData
 from ... import Kernel, named
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..packed_memory import aligned_empty
@@ -201,7 +202,7 @@ def transposed(
         def compute(x: Array, *_: Array) -> Array:
             found = blocks(x.shape)
             steps = zip(found.counts, _volume(op.strides), strict=True)
-            y = np.empty((len(x), *map(math.prod, steps), w.shape[1]), epilogue.dtype)
+            y = empty((len(x), *map(math.prod, steps), w.shape[1]), epilogue.dtype)
             if y.size:
                 rows = products.rows_of(w.shape[0])(contiguous(channels_last(x)))
                 for part in parts:

@@ -13,6 +13,7 @@ from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.arithmetic.trigonometry import Cos, Sin
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
@@ -131,7 +132,7 @@ def trigonometry(op: Operation, data: Value) -> Kernel | None:
     task.prepare()
 
     def kernel(x: Array) -> Array:
-        out = np.empty(x.shape, np.float32)
+        out = empty(x.shape, np.float32)
         if not x.size:
             return out
         job = TrigonometryJob.fill(count=x.size, refused=0)

@@ -13,6 +13,7 @@ from ....ir.tensor import Array, Value
 from ....ops.movement.gather_many import GatherND5, GatherND8, GatherNDBase
 from ....ops.movement.scatter import ScatterNDUpdate4, ScatterNDUpdate15, ScatterNDUpdateBase
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting
 from .._backend import backend
@@ -103,7 +104,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
         if (places := _found(indices, lengths)) is None:
             return op.evaluate(x, indices)
         first = (math.prod(lead),) if isinstance(op, GatherND5) and batch else lead
-        out = np.empty((*first, *asked, *x.shape[named:]), x.dtype)
+        out = empty((*first, *asked, *x.shape[named:]), x.dtype)
         slices = contiguous(x).reshape(math.prod(lead), math.prod(lengths), -1)
         count = math.prod(asked)
         job = gather_job(slices, 1, count, 8, (8 * count, 8, 0))
@@ -164,7 +165,7 @@ def _is_copied(data: Value) -> bool:
 
 def _found(indices: Array, lengths: tuple[int, ...]) -> Array | None:
     """Return the places that tuples name along axes of some lengths; ``None`` if a number is out of range."""
-    places = np.empty(indices.shape[:-1], np.int64)
+    places = empty(indices.shape[:-1], np.int64)
     job = PlacesJob.fill(
         tuples=places.size, width=len(lengths), index_size=indices.itemsize,
         lengths=(*lengths, *[1] * (RANK - len(lengths))), refused=0,

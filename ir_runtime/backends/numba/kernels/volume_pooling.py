@@ -22,6 +22,7 @@ from ....ops.pooling.windowed import (
     Pooling,
 )
 from ... import UNREAD, Kernel
+from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
@@ -127,7 +128,7 @@ def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
             return _as_volumes(pool_maps(maps), x.shape)
         found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
         for job, shape in steps:
-            y = np.empty(shape, np.float32)
+            y = empty(shape, np.float32)
             shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
             parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
             found = y

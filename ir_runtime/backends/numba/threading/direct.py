@@ -9,6 +9,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ....scoped import inside
+from ...common.kept_memory import allocator
 from ...core.replay import Direct
 from ...core.threads import set_most
 from ..codegen.descriptor import keeping
@@ -34,9 +35,10 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
         return None
     given = [(inputs.index(slot), strides, dtype) for slot, _, strides, dtype in whole.given]
     made: list[Made] = [stores[slot] for slot in outputs]
-    call, address, first, empty = replay(), whole.tape.address, tuple_word(), np.empty
+    call, address, first = replay(), whole.tape.address, tuple_word()
     scopes, count = (running,), threads()
     scratch, results, shared, can_refuse = whole.scratch, whole.results, whole.shared, whole.tape.can_refuse
+    empty = allocator([(scratch, np.uint8), *results])
 
     def direct(feeds: Sequence[Array]) -> list[Array] | None:
         arrays: list[Array] = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....arrays import DType
 from ....ir.tensor import Array
+from ...common.kept_memory import allocator
 from ...core.replay import Instruction, Slots, run_steps
 from ..codegen.descriptor import keeping
 from .host_steps import HostSteps, Values
@@ -67,9 +68,10 @@ class Replay:
     @property
     def run(self) -> Instruction:
         """The instruction: a function, as Python calls it faster than an object."""
-        call, address, first, empty = replay(), self.tape.address, tuple_word(), np.empty
+        call, address, first = replay(), self.tape.address, tuple_word()
         scratch, results, stores, after = self.scratch, self.results, self.stores, self.after
         shapes, expected, fixed = self.shapes, self.expected, self.fixed
+        empty = allocator([(scratch, np.uint8), *results])
         shared, can_refuse, plain = self.shared, self.tape.can_refuse, self.instructions
         given = [entry for entry in self.given if entry[0] >= 0]
         hosted = [(~place, shape, strides, dtype) for place, shape, strides, dtype in self.given if place < 0]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
+from ...common.kept_memory import empty
 from ...core.host_calls import HOST_CALLS, HostCalls
 
 __all__ = [
@@ -73,7 +74,7 @@ def recorded(run: Callable[[], None]) -> Record:
 
 def workspace(size: int) -> Array:
     """Return uninitialised f32 for a task to work in."""
-    found = np.empty(size, np.float32)
+    found = empty(size, np.float32)
     if (record := RECORD.get()) is not None:
         record.workspaces.append(found)
     return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....arrays import DType
 from ....ir.tensor import Array
+from ...common.kept_memory import is_kept
 
 __all__ = ["Located", "Region", "Regions", "UnknownArrayError", "View"]
 
@@ -149,7 +150,7 @@ class Regions:
         """
         while isinstance(array.base, np.ndarray):
             array = array.base
-        if array.base is not None:
+        if array.base is not None and not is_kept(array.base):
             raise UnknownArrayError
         return self.add(array, call)
 
