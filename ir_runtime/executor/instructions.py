@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+from numpy import ndarray
+
 from ..backends import Kernel, Unary
 from ..backends.core.replay import Instruction, Slots
 from ..errors import ExecutionError
@@ -79,7 +82,7 @@ def _unary_in_place(kernel: Kernel, a: int, out: int) -> Instruction:
 
     def instruction(slots: Slots) -> None:
         result = kernel(slots[a])
-        slots[out] = result[0] if result.__class__ is tuple else result
+        slots[out] = result if result.__class__ is ndarray else _only(result)
 
     return instruction
 
@@ -87,7 +90,7 @@ def _unary_in_place(kernel: Kernel, a: int, out: int) -> Instruction:
 def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
         result = kernel(slots[a])
-        slots[out] = result[0] if result.__class__ is tuple else result
+        slots[out] = result if result.__class__ is ndarray else _only(result)
         for slot in frees:
             slots[slot] = None
 
@@ -97,7 +100,7 @@ def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Instruction:
 def _binary(kernel: Kernel, a: int, b: int, out: int, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
         result = kernel(slots[a], slots[b])
-        slots[out] = result[0] if result.__class__ is tuple else result
+        slots[out] = result if result.__class__ is ndarray else _only(result)
         for slot in frees:
             slots[slot] = None
 
@@ -107,7 +110,7 @@ def _binary(kernel: Kernel, a: int, b: int, out: int, frees: _Slots) -> Instruct
 def _ternary(kernel: Kernel, a: int, b: int, c: int, out: int, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
         result = kernel(slots[a], slots[b], slots[c])
-        slots[out] = result[0] if result.__class__ is tuple else result
+        slots[out] = result if result.__class__ is ndarray else _only(result)
         for slot in frees:
             slots[slot] = None
 
@@ -136,6 +139,15 @@ def _any_arity(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> 
     return instruction
 
 
+def _only(result: Any) -> Any:
+    """Return the first of several results. What NumPy reduced to a number is an array: kernels take the address of its data."""
+    return _array(result[0] if isinstance(result, tuple) else result)
+
+
+def _array(result: Any) -> Any:
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
 def _pairs(writes: _Slots, results: Any) -> Iterable[tuple[int, Any]]:
     return zip(writes, as_outputs(results, len(writes)))  # noqa: B905 - `as_outputs` checks the lengths
 
@@ -146,7 +158,7 @@ def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
     Raises:
         ExecutionError: if they are fewer than ``count``.
     """
-    outputs = results if isinstance(results, tuple) else (results,)
+    outputs = tuple(map(_array, results)) if isinstance(results, tuple) else (_array(results),)
     if len(outputs) < count:
         raise ExecutionError(f"it has {count} outputs, but its code returned {len(outputs)}", hint=_LACKING)
     return outputs

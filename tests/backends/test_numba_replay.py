@@ -215,6 +215,21 @@ def test_inputs_of_other_strides() -> None:
     equal(other(x), found.to_tuple())
 
 
+def test_a_number_that_is_gathered_before_a_replay_is_an_array() -> None:
+    """Tasks get addresses of arrays: those of what is none are addresses of something else."""
+    x = opset1.parameter([-1], np.float32, name="x")
+    at = opset1.parameter([], np.int64, name="at")
+    y = opset1.parameter([2, 3], np.float32, name="y")
+    number = opset8.gather(x, at, np.int64(0))
+    out = opset1.relu(opset1.add(opset1.multiply(y, number), opset1.exp(number)))
+    compiled = ir.compile_model(ir.Model([out], [x, at, y]), backend="numba")
+    ones = np.ones((2, 3), np.float32)
+    for start in range(5):
+        strided = np.arange(start, start + 8, dtype=np.float32)[::2]
+        found = compiled([strided, np.int64(1), ones])[0]
+        np.testing.assert_allclose(found, ones * (start + 2 + np.exp(start + 2)), rtol=1e-6)
+
+
 def test_inputs_of_other_shapes() -> None:
     model = perceptron()
     model.reshape([-1, 8])

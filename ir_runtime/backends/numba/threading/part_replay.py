@@ -110,10 +110,15 @@ class Replay:
 
 
 def _taken(inputs: list[Array], arrays: Slots, given: Sequence[_Given]) -> bool:
-    """Append arrays to the inputs, if all have the layouts that were recorded."""
+    """Append arrays to the inputs, if all have the layouts that were recorded; numbers of NumPy are no arrays."""
     for place, shape, strides, dtype in given:
         array = arrays[place]
-        if array.shape != shape or array.strides != strides or array.dtype is not dtype:
+        if (
+            not isinstance(array, np.ndarray)
+            or array.shape != shape
+            or array.strides != strides
+            or array.dtype is not dtype
+        ):
             return False
         inputs.append(array)
     return True
