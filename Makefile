@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 ZOO ?= out/zoo
 CLIENTS ?= out/clients-venv
 CHROMIUM ?= /usr/bin/chromium
+# Tests that take long stand next to each other: a worker that has nothing left takes half of what waits for the other.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients clean
@@ -22,7 +24,7 @@ setup: $(VENV)/test ## make the virtual environment for working on the project
 
 test: $(VENV)/test lint ## lint, types, and all tests but the exhaustive ones
 	$(MAKE) --no-print-directory -j 2 type kernels
-	$(BIN)/pytest -n 2 -m "not oracle"
+	$(PYTEST) -m "not oracle"
 
 lint: $(VENV)/test ## style
 	$(BIN)/ruff check .
@@ -45,7 +47,7 @@ vendor: $(VENV)/test ## fetch the JavaScript of reports, at the versions of ir_r
 	PYTHONPATH=tests $(BIN)/python -m harness.vendor
 
 browser: $(VENV)/browser $(CHROMIUM) ## open reports in Chromium, and try what a person would
-	$(BIN)/pytest -n 2 -m browser tests/browser
+	$(PYTEST) -m browser tests/browser
 
 # Debian's Chromium: playwright would load one of its own.
 $(CHROMIUM):
@@ -59,8 +61,8 @@ table: $(VENV)/test ## what each operation version was tested against
 	@$(BIN)/python tests/harness/table.py
 
 oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted networks
-	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(BIN)/pytest -n 2 -m oracle
-	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 tests/ops/test_robustness.py
+	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(PYTEST) -m oracle
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/ops/test_robustness.py
 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 	$(BIN)/python tests/models/zoo.py --out $(ZOO)
