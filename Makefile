@@ -9,6 +9,9 @@ CHROMIUM ?= /usr/bin/chromium
 # Tests that take long stand next to each other: a worker that has nothing left takes half of what waits for the other.
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
+# Where it is set, each of the many processes that tests start compiles the package anew, and each run the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients clean
 
