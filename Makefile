@@ -68,7 +68,7 @@ oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted 
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/ops/test_robustness.py
 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
-	$(BIN)/python tests/models/zoo.py --out $(ZOO)
+	$(BIN)/python tests/models/zoo.py --jobs 2 --out $(ZOO)
 
 bench: $(VENV)/zoo ## time against OpenVINO, side by side; BENCH="resnet50 --threads 2 --batch 8" says what
 	$(BIN)/python tests/bench/all.py --dir $(ZOO) $(BENCH)

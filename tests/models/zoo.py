@@ -1,6 +1,6 @@
 """Well-known networks with seeded random weights, converted to OpenVINO IR and cached in a folder.
 
-    python tests/models/zoo.py [--out DIR] [--batch N] [--onnx] [--list] [NAME...]
+    python tests/models/zoo.py [--out DIR] [--batch N] [--jobs N] [--onnx] [--list] [NAME...]
 
 Without names every model is built; those already in the folder are skipped. Nothing is downloaded: only the
 architectures come from torchvision and transformers. From other code, `ir_path(name)` gives the path
@@ -18,6 +18,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,23 +170,43 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="models to build (default: all)")
     parser.add_argument("--out", type=Path, default=CACHE, help="folder to save into (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=1, help="inputs at once (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="models built at a time (default: %(default)s)")
     parser.add_argument("--onnx", action="store_true", help="export as ONNX, too")
     parser.add_argument("--list", action="store_true", help="only list the models and their inputs")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(MODELS):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
-    for name in options.names or ZOO:
-        if options.list:
-            inputs = example_inputs(name).items()
-            shapes = (f"{key}{list(MODELS[name].shape_of(key, value.shape))}" for key, value in inputs)
-            print(f"{name:20} {', '.join(shapes)}")
-            continue
-        start = time.perf_counter()
-        xml = ir_path(name, options.out, options.batch)
-        if options.onnx:
-            onnx_path(name, options.out, options.batch)
-        size = xml.with_suffix(".bin").stat().st_size / 1e6
-        print(f"{xml}: {size:.1f} MB, {time.perf_counter() - start:.1f} s", flush=True)
+    names = options.names or ZOO
+    if options.list:
+        print(*map(inputs_of, names), sep="\n")
+        return
+    make = partial(made, out=options.out, batch=options.batch, onnx=options.onnx)
+    if options.jobs == 1:
+        for name in names:
+            print(make(name), flush=True)
+        return
+    # Threads that spin for others take the cores from the other processes.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        for line in pool.map(make, names):
+            print(line, flush=True)
+
+
+def inputs_of(name: str) -> str:
+    """Describe the inputs of a model in a line."""
+    inputs = example_inputs(name).items()
+    shapes = (f"{key}{list(MODELS[name].shape_of(key, value.shape))}" for key, value in inputs)
+    return f"{name:20} {', '.join(shapes)}"
+
+
+def made(name: str, out: Path, batch: int, onnx: bool) -> str:
+    """Build a model unless it exists, and describe it in a line."""
+    start = time.perf_counter()
+    xml = ir_path(name, out, batch)
+    if onnx:
+        onnx_path(name, out, batch)
+    size = xml.with_suffix(".bin").stat().st_size / 1e6
+    return f"{xml}: {size:.1f} MB, {time.perf_counter() - start:.1f} s"
 
 
 if __name__ == "__main__":
