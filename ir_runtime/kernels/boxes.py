@@ -5,7 +5,8 @@ A box is four numbers in the last axis: two corners, each coordinate of the firs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,8 @@ __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nm
 
 # Kept boxes and candidates that are compared at a time, so that the pairs stay in the cache.
 TOGETHER, ABREAST = 128, 512
+# Candidates that are looked at for each box that is to be kept, before it is known whether more are needed.
+WINDOW = 2
 
 
 def as_float(numbers: Array) -> Array:
@@ -95,32 +98,61 @@ def greedy_nms(
     """
     if eta < 1:
         return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
-    kept: list[Array] = []
-    remaining = len(boxes) if most < 0 else most
     limit, more = boxes.dtype.type(threshold), boxes.dtype.type(extra)
-    rest = np.arange(len(boxes))
-    left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
 
     def suppresses(a: Array, b: Array) -> Array:
         overlap = _overlaps_of(a, b, more, apart and bool(extra), limit)
         return np.asarray(overlap >= limit if inclusive else overlap > limit)
 
+    columns = np.concatenate([boxes.T, areas(boxes, extra)[None]])
+    remaining, window = (most, max(WINDOW * most, TOGETHER)) if most >= 0 else (len(boxes), len(boxes))
+    kept = list[Array]()
+    # If few are to be kept, the others are not looked at before it is known that they are needed.
+    for start in range(0, len(boxes), max(window, 1)):
+        if remaining < 1:
+            break
+        left = columns[:, start : start + window]
+        rest = np.arange(start, start + left.shape[1])
+        for winners in kept:
+            alive = _survivors(columns[:, winners], left, suppresses, more, limit)
+            rest, left = rest[alive], left[:, alive]
+        found = _best(rest, left, suppresses, more, limit, remaining)
+        remaining -= sum(map(len, found))
+        kept += found
+    return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+
+
+_Suppresses: TypeAlias = Callable[[Array, Array], Array]
+"""Whether boxes, given in columns with their areas, suppress others, which broadcast against them."""
+
+
+def _best(
+    rest: Array, left: Array, suppresses: _Suppresses, more: Float, limit: Float, most: int
+) -> list[Array]:
+    """Return those of the boxes ``rest``, given in columns as ``left``, that are kept, at most this many."""
+    kept: list[Array] = []
     # Some of the best at a time: which of them are left, and then what those suppress.
-    while len(rest) and remaining > 0:
+    while len(rest) and most > 0:
         deadline.check()
-        some = min(TOGETHER, remaining)
+        some = min(TOGETHER, most)
         best, others = left[:, :some], left[:, some:]
         winners = _first_come(suppresses(best[:, :, None], best[:, None]))
         kept.append(rest[winners])
-        remaining -= len(winners)
-        if not remaining:
+        most -= len(winners)
+        if not most:
             break
-        best, alive = best[:, winners], np.ones(others.shape[1], np.bool_)
-        for one, other in _candidates(best, others, more, limit):
-            found = suppresses(best[:, one], others[:, other])
-            alive[other[found]] = False
+        alive = _survivors(best[:, winners], others, suppresses, more, limit)
         rest, left = rest[some:][alive], others[:, alive]
-    return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    return kept
+
+
+def _survivors(best: Array, others: Array, suppresses: _Suppresses, more: Float, limit: Float) -> Array:
+    """Return which of the others none of the best suppresses."""
+    alive = np.ones(others.shape[1], np.bool_)
+    for one, other in _candidates(best, others, more, limit):
+        found = suppresses(best[:, one], others[:, other])
+        alive[other[found]] = False
+    return alive
 
 
 def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple[Array, Array]]:

@@ -46,6 +46,14 @@ def test_greedy(threshold: float, extra: float) -> None:
     assert greedy_nms(b, threshold, 3, extra=extra).tolist() == kept[:3]
 
 
+@pytest.mark.parametrize("most", [0, 1, 70, 200, 2000])
+@pytest.mark.parametrize("threshold", [0.0, 0.02, 0.6])
+def test_few_of_many_boxes(most: int, threshold: float) -> None:
+    """Those that are kept last suppress what is looked at later."""
+    b = boxes(900, 5)
+    np.testing.assert_array_equal(greedy_nms(b, threshold, most), greedy_nms(b, threshold)[:most])
+
+
 @pytest.mark.parametrize("extra", [0, 1])
 def test_empty_and_infinite_boxes_and_nan_suppress_nothing(extra: float) -> None:
     b = boxes(300, 4).astype(np.float32)
