@@ -16,6 +16,10 @@ __all__: list[str] = []
 
 # Numbers of a tensor that are sorted as a whole.
 FEW = 1 << 8
+# Numbers of a row that are better sorted with their indices than compared with a threshold.
+SHORT = 1 << 10
+# The bits of an f32 without its sign.
+MAGNITUDE = np.int32(2**31 - 1)
 
 
 @backend.accelerates(TopK1, TopK3, TopK11)
@@ -35,6 +39,9 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
             indices = _argbest(x, axis, largest)
         elif x.size <= FEW and x.dtype.kind == "f":
             indices = _first_in_order(op, x, axis, count)
+        elif x.dtype == np.float32 and (count == x.shape[axis] or x.shape[axis] <= SHORT):
+            selected = _select_by_keys(op, moveaxis(x, axis, -1), count, largest)
+            indices = None if selected is None else moveaxis(selected, -1, axis)
         else:
             selected = _select(op, moveaxis(x, axis, -1), count, largest)
             indices = None if selected is None else moveaxis(selected, -1, axis)
@@ -83,3 +90,26 @@ def _select(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
         return np.take_along_axis(indices, values.argsort(-1, kind="stable"), -1)
     order = count - 1 - np.flip(np.flip(values, -1).argsort(-1, kind="stable"), -1)
     return np.take_along_axis(indices, order, -1)
+
+
+def _select_by_keys(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
+    """Return the indices of the best f32 along the last axis.
+
+    NumPy sorts integers in a fraction of the time of a stable sort of indices. The upper half of a key is in the order of the
+    numbers, best first; the lower half is the index.
+    """
+    bits = np.add(x, np.float32(0), order="C").view(np.int32)  # -0.0 becomes 0.0
+    if np.isnan(x).any():
+        return None
+    # Of negative numbers, larger ones have fewer bits.
+    np.bitwise_xor(bits, (bits >> 31) & MAGNITUDE, out=bits)
+    if largest:
+        np.invert(bits, out=bits)
+    keys = np.left_shift(bits, 32, dtype=np.int64)
+    np.bitwise_or(keys, np.arange(x.shape[-1]), out=keys)
+    if count < x.shape[-1]:
+        keys.partition(count - 1, -1)
+        keys = keys[..., :count]
+    keys.sort(-1)
+    indices = keys & (2**32 - 1)
+    return np.sort(indices, -1) if op.sort == "index" else indices
