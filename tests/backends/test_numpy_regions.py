@@ -1,6 +1,8 @@
-"""Regions of feature maps, and scattered rows, on the NumPy backend against the reference."""
+"""Regions of feature maps, samples of them, and scattered rows, on the NumPy backend against the reference."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
+from ir_runtime.backends.numpy.kernels import deformable_convolution, roi_pooling
 from ir_runtime.errors import IRError
 from ir_runtime.ir.tensor import Value
 
@@ -77,3 +80,99 @@ def test_rows_that_are_not_there_are_refused(place: int) -> None:
     assert kernel is not None
     with pytest.raises(IRError, match=str(place)):
         kernel(data, indices, data[:1], axis)
+
+
+@quick
+@given(
+    st.booleans(),
+    st.sampled_from([(1, 1), (7, 9), (30, 4)]),
+    st.sampled_from([(1, 1), (2, 3), (7, 7)]),
+    st.sampled_from([1, 3, 40]),
+    st.booleans(),
+    st.sampled_from(["1", "0.25"]),
+    st.integers(0, 99),
+)
+def test_bins_of_regions(
+    largest: bool,
+    lengths: tuple[int, int],
+    bins: tuple[int, int],
+    channels: int,
+    special: bool,
+    scale: str,
+    seed: int,
+) -> None:
+    """Of regions that are partly or not in the image, some of them turned around; of no more than the first -1."""
+    size, how = bins[0], {"spatial_scale": scale}
+    if largest:
+        op = layer("ROIPooling-1", pooled_h=str(size), pooled_w=str(bins[1]), method="max", **how)
+    else:
+        op = layer("PSROIPooling-1", output_dim=str(channels), group_size=str(size), mode="average", **how)
+    rng = np.random.default_rng(seed)
+    x = numbers(2, channels if largest else channels * size * size, *lengths, special=special)
+    rois = rng.uniform(-6, 40, (90, 5)).astype(np.float32)
+    rois[:, 0] = rng.integers(0, 2, 90)
+    if largest and seed % 2:
+        rois[70, 0] = -1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(roi_pooling, "MAX_PARTIAL", 1 << 10 + seed % 9)
+        agree(op, x, np.round(rois) if seed % 3 else rois)
+
+
+@pytest.mark.parametrize("name", ["ROIPooling-1", "PSROIPooling-1"])
+def test_bins_of_no_region_of_no_map_and_of_regions_that_are_nowhere(name: str) -> None:
+    how = {"pooled_h": "2", "pooled_w": "2"} if name[0] == "R" else {"output_dim": "1", "group_size": "2"}
+    op, x = layer(name, spatial_scale="1", **how), numbers(2, 4, 5, 5)
+    none = np.zeros((0, 5), np.float32)
+    agree(op, x, none)
+    kernel = backend.kernel(op, [unknown(x, dynamic=True), unknown(none, dynamic=True)])
+    assert kernel is not None
+    same(kernel(x[:, :, :0], none), op.evaluate(x[:, :, :0], none))
+    for wrong in ([3, 0, 0, 1, 1], [0, 0, np.nan, 1, 1]):
+        with pytest.raises(IRError):
+            kernel(x, np.array([wrong], np.float32))
+
+
+@quick
+@given(
+    st.sampled_from(["1", "8", "8 with zeros"]),
+    st.booleans(),
+    st.sampled_from([1, 3]),
+    st.sampled_from([1, 3, 17]),
+    st.sampled_from([(1, 1), (3, 2)]),
+    st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    st.integers(0, 2),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_deformable_convolutions(
+    version: str, has_mask: bool, parts: int, channels: int, kernel: tuple[int, int], steps: tuple[int, int],
+    pads: int, whole: bool, seed: int,
+) -> None:  # fmt: skip
+    op: Any = layer(
+        f"DeformableConvolution-{version[0]}", strides=f"{steps[0]},{steps[1]}", dilations=f"{steps[1]},1",
+        pads_begin=f"{pads},{pads}", pads_end=f"{pads},{pads}", auto_pad="explicit", group="1",
+        deformable_group=str(parts), **({"bilinear_interpolation_pad": "true"} if "zeros" in version else {}),
+    )  # fmt: skip
+    rng, wide = np.random.default_rng(seed), parts * channels
+    x, w = numbers(2, wide, 9, 13, seed=seed), numbers(5, wide, *kernel)
+    out, elements = op.windows((9, 13), kernel), parts * kernel[0] * kernel[1]
+    offsets = rng.uniform(-5, 5, (2, 2 * elements, *out)).astype(np.float32)
+    offsets.flat[::17] = rng.choice([np.nan, np.inf, -np.inf, 1e30, -0.0])
+    inputs = [np.round(offsets) if whole else offsets, w]
+    if has_mask and version != "1":
+        inputs.append(numbers(2, elements, *out, seed=seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deformable_convolution, "PATCHES", 1 << 10 + seed % 12)
+        agree(op, x, *inputs)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf])
+def test_what_deformable_convolutions_do_not_see_is_not_multiplied(special: float) -> None:
+    op: Any = layer(
+        "DeformableConvolution-8", strides="1,1", dilations="1,1", pads_begin="0,0", pads_end="0,0"
+    )
+    x = numbers(1, 2, 6, 6)
+    x[0, :, 0, 0] = special
+    offsets = np.zeros((1, 2, 6, 6), np.float32)
+    offsets[..., 0, 0], offsets[0, 0, 2, 2] = 50, -1.5
+    agree(op, x, offsets, numbers(3, 2, 1, 1), np.ones((1, 1, 6, 6), np.float32))

@@ -13,6 +13,7 @@ from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
+from ...common.pooled_regions import bins_of, covered_by, regions_of
 from .._backend import backend
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
@@ -46,25 +47,12 @@ def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | N
     return partial(_means, op)
 
 
-def _regions(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
-    """Return the image and the corners of each region that is pooled; ``None`` for what the reference has to refuse."""
-    if not x.size or rois.ndim != 2 or rois.shape[1] != 5:
-        return None
-    images = np.trunc(rois[:, 0])
-    if op.ends:
-        rois = rois[: next(iter(np.flatnonzero(images == -1)), len(rois))]
-        images = images[: len(rois)]
-    if not len(rois) or not np.isfinite(rois).all() or not ((images >= 0) & (images < len(x))).all():
-        return None
-    return images.astype(np.int64), rois[:, 1:]
-
-
 def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
-    if (found := _regions(op, x, rois)) is None:
+    if (found := regions_of(op, x, rois)) is None:
         return op.evaluate(x, rois)
     images, corners = found
     x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
-    rows, columns = _bins(y1, y2, op.pooled_h, x.shape[2]), _bins(x1, x2, op.pooled_w, x.shape[3])
+    rows, columns = bins_of(y1, y2, op.pooled_h, x.shape[2]), bins_of(x1, x2, op.pooled_w, x.shape[3])
     shape = len(rois), op.pooled_h, op.pooled_w, x.shape[1]
     y = empty(shape, np.float32)
     y[len(images) :] = 0
@@ -78,14 +66,14 @@ def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
 
 def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
     size, depth = op.group_size, op.output_dim
-    found = _regions(op, x, rois)
+    found = regions_of(op, x, rois)
     if found is None or x.shape[1] != depth * size * size:
         return op.evaluate(x, rois)
     images, corners = found
     corners = rounded(corners)
     corners[:, 2:] += 1
     x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
-    bounds = _covers(y1, y2, size, x.shape[2]), _covers(x1, x2, size, x.shape[3])
+    bounds = covered_by(y1, y2, size, x.shape[2]), covered_by(x1, x2, size, x.shape[3])
     y = empty((len(rois), depth, size, size), np.float32)
     _run(MEANS_OF_BINS.address, contiguous(x), y, images, bounds, x.shape, depth)
     return y
@@ -105,29 +93,13 @@ def _run(
     parallel_for(task, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)
 
 
-def _bins(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return where the bins of each region begin and end, as `ops.detection.bins.bins` does: ``[regions, count, 2]``."""
-    size = np.maximum(last - first + 1, 1) / np.float32(count)
-    steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
-    begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
-    return np.stack([np.clip(begins, 0, length), np.clip(ends, 0, length)], -1).astype(np.int64)
-
-
-def _covers(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return the elements that the bins of each region touch, as `ops.detection.bins.covers` does."""
-    size = ((last - first) / np.float32(count))[:, None]
-    steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size
-    begins, ends = np.clip(np.floor(steps[:, :-1]), 0, length - 1), np.clip(np.ceil(steps[:, 1:]), 0, length)
-    return np.stack([begins, ends], -1).astype(np.int64)
-
-
 def _empty(bounds: Array) -> Array:
     return bounds[..., 0] >= bounds[..., 1]
 
 
 def _sampled(op: ROIPooling, x: Array, rois: Array) -> Array:
     """Compute one bilinear sample of each bin; corners are in parts of the image."""
-    if (found := _regions(op, x, rois)) is None:
+    if (found := regions_of(op, x, rois)) is None:
         return op.evaluate(x, rois)
     images, corners = found
     x1, y1, x2, y2 = corners.T

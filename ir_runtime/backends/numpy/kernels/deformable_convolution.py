@@ -1,0 +1,168 @@
+"""Deformable convolutions of one group with constant filters: samples of all kernel elements are patches of one product."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .... import deadline
+from ....ir.tensor import Array, Value
+from ....ops.convolution.deformable import (
+    DeformableConvolution1,
+    DeformableConvolution8,
+    DeformableConvolutionBase,
+)
+from ... import Kernel
+from ...common.epilogue import RowEpilogue, RowKernel
+from ...common.layout import channels_first, channels_last, is_f32
+from ...common.window_fit import WindowFit, window_fit
+from .._backend import backend
+from ..math.finite import is_finite
+from ..math.panels import Panels
+
+__all__: list[str] = []
+
+# Numbers of a block of samples, and of its patches: what is read and written stays in the L2 cache.
+SAMPLES, PATCHES = 1 << 16, 1 << 19
+RANK = 4
+
+
+@backend.accelerates(DeformableConvolution1, DeformableConvolution8)
+def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> Kernel | None:
+    """Return a kernel for f32."""
+    offsets, filters, *mask = others
+    w = filters.known()
+    if op.group != 1 or w is None or not w.size or not is_f32(data, *others):
+        return None
+    if any(value.shape.rank != RANK for value in (data, offsets, *mask)):
+        return None
+    return RowKernel(_Deformable(op, w, bool(mask)).compute, 3 + len(mask), 1)
+
+
+class _Corners(NamedTuple):
+    """The pixels that samples are mixed of: ``[corner, part, kernel element, position]``."""
+
+    places: Array
+    """Which they are, row by row."""
+    weights: Array
+
+    @classmethod
+    def around(cls, y: Array, x: Array, lengths: tuple[int, ...], zeros: bool) -> _Corners:
+        """Return those of points, as `kernels.deformable` finds them."""
+        height, width = lengths
+        least: np.ufunc = np.greater if zeros else np.greater_equal
+        edge = -1 if zeros else 0
+        inside = least(y, edge) & least(x, edge) & (y < height) & (x < width)
+        y, x = np.where(inside, y, 0), np.where(inside, x, 0)
+        top, left = np.floor(y), np.floor(x)
+        down = ((top, 1 - (y - top)), (np.ceil(y), y - top))
+        along = ((left, 1 - (x - left)), (np.ceil(x), x - left))
+        places = np.empty((4, *y.shape), np.intp)
+        weights = np.empty(places.shape, np.float32)
+        for corner, ((row, of_row), (column, of_column)) in enumerate((a, b) for a in down for b in along):
+            r, c = row.clip(0, height - 1), column.clip(0, width - 1)
+            seen = inside & (r == row) & (c == column) if zeros else inside
+            places[corner] = r * width + c
+            weights[corner] = of_row * of_column * seen
+        return cls(places, weights)
+
+
+class _Deformable:
+    """A deformable convolution by filters ``[outputs, C, height, width]``."""
+
+    def __init__(self, op: DeformableConvolutionBase, w: Array, has_mask: bool) -> None:
+        self._op, self._has_mask = op, has_mask
+        self._outputs, self._channels, *self._kernel = w.shape
+        self._fit = window_fit(op, tuple(self._kernel))
+        self._zeros = isinstance(op, DeformableConvolution8) and op.bilinear_interpolation_pad
+        self._packed = Panels.of(w.transpose(2, 3, 1, 0).reshape(-1, self._outputs), w)
+
+    def compute(self, x: Array, offsets: Array, w: Array, *others: Any) -> Array:
+        """Return the result; other inputs are the mask, if there is one, and the epilogue."""
+        *mask, epilogue = others
+        fit = self._fit(x.shape[2:])
+        y = np.empty((len(x), *fit.out, self._outputs), np.float32)
+        if not y.size:
+            return channels_first(y)
+        rows = y.reshape(len(x), math.prod(fit.out), self._outputs)
+        for image, out in enumerate(rows):
+            parts = self._parts(x[image])
+            if not is_finite(parts.reshape(-1)):
+                return self._special(x, offsets, w, *mask, out=y, epilogue=epilogue)
+            corners = self._corners(x.shape[2:], offsets[image], *(each[image] for each in mask), fit=fit)
+            self._image(parts, corners, out, image * len(out), epilogue)
+        return channels_first(y)
+
+    def _special(self, *inputs: Array, out: Array, epilogue: RowEpilogue) -> Array:
+        """Compute data that are not finite by the reference: a weight of 0 would not hide them."""
+        out[...] = channels_last(self._op.evaluate(*inputs))
+        epilogue(out.reshape(-1, self._outputs), 0)
+        return channels_first(out)
+
+    def _parts(self, image: Array) -> Array:
+        """Return the pixels ``[part, pixel, C]`` of an image ``[C, height, width]``."""
+        pixels = channels_last(image[None]).reshape(-1, self._op.deformable_group, self._of_part)
+        return np.ascontiguousarray(pixels.transpose(1, 0, 2))
+
+    @property
+    def _of_part(self) -> int:
+        """The number of channels that have the same offsets."""
+        return int(self._channels // self._op.deformable_group)
+
+    def _corners(
+        self, lengths: tuple[int, ...], offsets: Array, mask: Array | None = None, *, fit: WindowFit
+    ) -> _Corners:
+        """Return the corners of all samples of an image."""
+        shape = self._op.deformable_group, *self._kernel, *fit.out
+        moved = offsets.reshape(shape[0], shape[1], shape[2], 2, *fit.out)
+        down, across = (
+            (np.arange(count) * stride - before) + (np.arange(size) * dilation)[:, None]
+            for count, stride, (before, _), size, dilation in zip(
+                fit.out, self._op.strides, fit.pads, self._kernel, self._op.dilations, strict=True
+            )
+        )
+        y = down[:, None, :, None] + moved[:, :, :, 0]
+        x = across[:, None, :] + moved[:, :, :, 1]
+        flat = shape[0], shape[1] * shape[2], math.prod(fit.out)
+        corners = _Corners.around(y.reshape(flat), x.reshape(flat), lengths, self._zeros)
+        if mask is not None:
+            np.multiply(corners.weights, mask.reshape(flat), out=corners.weights)
+        return corners
+
+    def _image(self, parts: Array, corners: _Corners, out: Array, first: int, epilogue: RowEpilogue) -> None:
+        """Compute the rows of an image from its pixels ``[part, pixel, C]``."""
+        elements, width = math.prod(self._kernel), self._of_part
+        step = max(min(PATCHES // (elements * self._channels), SAMPLES // width), 1)
+        patches = np.empty((min(step, len(out)), elements, len(parts), width), np.float32)
+        sampled = np.empty((2, len(patches), width), np.float32)
+        for start in range(0, len(out), step):
+            deadline.check()
+            block = slice(start, start + step)
+            rows = out[block]
+            some = patches[: len(rows)]
+            for part, pixels in enumerate(parts):
+                for element in range(elements):
+                    _sample(
+                        pixels,
+                        corners,
+                        (part, element, block),
+                        sampled[:, : len(rows)],
+                        some[:, element, part],
+                    )
+            self._packed.multiply(some.reshape(len(rows), -1), rows)
+            epilogue(rows, first + start)
+
+
+def _sample(
+    pixels: Array, corners: _Corners, place: tuple[int, int, slice], scratch: Array, out: Array
+) -> None:
+    """Mix pixels ``[pixel, C]`` at some positions."""
+    total, more = scratch
+    for corner, (places, weights) in enumerate(zip(corners.places, corners.weights, strict=True)):
+        to = more if corner else total
+        pixels.take(places[place], 0, out=to, mode="clip")
+        np.multiply(to, weights[place][:, None], out=to)
+        if corner:
+            np.add(total, more, out=out if corner == 3 else total)

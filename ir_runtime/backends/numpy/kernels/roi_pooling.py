@@ -1,0 +1,122 @@
+"""ROIPooling and PSROIPooling: the bins of a region are rows of columns, and reduced along one axis after the other."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from .... import deadline
+from ....ir.tensor import Array, Value
+from ....kernels.statistics import lowest
+from ....ops.detection.bins import rounded
+from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
+from ... import Kernel
+from ...common.layout import channels_first, channels_last, is_f32
+from ...common.pooled_regions import bins_of, covered_by, regions_of
+from .._backend import backend
+from ..math.finite import is_finite
+
+__all__: list[str] = []
+
+# Numbers that are between the sums of rows and those of bins, at most: regions are taken some at a time.
+MAX_PARTIAL = 1 << 18
+# Regions between two checks of the deadline.
+CHECKED = 64
+
+
+@backend.accelerates(ROIPooling)
+def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
+    """Return a kernel for f32 and the largest elements."""
+    return partial(_largest, op) if op.method == "max" and is_f32(data, rois) else None
+
+
+@backend.accelerates(PSROIPooling)
+def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
+    """Return a kernel for f32 and the mean of elements."""
+    return partial(_means, op) if op.mode == "average" and is_f32(data, rois) else None
+
+
+def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
+    if (found := regions_of(op, x, rois)) is None:
+        return op.evaluate(x, rois)
+    images, corners = found
+    x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
+    rows, columns = bins_of(y1, y2, op.pooled_h, x.shape[2]), bins_of(x1, x2, op.pooled_w, x.shape[3])
+    maps = np.ascontiguousarray(channels_last(x))
+    y = np.zeros((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
+    every = zip(images.tolist(), rows.tolist(), columns.tolist(), strict=True)
+    for region, (image, of_rows, of_columns) in enumerate(every):
+        if not region % CHECKED:
+            deadline.check()
+        _pool_region(maps[image], of_rows, of_columns, y[region])
+    pooled = y[: len(images)]
+    np.fmax(pooled, lowest(np.dtype(np.float32)), out=pooled)
+    if (empty := _empty(rows)[:, :, None] | _empty(columns)[:, None]).any():
+        pooled[empty] = 0
+    return channels_first(y)
+
+
+def _empty(bounds: Array) -> Array:
+    return np.asarray(bounds[..., 0] >= bounds[..., 1])
+
+
+def _pool_region(maps: Array, rows: list[list[int]], columns: list[list[int]], out: Array) -> None:
+    """Write the largest elements of the bins of a region of ``maps[height, width, C]``; nothing for empty bins."""
+    first, last = columns[0][0], columns[-1][1]
+    part = maps[:, first:last]
+    largest = np.zeros((len(rows), *part.shape[1:]), np.float32)
+    for of_row, (top, bottom) in zip(largest, rows, strict=True):
+        if top < bottom:
+            np.fmax.reduce(part[top:bottom], 0, out=of_row)
+    for index, (left, right) in enumerate(columns):
+        if left < right:
+            np.fmax.reduce(largest[:, left - first : right - first], 1, out=out[:, index])
+
+
+def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
+    """Sum the elements of bins as products with ones where a bin is, and zeros elsewhere."""
+    size, depth = op.group_size, op.output_dim
+    found = regions_of(op, x, rois)
+    if found is None or x.shape[1] != depth * size * size or not is_finite(x.reshape(-1)):
+        return op.evaluate(x, rois)
+    images, corners = found
+    corners = rounded(corners)
+    corners[:, 2:] += 1
+    x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
+    rows, columns = covered_by(y1, y2, size, x.shape[2]), covered_by(x1, x2, size, x.shape[3])
+    y = np.zeros((len(rois), depth, size, size), np.float32)
+    each = max(MAX_PARTIAL // (size * depth * x.shape[3]), 1)
+    for image in np.unique(images).tolist():
+        # Bins of a row are next to each other: [row, height, column, depth, width].
+        maps = x[image].reshape(depth, size, size, *x.shape[2:]).transpose(1, 3, 2, 0, 4)
+        maps = np.ascontiguousarray(maps)
+        regions = np.flatnonzero(images == image)
+        for start in range(0, len(regions), each):
+            deadline.check()
+            some = regions[start : start + each]
+            y[some] = _sums(maps, _inside(rows[some], x.shape[2]), _inside(columns[some], x.shape[3]))
+    counts = _lengths(rows)[:, :, None] * _lengths(columns)[:, None]
+    np.divide(y, np.maximum(counts, 1).astype(np.float32)[:, None], out=y)
+    return y
+
+
+def _sums(maps: Array, rows: Array, columns: Array) -> Array:
+    """Return the sums of bins ``[region, depth, row, column]`` of maps ``[row, height, column, depth, width]``."""
+    size, height, _, depth, width = maps.shape
+    sums = np.empty((len(rows), depth, size, size), np.float32)
+    for row in range(size):
+        by_row = rows[:, row] @ maps[row].reshape(height, -1)
+        by_column = by_row.reshape(-1, size, depth, width)
+        sums[:, :, row] = np.matmul(by_column, columns[..., None])[..., 0].transpose(0, 2, 1)
+    return sums
+
+
+def _inside(bounds: Array, length: int) -> Array:
+    """Return 1 for the elements of each bin along an axis, 0 for the others: ``[region, bin, element]``."""
+    places = np.arange(length)
+    return np.asarray((places >= bounds[..., :1]) & (places < bounds[..., 1:]), np.float32)
+
+
+def _lengths(bounds: Array) -> Array:
+    return np.asarray(np.maximum(bounds[..., 1] - bounds[..., 0], 0))
