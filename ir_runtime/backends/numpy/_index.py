@@ -69,6 +69,7 @@ MODULES = {
     "Reshape": "views",
     "ScaledDotProductAttention": "sdpa",
     "ScatterElementsUpdate": "sparse",
+    "Select": "select",
     "Sigmoid": "elementwise",
     "Sign": "elementwise",
     "Sin": "elementwise",
