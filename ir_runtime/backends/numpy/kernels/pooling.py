@@ -37,6 +37,8 @@ ELEMENT_COST = 6
 # Elements of a result that one thread computes at a time: what it reads for them stays in the L2 cache.
 BLOCK = 1 << 15
 
+_ALL = slice(None), slice(None)
+
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
@@ -148,7 +150,11 @@ def _reduce_windows(
         complete(out, rows)
 
     size = y.size * plan.size * ELEMENT_COST
-    parallel_for(work, _chunks(y, thread_count(size)), size)
+    threads = thread_count(size)
+    if threads < 2 and y.size <= BLOCK:
+        work(_ALL)
+    else:
+        parallel_for(work, _chunks(y, threads), size)
     return channels_first(y)
 
 
