@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from harness.layers import layer
@@ -174,9 +176,23 @@ def test_matmul_by_an_unaligned_constant() -> None:
 @pytest.mark.parametrize("shape", [(3, 7), (2, 3, 33), (0, 4), (1, 2, 3, 4)], ids=str)
 @pytest.mark.parametrize("mode", ["inside_sqrt", "outside_sqrt"])
 @pytest.mark.parametrize("variance", ["true", "false"])
-def test_layer_norm(shape: tuple[int, ...], mode: str, variance: str) -> None:
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_layer_norm(shape: tuple[int, ...], mode: str, variance: str, axis: int) -> None:
     op = layer("MVN-6", eps="1e-5", eps_mode=mode, normalize_variance=variance)
-    agree(op, 3 + numbers(*shape), np.array([-1]))
+    agree(op, 3 + numbers(*shape), np.array([axis]))
+
+
+@pytest.mark.parametrize("shape", [(2, 17, 9), (2, 48, 60, 70)])
+def test_layers_behind_a_norm_of_channels(shape: tuple[int, ...]) -> None:
+    op = layer("MVN-6", normalize_variance="true", eps="1e-5", eps_mode="inside_sqrt")
+    x, axes, other = 3 + numbers(*shape), np.array([1]), numbers(*shape, seed=1)
+    scale = numbers(shape[1], *(1,) * (len(shape) - 2), seed=2)
+    kernel: Any = backend.kernel(op, [unknown(x), Value.constant(axes)])
+    kernel = kernel.fuse(layer("Multiply-1"), [unknown(x), Value.constant(scale)], 0)
+    kernel = kernel.fuse(layer("Add-1"), [unknown(x), unknown(x)], 0)
+    for data in layouts(x):
+        with backend.around():
+            same(kernel.prepare()(data, axes, scale, other), op.evaluate(data, axes) * scale + other)
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 7), (2, 3, 4, 33), (0, 4), (2, 0)], ids=str)

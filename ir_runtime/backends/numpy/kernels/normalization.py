@@ -13,7 +13,7 @@ from ....ops.normalization import MVN
 from ....ops.reduction import ReduceMean
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import axes_by_stride, channels_last, is_f32
+from ...common.layout import axes_by_stride, channels_last, is_f32, moveaxis
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..math.gemm import for_row_blocks
@@ -31,19 +31,23 @@ FEW = 1 << 10
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
-    """Return a kernel for f32 over the last axis."""
-    rank = data.shape.rank
-    if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
+    """Return a kernel for f32 over the last axis, or over the channels of maps, which are then stored last."""
+    rank, over = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or over is None or len(over) != 1 or not -rank <= over[0] < rank:
+        return None
+    axis = over[0] % rank
+    if axis not in (rank - 1, 1):
         return None
     normalize = _row_normalizer(op)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        y = np.empty(x.shape, np.float32)
+        rows_last = x if axis == rank - 1 else moveaxis(x, axis, -1)
+        y = np.empty(rows_last.shape, np.float32)
         if not y.size:
-            return y
-        length = x.shape[-1]
+            return moveaxis(y, -1, axis)
+        length = x.shape[axis]
         ones, count = ones_column(length), np.array(length, np.float32)
-        source, target = x.reshape(-1, length), y.reshape(-1, length)
+        source, target = rows_last.reshape(-1, length), y.reshape(-1, length)
 
         def normalize_rows(rows: Array, out: Array, first: int) -> None:
             means = np.dot(rows, ones)
@@ -58,9 +62,9 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
             for_row_blocks(
                 lambda block: normalize_rows(source[block], target[block], block.start), *target.shape
             )
-        return y
+        return y if axis == rank - 1 else moveaxis(y, -1, axis)
 
-    return RowKernel(compute, 2, accepts=any_lengths)
+    return RowKernel(compute, 2, axis if axis < rank - 1 else -1, accepts=any_lengths)
 
 
 def _row_normalizer(op: MVN) -> Callable[[Array, Array], None] | None:
