@@ -9,6 +9,7 @@ MODULES = {
     "Abs": "elementwise",
     "Acos": "elementwise",
     "Acosh": "elementwise",
+    "AdaptiveAvgPool": "adaptive_pooling",
     "Add": "elementwise",
     "Asin": "elementwise",
     "Asinh": "elementwise",
