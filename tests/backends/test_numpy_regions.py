@@ -207,3 +207,18 @@ def test_means_of_nothing_are_refused_and_other_numbers_of_windows_left() -> Non
         kernel(x[:, :, :0], np.array([2, 2]))
     for counts in ([2], [0, 2], [2, adaptive_pooling.MOST + 1]):
         assert backend.kernel(op, [unknown(x), Value.constant(np.array(counts))]) is None
+
+
+@pytest.mark.parametrize("name", ["EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"])
+@pytest.mark.parametrize("shape", [(6,), (6, 19), (6, 3, 4)])
+@pytest.mark.parametrize("type_", [np.int32, np.int64])
+def test_packed_bags(name: str, shape: tuple[int, ...], type_: type) -> None:
+    op, table, rng = layer(name), numbers(*shape), np.random.default_rng(0)
+    kernel = backend.kernel(op, [unknown(table), unknown(np.zeros((1, 1), type_), dynamic=True)])
+    assert kernel is not None
+    for count, each in ((5, 4), (1, 1), (0, 3)):
+        indices = rng.integers(0, 6, (count, each)).astype(type_)
+        same(kernel(table, indices), op.evaluate(table, indices))
+    for wrong in (6, -1):
+        with pytest.raises(IRError, match=str(wrong)):
+            kernel(table, np.array([[0, wrong]], type_))

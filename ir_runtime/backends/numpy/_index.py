@@ -31,6 +31,8 @@ MODULES = {
     "Einsum": "einsum",
     "EmbeddingBagOffsets": "sparse",
     "EmbeddingBagOffsetsSum": "sparse",
+    "EmbeddingBagPacked": "sparse",
+    "EmbeddingBagPackedSum": "sparse",
     "Exp": "elementwise",
     "FakeQuantize": "elementwise",
     "Floor": "elementwise",

@@ -9,7 +9,14 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.movement.scatter import ScatterElementsUpdate3, ScatterElementsUpdate12
-from ....ops.sparse.embedding import EmbeddingBagOffsets, EmbeddingBagOffsetsSum, OffsetBags
+from ....ops.sparse.embedding import (
+    EmbeddingBagOffsets,
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagPacked,
+    EmbeddingBagPackedSum,
+    OffsetBags,
+    PackedBags,
+)
 from ... import Kernel
 from ...common.layout import is_f32
 from ...common.scatter import replacement_axis, sum_axis
@@ -33,6 +40,21 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
         if not 0 < least_indices <= indices.size or indices.ndim != 1 or not _are_rows(indices, len(table)):
             return op.evaluate(table, indices, offsets, *others)
         sums: Array = np.add.reduceat(table.take(indices, 0), offsets, 0)
+        return sums
+
+    return accepting(kernel, any_lengths)
+
+
+@backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
+def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
+    """Return a kernel for f32 sums without weights; empty bags, and numbers out of range, are left to the reference."""
+    if not is_f32(table) or not table.shape.rank or weights or op.reduction != "sum":
+        return None
+
+    def kernel(table: Array, indices: Array) -> Array:
+        if indices.ndim != 2 or not indices.size or not _are_rows(indices, len(table)):
+            return op.evaluate(table, indices)
+        sums: Array = np.add.reduce(table.take(indices, 0), 1)
         return sums
 
     return accepting(kernel, any_lengths)
