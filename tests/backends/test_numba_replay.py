@@ -230,6 +230,23 @@ def test_a_number_that_is_gathered_before_a_replay_is_an_array() -> None:
         np.testing.assert_allclose(found, ones * (start + 2 + np.exp(start + 2)), rtol=1e-6)
 
 
+def test_parts_of_an_input_with_channels_last_are_taken_without_ending_the_replay() -> None:
+    """A layer of the replay reads both, one after it reads the first."""
+    x = opset1.parameter([1, 16, 15, 20], np.float32, name="x")
+    parts = opset1.split(x, opset1.constant(1), 2)
+    y = opset1.multiply(opset1.relu(parts.output(1)), parts.output(0))
+    y = dense(opset1.reduce_mean(y, opset1.constant([2, 3]), False), 8, 4)
+    model = ir.Model([y, opset3.non_zero(parts.output(0))], [x])
+    plain, fast = ir.compile_model(model, backend="reference"), compiled(model)
+    for _ in range(4):
+        data = numbers(1, 15, 20, 16).transpose(0, 3, 1, 2)
+        wanted, found = plain(data), fast(data)
+        np.testing.assert_allclose(found[0], wanted[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(found[1], wanted[1])
+    (program,) = fast._plan.programs.recorded.values()
+    assert list(program.starts)[:2] == [0, 2]
+
+
 def test_inputs_of_other_shapes() -> None:
     model = perceptron()
     model.reshape([-1, 8])

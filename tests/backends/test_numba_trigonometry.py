@@ -75,7 +75,11 @@ def angles_and_masks() -> ir.Model:
         op.convert(function(is_kept, other), "f32")
         for function in (op.bitwise_and, op.bitwise_or, op.bitwise_xor, op.logical_and, op.logical_or)
     ]
-    mask = op.concat([*masks, op.convert(op.logical_xor(other, is_kept), "f32")], 2)
+    masks += [
+        op.convert(each, "f32")
+        for each in (op.logical_xor(other, is_kept), op.logical_not(other), op.bitwise_not(other))
+    ]
+    mask = op.concat(masks, 2)
     return ir.Model([op.cos(angles), op.sin(angles), mask, angles], [positions, kept])
 
 
@@ -84,13 +88,15 @@ def comparisons() -> ir.Model:
     others = op.parameter([-1, -1], np.int64, name="others")
     functions = (op.equal, op.not_equal, op.less, op.less_equal, op.greater, op.greater_equal)
     found = []
-    for kind in ("i32", "i64"):
+    for kind in ("i32", "i64", "f32"):
         row, column = (
             op.unsqueeze(x if kind == "i64" else op.convert(x, kind), op.constant([axis]))
             for x, axis in ((positions, 1), (others, 2))
         )
         answers = [function(row, column) for function in functions]
-        chosen = op.select(answers[3], row, op.constant(np.array(-1, kind.replace("i", "int"))))
+        chosen = op.select(
+            answers[3], row, op.constant(np.array(-1, kind.replace("i", "int").replace("f", "float")))
+        )
         bias = op.select(answers[5], op.constant(np.float32(0)), op.constant(np.float32(-3e38)))
         found += [*answers, chosen, bias]
     return ir.Model(found, [positions, others])
@@ -119,3 +125,27 @@ def test_masks_that_do_not_broadcast_are_refused_in_every_run() -> None:
     for _ in range(3):
         with pytest.raises(ir.errors.IRError, match="broadcast"):
             model([np.ones((2, 5), np.int64), np.ones((3, 5), np.int64)])
+
+
+COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+CONNECTIVES = (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
+SHAPES = [
+    ((7, 5001), (7, 5001)), ((7, 5001), (1, 1)), ((), (3, 1700)), ((2, 3, 40, 33), (3, 1, 33)),
+    ((2, 1, 41, 33), (2, 3, 41, 33)), ((1, 1), (1,)), ((0, 3), (1, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.int64, np.bool_])
+def test_questions_about_pairs_are_those_of_numpy(shapes: tuple[Any, Any], kind: type) -> None:
+    """With NaN, of which only not_equal holds, and broadcast from either side; in replays, too."""
+    functions = CONNECTIVES if kind is np.bool_ else COMPARISONS
+    inputs = [op.parameter(list(shape), kind) for shape in shapes]
+    results = [getattr(op, each.__name__)(*inputs[: each.nin]) for each in functions]
+    model = ir.compile_model(ir.Model(results, inputs), backend="numba")
+    for _ in range(4):
+        arrays = [RNG.integers(-2, 2, shape).astype(kind) for shape in shapes]
+        if kind is np.float32:
+            arrays = [np.where(x < -1, np.nan, x).astype(kind) for x in arrays]
+        for found, function in zip(model(arrays).to_tuple(), functions, strict=True):
+            np.testing.assert_array_equal(found, function(*arrays[: function.nin]), strict=True)

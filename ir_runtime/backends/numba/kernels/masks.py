@@ -1,66 +1,112 @@
-"""Comparisons of few integers, as in masks, where a run is recorded, so that the replay does not end there; and Select."""
+"""Comparisons, logical operations on booleans, and Select, as in masks, shared among threads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 from llvmlite import ir
 
+from ....arrays import DType
 from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
+from ....ops.bitwise import BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor
 from ....ops.comparison import Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual
 from ....ops.condition import Select
+from ....ops.logical import LogicalAnd, LogicalNot, LogicalOr, LogicalXor
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.typed import I8S, load_lanes, store_typed, typed_loop
-from ..codegen.vectors import LANES, Emit
+from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed, typed_loop
+from ..codegen.vectors import INTS, LANES, VECTOR, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.recording import is_recording, uses_constant
+from ..threading.task import UNUSED, Task
 from ._broadcast_rows import BroadcastJob, broadcast_layout, broadcast_task
-from ._indices import load_index, store_boolean
 from ._strided_copy import SIZES, STRIDED_COPY, broadcast_together
 
 __all__: list[str] = []
 
-_INTEGERS = (ElementType.i32, ElementType.i64)
-# Whether the question is "less", else "equal"; whether operands are swapped; whether the answer is negated.
-_QUESTIONS: dict[type[Operation], tuple[bool, bool, bool]] = {
-    Equal: (False, False, False), NotEqual: (False, False, True), Less: (True, False, False),
-    GreaterEqual: (True, False, True), Greater: (True, True, False), LessEqual: (True, True, True),
+_KINDS = {ElementType.i32: INTS, ElementType.i64: I64S, ElementType.f32: VECTOR}
+_PREDICATES = ("==", "!=", "<", "<=")
+# The predicate of a comparison, and whether operands are swapped.
+_QUESTIONS: dict[type[Operation], tuple[str, bool]] = {
+    Equal: ("==", False), NotEqual: ("!=", False), Less: ("<", False),
+    LessEqual: ("<=", False), Greater: ("<", True), GreaterEqual: ("<=", True),
 }  # fmt: skip
+_CONNECTIVES = ("and_", "or_", "xor")
+_LOGICAL: dict[type[Operation], str] = {
+    BitwiseAnd: "and_", LogicalAnd: "and_", BitwiseOr: "or_", LogicalOr: "or_", BitwiseXor: "xor", LogicalXor: "xor",
+}  # fmt: skip
+_CODES = {
+    each: code
+    for code, each in enumerate([*((kind, p) for kind in _KINDS for p in _PREDICATES), *_CONNECTIVES])
+}
+_BOOLEAN, _TRUE = np.dtype(np.bool_), np.ones((), np.bool_)
 
 
-# Selects of fewer elements are left to NumPy, unless a run is recorded; from how many on several threads are faster.
-MIN_SELECTED, MIN_PARALLEL_SIZE = 1 << 11, 1 << 15
+# Fewer elements are left to NumPy, unless a run is recorded; from how many on several threads are faster.
+MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 11, 1 << 15
 
 
-class MaskJob(Descriptor):
-    """The job of `COMPARE`: the number of elements, their bytes, and the question."""
+@instruction(*[types.int64] * 6)
+def _decide_elements(
+    emit: Emit, code: ir.Value, singles: ir.Value, a: ir.Value, b: ir.Value, count: ir.Value, out: ir.Value
+) -> None:
+    """Store the answers for ``count`` pairs as bytes; A and B may be one element for all."""
+    copies = [emit.stack_words(LANES) for _ in range(2)]
 
-    count: i64
-    size: i64
-    is_less: i64
-    is_negated: i64
+    def go(kind: ir.VectorType, function: Callable[[ir.Value, ir.Value], ir.Value]) -> None:
+        operands = [
+            _operand(emit, kind, address, emit.builder.and_(singles, emit.i64(bit)), place)
+            for address, bit, place in zip((a, b), (1, 2), copies, strict=True)
+        ]
+
+        def body(index: ir.Value, mask: ir.Value | None) -> None:
+            x, y = (
+                load_typed(emit, kind, address, emit.builder.mul(index, step), mask)
+                for address, step in operands
+            )
+            store_typed(emit, function(x, y), out, index, mask)
+
+        typed_loop(emit, count, body)
+
+    branches = {
+        _CODES[element, predicate]: partial(go, kind, partial(_compared, emit, predicate))
+        for element, kind in _KINDS.items() for predicate in _PREDICATES
+    }  # fmt: skip
+    branches |= {_CODES[name]: partial(go, I8S, getattr(emit.builder, name)) for name in _CONNECTIVES}
+    emit.switch(code, branches)
 
 
-def _compare(call: int) -> None:
-    """Compare all; only one thread is called."""
-    job, out, a, b, _, _ = load_args(call)
-    size, is_less = load_i64(job, MaskJob.size), load_i64(job, MaskJob.is_less)
-    answer = 1 - load_i64(job, MaskJob.is_negated)
-    for place in range(load_i64(job, MaskJob.count)):
-        x, y = load_index(a, place, size), load_index(b, place, size)
-        holds = x < y if is_less != 0 else x == y
-        store_boolean(out, place, answer if holds else 1 - answer)
+def _operand(
+    emit: Emit, kind: ir.VectorType, address: ir.Value, single: ir.Value, copies: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """Return where elements are read, and the distance of the next one: 0 for ``copies`` of one that stands for all."""
+    builder, one = emit.builder, emit.i64(1)
+    is_single = builder.icmp_signed("!=", single, emit.i64(0))
+    with builder.if_then(is_single):
+        store_typed(emit, load_lanes(emit, kind, address, emit.i64(0), None, True), copies, emit.i64(0), None)
+    return builder.select(is_single, copies, address), builder.select(is_single, emit.i64(0), one)
+
+
+def _compared(emit: Emit, predicate: str, x: ir.Value, y: ir.Value) -> ir.Value:
+    builder = emit.builder
+    if x.type is not VECTOR:
+        return builder.zext(builder.icmp_signed(predicate, x, y), I8S)
+    compare = builder.fcmp_unordered if predicate == "!=" else builder.fcmp_ordered
+    return builder.zext(compare(predicate, x, y), I8S)
+
+
+@device
+def _decide_row(job: int, out: int, a: int, b: int, c: int, count: int) -> None:
+    code, singles = load_i64(job, BroadcastJob.code), load_i64(job, BroadcastJob.singles)
+    _decide_elements(code, singles, a, b, count, out)
 
 
 @instruction(*[types.int64] * 7)
@@ -97,71 +143,77 @@ def _select_row(job: int, out: int, a: int, b: int, c: int, count: int) -> None:
     _select_elements(size, singles, a, b, c, count, out)
 
 
-COMPARE, SELECT = Task(_compare), broadcast_task("_select", _select_row)
-"""Compare A and B, which have the shape of the result; take B where A holds, and else C."""
+DECIDE, SELECT = broadcast_task("_decide", _decide_row), broadcast_task("_select", _select_row)
+"""Compare A and B, or combine booleans; take B where A holds, and else C."""
 
 
 @backend.accelerates(*_QUESTIONS)
 def compare(op: Operation, a: Value, b: Value) -> Kernel | None:
-    """i32 or i64 that broadcast as in NumPy; in other runs, NumPy compares as fast."""
-    if a.element is not b.element or a.element not in _INTEGERS or not _is_numpy(op):
+    """f32, i32 or i64 that broadcast as in NumPy."""
+    if a.element is not b.element or a.element not in _KINDS or not _is_numpy(op):
         return None
-    is_less, is_swapped, is_negated = _QUESTIONS[type(op)]
-    for task in (COMPARE, STRIDED_COPY):
-        task.prepare()
+    predicate, is_swapped = _QUESTIONS[type(op)]
+    order = (1, 0) if is_swapped else (0, 1)
+    return _by_rows(op, DECIDE, _BOOLEAN, lambda *x: [x[i] for i in order], _CODES[a.element, predicate])
 
-    def kernel(a: Array, b: Array) -> Array:
-        found = broadcast_together(b, a) if is_swapped else broadcast_together(a, b)
-        if found is None:
-            return np.asarray(op.evaluate(a, b))
-        out = empty(found[0].shape, np.bool_)
-        job = MaskJob.fill(count=out.size, size=a.itemsize, is_less=is_less, is_negated=is_negated)
-        parallel_for(COMPARE.address, job, out, found[0], found[1], UNUSED, 1)
-        return out
 
-    return _for_few(kernel, op)
+@backend.accelerates(*_LOGICAL)
+def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
+    """Booleans that broadcast as in NumPy."""
+    if {a.element, b.element} != {ElementType.boolean} or not _is_numpy(op):
+        return None
+    return _by_rows(op, DECIDE, _BOOLEAN, lambda *x: x, _CODES[_LOGICAL[type(op)]])
+
+
+@backend.accelerates(BitwiseNot, LogicalNot)
+def negate(op: Operation, data: Value) -> Kernel | None:
+    """Booleans."""
+    if data.element is not ElementType.boolean:
+        return None
+
+    def operands(x: Array) -> Sequence[Array]:
+        uses_constant(_TRUE)
+        return x, _TRUE
+
+    return _by_rows(op, DECIDE, _BOOLEAN, operands, _CODES["xor"])
 
 
 @backend.accelerates(Select)
 def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kernel | None:
-    """Elements of whole bytes that broadcast as in NumPy, one input having the shape of the result."""
+    """Elements of whole bytes that broadcast as in NumPy."""
     dtype = then.element.dtype
     if then.element is not otherwise.element or dtype.itemsize not in SIZES or dtype.hasobject:
         return None
-    if not _is_numpy(op):
-        return None
-    for task in (SELECT, STRIDED_COPY):
-        task.prepare()
-
-    def kernel(*arrays: Array) -> Array:
-        size = max(x.size for x in arrays)
-        if size < MIN_SELECTED and not is_recording():
-            return op.evaluate(*arrays)
-        layout = broadcast_layout(arrays)
-        if layout is None and is_recording():
-            arrays = tuple(broadcast_together(*arrays) or arrays)
-            layout = broadcast_layout(arrays)
-        if layout is None:
-            return op.evaluate(*arrays)
-        out = empty(layout.shape, dtype)
-        job = BroadcastJob.fill(**layout.fields, size=dtype.itemsize, code=0, refused=0)
-        count = threads() if size >= MIN_PARALLEL_SIZE else 1
-        a, b, c = layout.operands(arrays)
-        parallel_for(SELECT.address, job, out, a, b, c, count)
-        return out.transpose(layout.back)
-
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return _by_rows(op, SELECT, dtype, lambda *x: x) if _is_numpy(op) else None
 
 
 def _is_numpy(op: Operation) -> bool:
     return getattr(op, "auto_broadcast", "") == "numpy"
 
 
-def _for_few(recorded: Kernel, op: Operation) -> Kernel:
-    """Return a kernel that computes by tasks where a run is recorded."""
-    evaluate = op.evaluate
+def _by_rows(
+    op: Operation, task: Task, dtype: DType, operands: Callable[..., Sequence[Array]], code: int = 0
+) -> Kernel:
+    """Return a kernel that computes results of a type by a task on operands, functions of the inputs; NumPy where it cannot."""
+    for each in (task, STRIDED_COPY):
+        each.prepare()
+    evaluate: Callable[..., Array] = op.evaluate
 
-    def kernel(*arrays: Array) -> Array | tuple[Array, ...]:
-        return recorded(*arrays) if is_recording() else evaluate(*arrays)
+    def kernel(*arrays: Array) -> Array:
+        size = max(x.size for x in arrays)
+        if size < MIN_SIZE and not is_recording():
+            return evaluate(*arrays)
+        given = operands(*arrays)
+        layout = broadcast_layout(given)
+        if layout is None and is_recording():
+            given = broadcast_together(*given) or given
+            layout = broadcast_layout(given)
+        if layout is None:
+            return evaluate(*arrays)
+        out = np.empty(layout.shape, dtype)
+        job = BroadcastJob.fill(**layout.fields, size=dtype.itemsize, code=code, refused=0)
+        a, b, c = (*layout.operands(given), UNUSED)[:3]
+        parallel_for(task.address, job, out, a, b, c, threads() if size >= MIN_PARALLEL_SIZE else 1)
+        return out.transpose(layout.back)
 
     return accepting(replayed(kernel, alone=False), any_lengths)

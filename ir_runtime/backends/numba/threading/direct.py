@@ -14,7 +14,7 @@ from ...core.replay import Direct
 from ...core.threads import set_most
 from ..codegen.descriptor import keeping
 from .parallel import pool_address, running, threads
-from .part_replay import Made, Replay
+from .part_replay import Made, Replay, got
 from .replay import replay, tuple_word
 
 __all__ = ["direct_run"]
@@ -56,10 +56,7 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
         call(address, pool, memory, first)
         if can_refuse and memory[0][:8].any():
             return None
-        return [
-            memory[index] if view is None else np.ndarray(view[0], view[1], memory[index], view[2], view[3])
-            for index, view in made
-        ]
+        return [memory[what[0]] if what[1] is None else got(memory, [], what) for what in made]
 
     def with_threads(feeds: Sequence[Array]) -> list[Array] | None:
         set_most(count)

@@ -19,18 +19,23 @@ from .regions import View
 from .replay import replay, tuple_word
 from .tape import Tape
 
-__all__ = ["Made", "Replay", "made"]
+__all__ = ["Made", "Replay", "got", "made"]
 
 _Shape: TypeAlias = tuple[int, ...]
 _Given: TypeAlias = tuple[int, _Shape, _Shape, DType]
-Made: TypeAlias = "tuple[int, tuple[tuple[int, ...], DType, int, tuple[int, ...]] | None]"
-"""The index of an array, and what makes a view of it, ``None`` for the array itself."""
+_Layout: TypeAlias = tuple[_Shape, DType, int, _Shape, "_Shape | None"]
+Made: TypeAlias = "tuple[int, _Layout | None]"
+"""The index of an array, and what makes a view of it, ``None`` for the array itself.
+
+That is shape, dtype, offset and strides, and in which order of axes the array is in C order, ``None`` if it is."""
 
 
 def made(view: View, place: int) -> Made:
     """Return a view of the array with that index."""
     shape, strides, dtype = view.layout
-    return place, None if view.is_whole else (shape, dtype, view.offset, strides)
+    order = view.region.order
+    moved = None if order is None or order == tuple(range(len(order))) else order
+    return place, None if view.is_whole else (shape, dtype, view.offset, strides, moved)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +105,9 @@ class Replay:
                 run_steps(plain, slots)
                 return
             for function, what in after:
-                function(_got(arrays, values, what))
+                function(got(arrays, values, what))
             for slot, what in stores:
-                slots[slot] = _got(arrays, values, what)
+                slots[slot] = got(arrays, values, what)
             for slot, array in fixed:
                 slots[slot] = array
 
@@ -134,10 +139,12 @@ def _suited(
     return all(slots[slot] is array for slot, array in expected)
 
 
-def _got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
+def got(arrays: tuple[Array, ...], values: Values, what: Made) -> Array:
+    """Return an array, or a view of it; those that were made in Python are ``values``."""
     index, view = what
     if view is None:
         array: Array = arrays[index] if index >= 0 else values[~index]
         return array
-    shape, dtype, offset, strides = view
-    return np.ndarray(shape, dtype, arrays[index], offset, strides)
+    shape, dtype, offset, strides, order = view
+    memory = arrays[index] if order is None else arrays[index].transpose(order)
+    return np.ndarray(shape, dtype, memory, offset, strides)

@@ -38,7 +38,7 @@ class Region:
         start: the lowest address of its memory, another one if strides are negative.
         stop: where its memory ends.
         layout: its shape, strides and dtype.
-        is_contiguous: whether it is in the order of C.
+        order: its axes in the order of memory, if it has no gaps: views of it can be made; else ``None``.
         first: the first call that uses it.
         last: the last one.
         slot: of the input, ``~place`` for what `HostSteps` makes; ``None`` for an allocation.
@@ -49,7 +49,7 @@ class Region:
     start: int
     stop: int
     layout: _Layout
-    is_contiguous: bool
+    order: tuple[int, ...] | None
     first: int
     last: int
     slot: int | None
@@ -135,7 +135,7 @@ class Regions:
         if start == stop or self._used.overlaps(start, stop) or self._fixed.overlaps(start, stop):
             raise UnknownArrayError
         layout = array.shape, array.strides, array.dtype
-        region = Region(address, start, stop, layout, array.flags.c_contiguous, call, call, slot)
+        region = Region(address, start, stop, layout, _memory_order(array), call, call, slot)
         self._used.add(start, stop)
         self._by_start[start] = region
         self.all.append(region)
@@ -191,3 +191,11 @@ class Regions:
                 found = address, *np.lib.array_utils.byte_bounds(array)
             self._bounds_of[id(array)] = found
         return found
+
+
+def _memory_order(array: Array) -> tuple[int, ...] | None:
+    axes = tuple(range(array.ndim))
+    if array.flags.c_contiguous:
+        return axes
+    order = tuple(sorted(axes, key=lambda axis: -array.strides[axis]))
+    return order if array.transpose(order).flags.c_contiguous else None

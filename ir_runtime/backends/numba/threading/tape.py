@@ -128,7 +128,7 @@ class TapeWriter:
         if region is None:
             return None
         view = View(region, offset, (array.shape, array.strides, array.dtype))
-        if not region.is_contiguous and not view.is_whole:
+        if region.order is None and not view.is_whole:
             raise UnknownArrayError
         return view
 
