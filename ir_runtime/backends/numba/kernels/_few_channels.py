@@ -1,6 +1,6 @@
 """Convolutions with few output channels: several neighbouring results fill a vector.
 
-A filter is repeated, moved by one element each time, so that one window gives the results of several; windows are as much
+A filter is repeated, moved by one stride each time, so that one window gives the results of several; windows are as much
 further apart. The layout of the result does not change. A moved filter multiplies data outside its window by
 zeros, which is wrong for infinities and NaN: with those, each filter is computed by itself.
 """
@@ -32,19 +32,14 @@ MIN_SAVED = 0.25
 def neighbours(op: Convolution, data: Value, w: Array) -> int:
     """Return how many results of a row one window should give, 1 if filters are better left as they are."""
     shape, outputs, wide = data.shape, len(w), w.shape[-1]
-    if (
-        wide == 1
-        or outputs > LANES // 2
-        or op.auto_pad != "explicit"
-        or op.strides[-1] != 1
-        or op.dilations[-1] != 1
-    ):
+    if wide == 1 or outputs > LANES // 2 or op.auto_pad != "explicit" or op.dilations[-1] != 1:
         return 1
     if shape.rank != w.ndim or shape[-1].is_dynamic:
         return 1
-    columns = shape[-1].min + op.pads_begin[-1] + op.pads_end[-1] - wide + 1
+    step = op.strides[-1]
+    columns = (shape[-1].min + op.pads_begin[-1] + op.pads_end[-1] - wide) // step + 1
     counts = [n for n in range(1, MAX_NEIGHBOURS + 1) if columns > 0 and columns % n == 0]
-    work = {n: -(-n * outputs // LANES) * (wide + n - 1) / n for n in counts or [1]}
+    work = {n: -(-n * outputs // LANES) * (wide + (n - 1) * step) / n for n in counts or [1]}
     best = min(work, key=work.__getitem__)
     return best if work[best] < (1 - MIN_SAVED) * wide else 1
 
@@ -57,11 +52,11 @@ def widened(
     make: Callable[[Convolution, Array, Epilogue], Kernel],
 ) -> Kernel:
     """Return the kernel that ``make`` returns for filters that give ``count`` neighbours at once."""
-    outputs, wide = len(w), w.shape[-1]
-    filters = np.zeros((count, *w.shape[:-1], wide + count - 1), np.float32)
+    outputs, wide, step = len(w), w.shape[-1], op.strides[-1]
+    filters = np.zeros((count, *w.shape[:-1], wide + (count - 1) * step), np.float32)
     for place in range(count):
-        filters[place, ..., place : place + wide] = w
-    strided = op.replace(strides=(*op.strides[:-1], count))
+        filters[place, ..., place * step : place * step + wide] = w
+    strided = op.replace(strides=(*op.strides[:-1], count * step))
     kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeated(epilogue, count))
     read = {post_op.extra for post_op in epilogue.post_ops}
 
