@@ -73,7 +73,7 @@ class KernelSelector:
         unread = [i for i, port in enumerate(layer.output_ports) if state.fold and port not in read]
         kernel = choose(layer.op, inputs, self.backends, unread)
         state.release(reads)
-        return kernel or self._reference(layer, layer.op, inputs)
+        return self._reference(layer, layer.op, inputs) if kernel is None else _advancing(layer.op, kernel)
 
     def _reference(self, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
         """Return the reference of an operation, its `evaluate`.
@@ -84,8 +84,7 @@ class KernelSelector:
         if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
             op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
         kernel = op.evaluator([value.element for value in inputs])
-        if op.needs("advance"):
-            kernel = partial(kernel, advance=partial(advance, op))
+        kernel = _advancing(op, kernel)
         self.references.add(layer.id)
         if getattr(kernel, "__func__", None) is Op.evaluate:
             raise UnsupportedError(
@@ -140,6 +139,11 @@ def _noted(op: Operation, kernel: Kernel) -> Kernel:
 def needs_run(layer: Layer) -> bool:
     """Return whether a layer needs more than its inputs: bodies or variables."""
     return layer.op is not None and (layer.op.needs("visit") or layer.op.needs("variables"))
+
+
+def _advancing(op: Operation, kernel: Kernel) -> Kernel:
+    """Return a kernel that continues the sequence of an operation of random numbers, which it takes as a keyword."""
+    return partial(kernel, advance=partial(advance, op)) if op.needs("advance") else kernel
 
 
 def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:

@@ -8,7 +8,15 @@ import numpy as np
 
 from ..arrays import Array
 
-__all__ = ["mersenne_twister", "mersenne_twister_of_sequence", "philox", "seed_sequence"]
+__all__ = [
+    "KEY_STEPS",
+    "MULTIPLIERS",
+    "ROUNDS",
+    "mersenne_twister",
+    "mersenne_twister_of_sequence",
+    "philox",
+    "seed_sequence",
+]
 
 Words = Array
 

@@ -94,6 +94,7 @@ MODULES = {
     "RNNSequence": "recurrence",
     "ROIAlign": "roi_align",
     "ROIPooling": "roi_pooling",
+    "RandomUniform": "random_uniform",
     "ReLU": "elementwise",
     "ReduceL1": "reductions",
     "ReduceL2": "reductions",

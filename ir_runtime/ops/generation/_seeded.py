@@ -46,12 +46,17 @@ class RandomOp(Op):
         """Return the first seed, or any number if there is none."""
         return self.global_seed % 2**64 if self.global_seed or self.op_seed else randbits(64)
 
+    def origin(self, shape: tuple[int, ...], advance: Advance | None = None) -> tuple[int, int, int]:
+        """Return the key, the stream, and the first block of Philox for numbers of a shape. With ``advance``, the sequence continues."""
+        start = 0 if advance is None else advance(math.prod(shape) * SKIPPED)
+        return self.seed(), self.op_seed % 2**64, start
+
     def as_tensorflow(
         self, element: E, shape: tuple[int, ...], spread: Spread, advance: Advance | None = None
     ) -> Array:
         """Numbers evenly distributed, as TensorFlow draws them: by Philox. With ``advance``, the sequence continues."""
-        start = 0 if advance is None else advance(math.prod(shape) * SKIPPED)
-        words = philox(self.seed(), self.op_seed % 2**64, _words(element, shape), start)
+        key, stream, start = self.origin(shape, advance)
+        words = philox(key, stream, _words(element, shape), start)
         if element.integral:
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)

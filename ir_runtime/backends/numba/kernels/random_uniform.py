@@ -1,0 +1,159 @@
+"""Random numbers of f32 by Philox, whose blocks are encrypted in the lanes of vectors: equal to the reference bit by bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.element import ElementType
+from ....ir.tensor import Array, Value
+from ....kernels.random import KEY_STEPS, MULTIPLIERS, ROUNDS
+from ....ops.generation.random_uniform import RandomUniform
+from ... import Kernel
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, f32, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import load_i64
+from ..codegen.typed import I64S, splat
+from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args, next_unit
+
+__all__: list[str] = []
+
+# Numbers of a block of Philox, and of blocks that fill a vector each; how many such groups a unit has.
+BLOCK = 4
+GROUP = BLOCK * LANES
+GROUPS_PER_UNIT = 32
+# Bits of an integer that become the fraction of a number.
+FRACTION_BITS = 23
+# Numbers from which several threads are faster.
+MIN_PARALLEL_SIZE = 1 << 13
+
+
+class UniformJob(Descriptor):
+    """The job of `UNIFORM`: groups of blocks; the key, the stream and the first block; the range, and the lowest number."""
+
+    groups: i64
+    key: i64
+    stream: i64
+    first: i64
+    spread: f32
+    low: f32
+
+
+@instruction(*[types.int64] * 3)
+def _draw(emit: Emit, job: ir.Value, group: ir.Value, out: ir.Value) -> None:
+    """Store the numbers of a group of blocks."""
+    builder = emit.builder
+    key, stream, first = (
+        emit.load(emit.at(job, 8 * index), ir.IntType(64))
+        for index in (UniformJob.key, UniformJob.stream, UniformJob.first)
+    )
+    begin = splat(emit, builder.add(first, builder.mul(group, emit.i64(LANES))))
+    blocks = builder.add(begin, ir.Constant(I64S, list(range(LANES))))
+    words = [half for each in (blocks, splat(emit, stream)) for half in _halves(emit, each)]
+    encrypted = _encrypted(emit, words, _halves(emit, splat(emit, key)))
+    spread, low = (
+        emit.splat(emit.load(emit.at(job, 4 * index), F32)) for index in (UniformJob.spread, UniformJob.low)
+    )
+    numbers = []
+    for each in encrypted:
+        low_bits = builder.and_(each, ir.Constant(INTS, [2**FRACTION_BITS - 1] * LANES))
+        fraction = builder.fmul(builder.sitofp(low_bits, VECTOR), emit.constant(2.0**-FRACTION_BITS))
+        numbers.append(builder.fadd(emit.fence(builder.fmul(fraction, spread)), low))
+    for place, vector in enumerate(_interleaved(emit, numbers)):
+        emit.store(vector, emit.at(out, 4 * LANES * place))
+
+
+def _halves(emit: Emit, words: ir.Value) -> list[ir.Value]:
+    """Return the low and the high 32 bits."""
+    high = emit.builder.lshr(words, ir.Constant(I64S, [32] * LANES))
+    return [emit.builder.trunc(each, INTS) for each in (words, high)]
+
+
+def _encrypted(emit: Emit, words: list[ir.Value], keys: list[ir.Value]) -> list[ir.Value]:
+    """Return the four integers of each block, as `kernels.random` computes them."""
+    builder, (a, b, c, d) = emit.builder, words
+    for _ in range(ROUNDS):
+        (low_a, high_a), (low_c, high_c) = (
+            _halves(emit, builder.mul(builder.zext(x, I64S), ir.Constant(I64S, [int(factor)] * LANES)))
+            for x, factor in zip((a, c), MULTIPLIERS, strict=True)
+        )
+        a, b = builder.xor(builder.xor(high_c, b), keys[0]), low_c
+        c, d = builder.xor(builder.xor(high_a, d), keys[1]), low_a
+        keys = [
+            builder.add(key, ir.Constant(INTS, [step] * LANES))
+            for key, step in zip(keys, KEY_STEPS, strict=True)
+        ]
+    return [a, b, c, d]
+
+
+def _interleaved(emit: Emit, vectors: list[ir.Value]) -> list[ir.Value]:
+    """Return the first lanes of four vectors, then their second ones, and so on, as four vectors."""
+    first, second = (_shuffled(emit, vectors[at], vectors[at + 1], list(range(2 * LANES))) for at in (0, 2))
+    found = []
+    for part in range(BLOCK):
+        numbers = range(part * LANES, (part + 1) * LANES)
+        found.append(_shuffled(emit, first, second, [n % BLOCK * LANES + n // BLOCK for n in numbers]))
+    return found
+
+
+def _shuffled(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
+    return emit.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
+
+
+def _uniform(call: int) -> None:
+    """Draw numbers; a unit is some groups of blocks."""
+    job, out, _, _, _, _ = load_args(call)
+    groups = load_i64(job, UniformJob.groups)
+    units = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
+    unit = next_unit(call, units)
+    while unit < units:
+        for group in range(unit * GROUPS_PER_UNIT, min((unit + 1) * GROUPS_PER_UNIT, groups)):
+            _draw(job, group, out + 4 * GROUP * group)
+        unit = next_unit(call, units)
+
+
+UNIFORM = Task(_uniform)
+"""Draws numbers for whole groups of blocks."""
+
+
+@backend.accelerates(RandomUniform)
+def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Kernel | None:
+    """f32, aligned to TensorFlow."""
+    if op.output_type is not ElementType.f32 or op.alignment != "tensorflow":
+        return None
+    UNIFORM.prepare()
+    inputs = shape, minval, maxval
+    fixed = None if any(value.known() is None for value in inputs) else op.infer(*inputs).static
+
+    def kernel(
+        shape: Array, minval: Array, maxval: Array, *, advance: Callable[[int], int] | None = None
+    ) -> Array:
+        lengths = fixed
+        if lengths is None:
+            lengths = op.infer(*map(Value.constant, (shape, minval, maxval))).static
+        key, stream, start = op.origin(lengths, advance)
+        streams_before, first = divmod(start, 2**64)
+        size = math.prod(lengths)
+        groups = -(-size // GROUP)
+        low, high = minval.reshape(()), maxval.reshape(())
+        out = np.empty(groups * GROUP, np.float32)
+        job = UniformJob.fill(
+            groups=groups, key=_signed(key), stream=_signed(stream + streams_before), first=_signed(first),
+            spread=float(high - low), low=float(low),
+        )  # fmt: skip
+        count = threads() if size >= MIN_PARALLEL_SIZE else 1
+        parallel_for(UNIFORM.address, job, out, UNUSED, UNUSED, UNUSED, count)
+        return out[:size].reshape(lengths)
+
+    return kernel
+
+
+def _signed(word: int) -> int:
+    """Return the i64 with the lowest 64 bits of an integer."""
+    return (word + 2**63) % 2**64 - 2**63
