@@ -14,16 +14,18 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
+from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import copy_row
-from ._strided_copy import merged_copy_axes
+from ._strided_copy import merged_copy_axes, strided_copy
 
-__all__ = ["ROW_COPY", "copy_rows", "row_copy_job", "strided_row_job"]
+__all__ = ["ROW_COPY", "copy_rows", "recorded_copy", "row_copy_job", "strided_row_job"]
 
 # Axes of rows, and about how many numbers a unit copies.
 AXES, UNIT_SIZE = 3, 1 << 12
-# Numbers from which several threads are faster.
-MIN_PARALLEL_SIZE = 1 << 15
+# Numbers from which several threads are faster, and the most equal rows that what has no gaps is divided into for them.
+MIN_PARALLEL_SIZE, MAX_PARTS = 1 << 15, 64
+WORD = 4
 
 
 class RowCopyJob(Descriptor):
@@ -86,19 +88,32 @@ def row_copy_job(length: int, axes: Sequence[tuple[int, int, int]]) -> Array | N
 
 @lru_cache(maxsize=256)
 def strided_row_job(
-    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...]
+    shape: tuple[int, ...], strides: tuple[int, ...], widths: tuple[int, ...], size: int = WORD
 ) -> Array | None:
-    """Return the job that copies 4-byte numbers between these strides; ``None`` where rows are short, and for many axes."""
+    """Return the job that copies numbers of 4 or 8 bytes between these strides; ``None`` where rows are short, and for many axes."""
     (length, *steps), *outer = merged_copy_axes(shape, strides, widths) or [(0, 0, 0)]
-    return row_copy_job(length, outer) if length >= LANES and steps == [4, 4] else None
+    words = length * size // WORD
+    if words < LANES or steps != [size, size]:
+        return None
+    if not outer and words >= MIN_PARALLEL_SIZE:
+        parts = math.gcd(words, MAX_PARTS)
+        words //= parts
+        outer = [(parts, WORD * words, WORD * words)]
+    return row_copy_job(words, outer)
 
 
 def copy_rows(x: Array, out: Array) -> bool:
-    """Copy 4-byte numbers to an array of the same shape by rows; return whether they have rows that are long enough."""
-    job = strided_row_job(x.shape, x.strides, out.strides) if x.itemsize == out.itemsize == 4 else None
-    if job is None or x.dtype.hasobject:
+    """Copy numbers of 4 or 8 bytes to an array of the same shape and dtype by rows; return whether these are long enough."""
+    if x.itemsize not in (WORD, 2 * WORD) or x.dtype.hasobject:
+        return False
+    if (job := strided_row_job(x.shape, x.strides, out.strides, x.itemsize)) is None:
         return False
     if x.size:
         count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
         parallel_for(ROW_COPY.address, job, out, x, UNUSED, UNUSED, count)
     return True
+
+
+def recorded_copy(x: Array, out: Array) -> bool:
+    """Copy an array to one of the same shape and dtype by a task, where a run is recorded; return whether that was done."""
+    return x.size > 0 and is_recording() and (copy_rows(x, out) or strided_copy(x, out))

@@ -17,7 +17,6 @@ from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "broadcast_together",
     "expanded",
     "merged_copy_axes",
-    "recorded_copy",
     "strided_copy",
 ]
 
@@ -117,11 +115,6 @@ def strided_copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
     if x.size:
         parallel_for(STRIDED_COPY.address, job, out, x, UNUSED, UNUSED, count)
     return True
-
-
-def recorded_copy(x: Array, out: Array) -> bool:
-    """Copy an array to one of the same shape and dtype by a task, where a run is recorded; return whether that was done."""
-    return x.size > 0 and is_recording() and strided_copy(x, out)
 
 
 def expanded(x: Array, shape: tuple[int, ...]) -> Array | None:

@@ -31,7 +31,8 @@ from ._panels import PackedPanels
 from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 from ._recurrent_cells import CellKind, StepsJob
 from ._recurrent_steps import RUN_CELL, RUN_STEPS
-from ._strided_copy import STRIDED_COPY, recorded_copy
+from ._row_copy import ROW_COPY, recorded_copy
+from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -64,8 +65,8 @@ def sequence(
 
 def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
     """Return a kernel for sequences of one step, as of decoders; the input ``place`` is their lengths."""
-    RUN_CELL.prepare()
-    STRIDED_COPY.prepare()
+    for task in (RUN_CELL, ROW_COPY, STRIDED_COPY):
+        task.prepare()
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:
         x, *states, lengths, _, _, _ = arrays

@@ -25,9 +25,9 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED, Task, load_args
 from ._packed_epilogue import add_rows
-from ._row_copy import ROW_COPY, row_copy_job
+from ._row_copy import ROW_COPY, recorded_copy
 from ._rows import copy_row
-from ._strided_copy import STRIDED_COPY, strided_copy
+from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous
 
 __all__ = ["SCATTER", "ScatterJob", "copied"]
@@ -35,8 +35,6 @@ __all__ = ["SCATTER", "ScatterJob", "copied"]
 # Columns of a unit, and updates from which on several threads are faster.
 COLUMNS_PER_UNIT = 64
 MIN_PARALLEL_WORK = 1 << 15
-# Bytes of a copy from which on they are.
-MIN_PARALLEL_SIZE = 1 << 18
 
 
 class ScatterJob(Descriptor):
@@ -158,19 +156,11 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
 
 
 def copied(data: Array) -> Array | None:
-    """Return a copy of numbers of 4 or 8 bytes in C order; ``None`` where a run is recorded, and no task can make it."""
+    """Return a copy of numbers in C order; ``None`` where a run is recorded, and no task can make it."""
     if not is_recording():
         return np.array(data, order="C")
     out = empty(data.shape, data.dtype)
-    if not (data.size and data.flags.c_contiguous):
-        return out if data.size and strided_copy(data, out) else None
-    rows = data.shape[0] if data.ndim > 1 else 1
-    width = data.nbytes // rows
-    job = row_copy_job(width // 4, [(rows, width, width)])
-    assert job is not None  # for one axis
-    count = threads() if data.nbytes >= MIN_PARALLEL_SIZE else 1
-    parallel_for(ROW_COPY.address, job, out, data, UNUSED, UNUSED, count)
-    return out
+    return out if recorded_copy(data, out) else None
 
 
 def _is_repeated(indices: Array, axis: int) -> bool:

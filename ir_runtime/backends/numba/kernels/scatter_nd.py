@@ -15,10 +15,9 @@ from ...common.kept_memory import empty
 from ...core.lengths import accepting
 from .._backend import backend
 from ..threading.capture import replayed
-from ..threading.recording import is_recording
 from ._index_grid import index_grid
-from ._row_copy import ROW_COPY, copy_rows
-from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
+from ._row_copy import ROW_COPY, recorded_copy
+from ._strided_copy import SIZES, STRIDED_COPY
 
 __all__: list[str] = []
 
@@ -51,7 +50,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
             return np.asarray(op.evaluate(data, indices, updates))
         out = empty(shape, dtype)
         target = part.view(out.reshape(-1, size), 0)
-        if not (_copied(data, out) and _copied(updates.reshape(target.shape), target)):
+        if not (recorded_copy(data, out) and recorded_copy(updates.reshape(target.shape), target)):
             out[...] = data
             target[...] = updates.reshape(target.shape)
         return out
@@ -65,8 +64,3 @@ def _places(op: ScatterNDUpdateBase, indices: Array, shape: Sequence[int]) -> Ar
         return op.places(indices, shape)
     except InferenceError:
         return None  # the operation raises it when it runs
-
-
-def _copied(x: Array, out: Array) -> bool:
-    """Copy an array by a task where a run is recorded; return whether that was done."""
-    return is_recording() and (copy_rows(x, out) or strided_copy(x, out))
