@@ -17,6 +17,7 @@ from ....ops.comparison import Equal, Greater, GreaterEqual, Less, LessEqual, No
 from ....ops.condition import Select
 from ....ops.logical import LogicalAnd, LogicalNot, LogicalOr, LogicalXor
 from ... import Kernel
+from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.language import device, instruction, types
@@ -210,7 +211,7 @@ def _by_rows(
             layout = broadcast_layout(given)
         if layout is None:
             return evaluate(*arrays)
-        out = np.empty(layout.shape, dtype)
+        out = empty(layout.shape, dtype)
         job = BroadcastJob.fill(**layout.fields, size=dtype.itemsize, code=code, refused=0)
         a, b, c = (*layout.operands(given), UNUSED)[:3]
         parallel_for(task.address, job, out, a, b, c, threads() if size >= MIN_PARALLEL_SIZE else 1)

@@ -13,6 +13,7 @@ from ....ir.tensor import Array, Value
 from ....kernels.random import KEY_STEPS, MULTIPLIERS, ROUNDS
 from ....ops.generation.random_uniform import RandomUniform
 from ... import Kernel
+from ...common.kept_memory import empty
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
@@ -142,7 +143,7 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
         size = math.prod(lengths)
         groups = -(-size // GROUP)
         low, high = minval.reshape(()), maxval.reshape(())
-        out = np.empty(groups * GROUP, np.float32)
+        out = empty(groups * GROUP, np.float32)
         job = UniformJob.fill(
             groups=groups, key=_signed(key), stream=_signed(stream + streams_before), first=_signed(first),
             spread=float(high - low), low=float(low),

@@ -9,6 +9,7 @@ from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Divide, Multiply
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.epilogue import RowEpilogue, RowKernel
+from ...common.kept_memory import empty
 from ...core.lengths import any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
@@ -31,7 +32,7 @@ def _rms_norm_kernel(epsilon: float, arity: int) -> Kernel:
 
     def compute(x: Array, *arrays: object) -> Array:
         epilogue: RowEpilogue = arrays[-1]  # type: ignore[assignment]
-        y = np.empty(x.shape, np.float32)
+        y = empty(x.shape, np.float32)
         if not y.size:
             return y
         length = x.shape[-1]
