@@ -20,7 +20,6 @@ from ... import Kernel, KernelObject, Unary
 from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import binary_ufunc
 from ...common.fake_quantize import fake_quantize_passes, limit_rows
-from ...common.kept_memory import empty
 from ...common.layout import flat_view, moveaxis, repeat_row
 from ...common.post_op import PostOp, constant_row, match_post_op
 from ...core.lengths import any_lengths
@@ -136,7 +135,7 @@ def _quantize_kernel(op: FakeQuantize, inputs: Sequence[Value]) -> Callable[...,
 def _apply_rows(passes: Activation, axis: int, x: Array, out: Array | None = None) -> Array:
     """Apply passes to rows along an axis, into ``out`` or a new array that stores them last."""
     rows = np.ascontiguousarray(moveaxis(x, axis, -1))
-    result = empty(rows.shape, np.float32)
+    result = np.empty(rows.shape, np.float32)
     passes(rows.reshape(-1), result.reshape(-1))
     found = moveaxis(result, -1, axis)
     if out is None:
@@ -151,7 +150,7 @@ _ZERO = Value.constant(np.float32(0))
 def apply_activation(activation: Activation, x: Array, out: Array | None = None) -> Array:
     """Apply an activation to every element, into ``out`` or a new array of the same memory layout."""
     if x.flags.c_contiguous and (out is None or out is x):
-        result = empty(x.shape, np.float32) if out is None else out
+        result = np.empty(x.shape, np.float32) if out is None else out
         activation(x.reshape(-1), result.reshape(-1))
         return result
     source = flat_view(x)

@@ -10,7 +10,6 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops.convolution.forward import GroupConvolution
 from ...common.epilogue import RowEpilogue
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit
 from ..math.gemm import block_count, split_range
@@ -46,7 +45,7 @@ class DepthwiseWindows:
         pads, out = self._fit(x.shape[2:])
         channels = x.shape[1]
         data = pad_spatial(channels_last(x), pads)
-        y = empty((len(x), *out, channels), np.float32)
+        y = np.empty((len(x), *out, channels), np.float32)
         inner, (step, *_) = math.prod(out[1:]), self._op.strides
         extent = self._op.extent(0, self._kernel[0])
 

@@ -15,7 +15,6 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops.convolution.forward import GroupConvolution
 from ...common.epilogue import OutOfPlaceEpilogue
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.tape import replay
 from ...common.window_fit import window_fit
@@ -50,7 +49,7 @@ class GroupedProducts:
         data = pad_spatial(channels_last(x), pads)
         width = packed.depth // math.prod(self._kernel)
         parts, outputs = x.shape[1] // width, packed.columns
-        y = empty((len(x), *out, parts * outputs), np.float32)
+        y = np.empty((len(x), *out, parts * outputs), np.float32)
         inner, finite = math.prod(out[1:]), list[bool]()
 
         def work(chunk: tuple[int, slice]) -> None:

@@ -20,7 +20,6 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.window import Pads
 from ...common.epilogue import OutOfPlaceEpilogue
-from ...common.kept_memory import empty
 from ...common.layout import FEW_CHANNELS, channels_first, channels_last, pad_spatial
 from ...common.tape import Tape, replay
 from ...common.window_fit import window_fit
@@ -148,7 +147,7 @@ class _Im2Col:
     def _run(self, x: Array, epilogue: OutOfPlaceEpilogue, finite: list[bool]) -> Array | None:
         plan = self._plan(x.shape[1], x.shape[2:])
         data = channels_last(x)
-        y = empty((len(x), *plan.out, self._outputs), np.float32)
+        y = np.empty((len(x), *plan.out, self._outputs), np.float32)
         flat = y.reshape(-1, self._outputs)
         threads = thread_count(plan.cost * len(x))
         if threads < 2 and (any(map(any, plan.pads)) or not data.flags.c_contiguous):

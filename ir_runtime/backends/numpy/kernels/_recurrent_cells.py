@@ -14,7 +14,6 @@ import numpy as np
 
 from .... import deadline
 from ....ir.tensor import Array
-from ...common.kept_memory import empty
 from ...common.recurrence import sigmoid_gates_first
 from ..math.gemm import gemm
 from ..math.panels import WIDTH, Panels
@@ -112,7 +111,7 @@ class Direction:
         """Return the products of ``x[batch, time, input]`` with the weights, ``[time, batch, gates * hidden]``."""
         batch, time, inputs = x.shape
         rows = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, inputs)
-        found = empty((len(rows), len(self.biases)), np.float32)
+        found = np.empty((len(rows), len(self.biases)), np.float32)
         gemm(rows, self.inputs, found, self._add_biases)
         return found.reshape(time, batch, -1)
 

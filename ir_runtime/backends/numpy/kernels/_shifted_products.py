@@ -16,7 +16,6 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
 from ...common.window_fit import window_fit
 from ..math.gemm import split_range
@@ -81,7 +80,7 @@ def shifted_products(
 
     def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
         data = channels_last(x)
-        y = empty((len(x), *out, outputs), np.float32)
+        y = np.empty((len(x), *out, outputs), np.float32)
 
         def work(chunk: tuple[int, slice]) -> None:
             image, rows = chunk
@@ -137,7 +136,7 @@ def _add(data: Array, result: Array, element: _Element, filters: Panels) -> None
     if not element.size:
         return
     rows = np.ascontiguousarray(data[element.source])
-    products = empty((*rows.shape[:-1], filters.columns), np.float32)
+    products = np.empty((*rows.shape[:-1], filters.columns), np.float32)
     filters.multiply(rows.reshape(-1, filters.depth), products.reshape(-1, filters.columns))
     target = result[element.out]
     np.add(target, products, out=target)

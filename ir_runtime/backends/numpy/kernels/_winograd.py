@@ -24,7 +24,6 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit
 from ..math.finite import is_finite
@@ -76,7 +75,7 @@ def winograd(
         tiles = tuple(-(-n // OUT) for n in out)
         tile_pads = [(b, e + OUT * t - n) for (b, e), t, n in zip(pads, tiles, out, strict=True)]
         data = pad_spatial(channels_last(x), tuple(tile_pads))
-        y = empty((len(x), *out, outputs), np.float32)
+        y = np.empty((len(x), *out, outputs), np.float32)
         finite = []
 
         def work(chunk: tuple[int, slice]) -> None:
@@ -105,7 +104,7 @@ def _winograd_block(tiles_view: Array, filters: Panels, out: Array) -> None:
     count, outputs = rows * columns, out.shape[-1]
     tiles = np.ascontiguousarray(tiles_view.transpose(2, 3, 0, 1, 4)).reshape(POINT_COUNT, -1)
     data = tiled_product(_DATA, tiles).reshape(POINT_COUNT, count, channels)
-    products = empty((POINT_COUNT, count, outputs), np.float32)
+    products = np.empty((POINT_COUNT, count, outputs), np.float32)
     filters.multiply(data, products)
     results = tiled_product(_RESULT, products.reshape(POINT_COUNT, -1))
     tiles_out = results.reshape(OUT, OUT, rows, columns, outputs).transpose(2, 0, 3, 1, 4)

@@ -14,7 +14,6 @@ from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
 from ...common.epilogue import OutOfPlaceEpilogue, RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...common.layout import FEW_CHANNELS, as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.tape import Tape
 from ...common.window_fit import window_fit
@@ -83,7 +82,7 @@ def _one_position(w: Array) -> RowKernel:
     let_go(w)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        y = empty((1, matrix.shape[1]), np.float32)
+        y = np.empty((1, matrix.shape[1]), np.float32)
         np.dot(x.reshape(1, -1), matrix, y)
         epilogue(y, 0)
         return y.reshape(1, -1, *x.shape[2:])
@@ -103,7 +102,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
         fit(x.shape[2:])  # raises if no window fits
         sampled = x[steps] if strided else x
         rows = as_rows(sampled, 1)
-        y = empty((len(sampled), *sampled.shape[2:], columns), np.float32)
+        y = np.empty((len(sampled), *sampled.shape[2:], columns), np.float32)
         gemm(rows, packed(), y.reshape(-1, columns), epilogue)
         return channels_first(y)
 
@@ -158,7 +157,7 @@ def _few_channels(op: Convolution, w: Array, lengths: Sequence[int | None]) -> K
             return of_channels_last()(x, w, epilogue)
         pads, out = fit(x.shape[2:])
         inner = math.prod(out[1:])
-        y = empty((len(x), *out, outputs), np.float32)
+        y = np.empty((len(x), *out, outputs), np.float32)
         images = pad_spatial(x[..., None], ((0, 0), *pads))
 
         def work(chunk: tuple[int, slice]) -> None:

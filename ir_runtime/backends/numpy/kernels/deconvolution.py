@@ -15,7 +15,6 @@ from ....limits import check_array_size
 from ....ops.convolution.backward import ConvolutionBackpropData
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, is_f32
 from .._backend import backend
 from ..math.gemm import apply_epilogue, gemm
@@ -52,7 +51,7 @@ def transposed_convolution(
         begins, lengths = fit(x.shape)
         rows = np.ascontiguousarray(as_rows(x, 1))
         check_array_size(len(rows) * packed.columns, x.itemsize)
-        products = empty((len(rows), packed.columns), np.float32)
+        products = np.empty((len(rows), packed.columns), np.float32)
         gemm(rows, packed, products, lambda block, first: None)
         windows = products.reshape(len(x), *x.shape[2:], *columns.shape[1:])
         if blocks:

@@ -16,7 +16,6 @@ from ....ops.convolution.deformable import (
 )
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
@@ -84,7 +83,7 @@ class _Deformable:
         """Return the result; other inputs are the mask, if there is one, and the epilogue."""
         *mask, epilogue = others
         fit = self._fit(x.shape[2:])
-        y = empty((len(x), *fit.out, self._outputs), np.float32)
+        y = np.empty((len(x), *fit.out, self._outputs), np.float32)
         if not y.size:
             return channels_first(y)
         rows = y.reshape(len(x), math.prod(fit.out), self._outputs)

@@ -21,7 +21,6 @@ from ...common.epilogue import (
     RowKernel,
     binary_ufunc,
 )
-from ...common.kept_memory import empty
 from ...common.layout import flat_view, is_f32, moveaxis
 from ...common.post_op import constant_row
 from ...common.tape import Tape
@@ -56,7 +55,7 @@ def per_channel(op: Op, a: Value, b: Value) -> Kernel | None:
 
     def compute(x: Array, epilogue: RowEpilogue) -> Array:
         rows_last = np.ascontiguousarray(moveaxis(x, axis, -1))
-        y = empty(rows_last.shape, np.float32)
+        y = np.empty(rows_last.shape, np.float32)
         rows, out = rows_last.reshape(-1, row.size), y.reshape(-1, row.size)
 
         def work(block: slice) -> None:

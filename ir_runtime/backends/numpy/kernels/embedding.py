@@ -11,7 +11,6 @@ from ....ir.tensor import Array, Value
 from ....ops.conversion import convert
 from ....ops.movement.gather import Gather, Gather1, Gather7
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 
@@ -39,7 +38,7 @@ def quantized_gather(
         out_of_range = (flat < 0) | (flat >= len(table))
         any_out_of_range = bool(out_of_range.any())
         if not flat.size:
-            return empty((*indices.shape, table.width), np.float32)
+            return np.empty((*indices.shape, table.width), np.float32)
         rows = table.rows(np.where(out_of_range, 0, flat) if any_out_of_range else flat)
         if any_out_of_range:
             rows[out_of_range] = 0

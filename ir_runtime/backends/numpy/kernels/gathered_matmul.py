@@ -15,7 +15,6 @@ from ....ir.tensor import Array
 from ....ops.matrix.matmul import MatMul
 from ....ops.movement.gather import GatherBase
 from ... import Fusion, MatchContext, Refusal
-from ...common.kept_memory import empty
 from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
 from ._chain import Chain
@@ -50,7 +49,7 @@ def _multiply(
     if not inside or len(places) > MOST or not x.size:
         copies = np.asarray(gather.evaluate(matrices, indices, np.array(0)))
         return np.asarray(np.matmul(x, copies))
-    out = empty((*batch, x.shape[-2], matrices.shape[2]), np.float32)
+    out = np.empty((*batch, x.shape[-2], matrices.shape[2]), np.float32)
     rows = x if x.shape[:-2] == batch else np.broadcast_to(x, (*batch, *x.shape[-2:]))
     for left, place, target in zip(
         rows.reshape(-1, *x.shape[-2:]), places, out.reshape(-1, *out.shape[-2:]), strict=True

@@ -12,7 +12,6 @@ from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN, GroupNormalization
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths, axis_length
 from .._backend import backend
@@ -99,7 +98,7 @@ def _normalized(
         epilogue: applied to the rows of the result, stored channels last.
     """
     source = np.ascontiguousarray(channels_last(x))
-    y = empty(source.shape, np.float32)
+    y = np.empty(source.shape, np.float32)
     size, channels = math.prod(x.shape[2:]), x.shape[1]
     flat, out = source.reshape(-1, channels), y.reshape(-1, channels)
     for first in range(0, len(out), size):

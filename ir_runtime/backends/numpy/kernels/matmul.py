@@ -13,7 +13,6 @@ from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel, KernelObject, Unary
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import Accepts, accepting, axis_length
 from .._backend import backend
@@ -70,7 +69,7 @@ def _one_row(matrix: Array) -> RowKernel:
     weights = Panels.of(matrix, matrix.T if matrix.flags.f_contiguous else matrix, tiled=False)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        y = empty((*x.shape[:-1], weights.columns), np.float32)
+        y = np.empty((*x.shape[:-1], weights.columns), np.float32)
         row = y.reshape(1, -1)
         with multithreaded_blas():
             weights.multiply(x.reshape(1, -1), row)
@@ -85,7 +84,7 @@ def _many_rows(matrix: Array) -> RowKernel:
     weights = Panels.of(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        y = empty((*x.shape[:-1], weights.columns), np.float32)
+        y = np.empty((*x.shape[:-1], weights.columns), np.float32)
         rows = y.reshape(-1, weights.columns)
         gemm(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, epilogue)
         return y

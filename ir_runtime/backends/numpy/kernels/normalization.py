@@ -13,7 +13,6 @@ from ....ops.normalization import MVN
 from ....ops.reduction import ReduceMean
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...common.layout import axes_by_stride, channels_last, is_f32, moveaxis
 from ...core.lengths import any_lengths
 from .._backend import backend
@@ -43,7 +42,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         rows_last = x if axis == rank - 1 else moveaxis(x, axis, -1)
-        y = empty(rows_last.shape, np.float32)
+        y = np.empty(rows_last.shape, np.float32)
         if not y.size:
             return moveaxis(y, -1, axis)
         length = x.shape[axis]

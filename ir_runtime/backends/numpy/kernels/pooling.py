@@ -25,7 +25,6 @@ from ....ops.pooling.windowed import (
 )
 from ....ops.window import Pads
 from ... import UNREAD, Kernel
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
 from ..math.finite import is_finite
@@ -137,7 +136,7 @@ def _reduce_windows(
 ) -> Array:
     """Reduce each window of ``x[N, C, spatial...]``, some rows of the result at a time, then call ``complete``."""
     data = pad_spatial(channels_last(x), plan.pads, fill)
-    y = empty((len(x), *plan.lengths, x.shape[1]), np.float32)
+    y = np.empty((len(x), *plan.lengths, x.shape[1]), np.float32)
     last = len(plan.places) - 1
 
     def work(chunk: tuple[slice, slice]) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from .._backend import backend
 from ..threading.parallel import multithreaded_blas
@@ -89,7 +88,7 @@ def _full_length(x: Array, lengths: Array) -> bool:
 
 def _run(directions: Sequence[Direction], x: Array, *states: Array) -> tuple[Array, ...]:
     batch, time, _ = x.shape
-    y = empty((batch, len(directions), time, states[0].shape[-1]), np.float32)
+    y = np.empty((batch, len(directions), time, states[0].shape[-1]), np.float32)
     states = tuple(np.array(state, order="C") for state in states)
     for index, direction in enumerate(directions):
         _run_direction(direction, x, y[:, index], *(state[:, index] for state in states))

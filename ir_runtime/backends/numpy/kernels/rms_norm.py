@@ -9,7 +9,6 @@ from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Divide, Multiply
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.kept_memory import empty
 from ...core.lengths import any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
@@ -32,7 +31,7 @@ def _rms_norm_kernel(epsilon: float, arity: int) -> Kernel:
 
     def compute(x: Array, *arrays: object) -> Array:
         epilogue: RowEpilogue = arrays[-1]  # type: ignore[assignment]
-        y = empty(x.shape, np.float32)
+        y = np.empty(x.shape, np.float32)
         if not y.size:
             return y
         length = x.shape[-1]

@@ -8,7 +8,6 @@ from .... import deadline
 from ....ir.tensor import Array, Value
 from ....ops.detection.roi_align import ROIAlign3, ROIAlign9
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...common.layout import channels_last, is_f32
 from .._backend import backend
 
@@ -69,7 +68,7 @@ def _weights(first: Array, size: Array, bins: int, samples: int, length: int) ->
 def _pooled(maps: Array, entries: list[int], rows: Array, columns: Array) -> Array:
     """Return the bins ``[region, C, height, width]`` from maps ``[N, height, width, C]``."""
     channels = maps.shape[-1]
-    y = empty((len(entries), channels, rows.shape[1], columns.shape[1]), np.float32)
+    y = np.empty((len(entries), channels, rows.shape[1], columns.shape[1]), np.float32)
     for region, (across, down) in enumerate(zip(_used(columns), _used(rows), strict=True)):
         if not region % 64:
             deadline.check()

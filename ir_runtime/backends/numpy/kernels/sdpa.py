@@ -16,7 +16,6 @@ from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.kept_memory import empty
 from ...common.sdpa import Factor, sdpa_kernel
 from ...patterns.attention import match_attention
 from ...patterns.attention_kernel import AttentionKernel
@@ -75,7 +74,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, 
     if score_count <= FEW_SCORES:
         return _attention_of_few(q, k, v, mask, factor, causal)
     # The next layers concatenate the results of all heads for each token: they are stored so.
-    out = empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
+    out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     apply_mask = _masking(causal, mask, (batch, heads, rows, columns))
     exp = _exp if mask is None or mask.dtype == np.bool_ or causal else _exp_of_masked
     heads_per_group, scale = heads // groups, _by_head(factor, heads)
@@ -163,7 +162,7 @@ def _attention_of_few(
     sums = np.matmul(scores, ones_column(columns))
     means = np.matmul(scores if shared is None else scores.reshape(shared), v)
     # The next layers concatenate the results of all heads for each token: they are stored so.
-    out = empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
+    out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     np.divide(means.reshape(out.shape), sums, out)
     return out
 

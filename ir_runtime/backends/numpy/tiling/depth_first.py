@@ -12,7 +12,6 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ...common.epilogue import OutOfPlaceEpilogue
-from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
 from ...common.tape import Tape, replay
 from ..threading.parallel import parallel_for, thread_count
@@ -52,7 +51,7 @@ def run_depth_first(chain: Sequence[TiledLayer]) -> Callable[..., Array | None]:
         if not plan.tiles:
             return None
         data = channels_last(x)
-        y = empty((len(x), *plan.maps[-1], chain[-1].channels), np.float32)
+        y = np.empty((len(x), *plan.maps[-1], chain[-1].channels), np.float32)
 
         def work(chunk: tuple[int, int]) -> None:
             image, index = chunk
