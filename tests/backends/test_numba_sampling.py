@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.layers import layer
+from harness.layers import deformable_layer, layer
 from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,11 +104,7 @@ def test_deformable_convolutions(
     version: str, has_mask: bool, images: int, parts: int, channels: int, outputs: int, kernel: tuple[int, int],
     lengths: tuple[int, int], steps: tuple[int, int], pads: int, places: Array, block: int, seed: int,
 ) -> None:  # fmt: skip
-    op: Any = layer(
-        f"DeformableConvolution-{version[0]}", strides=f"{steps[0]},{steps[1]}", dilations=f"{steps[1]},1",
-        pads_begin=f"{pads},{pads}", pads_end=f"{pads},{pads}", auto_pad="explicit", group="1",
-        deformable_group=str(parts), **({"bilinear_interpolation_pad": "true"} if "zeros" in version else {}),
-    )  # fmt: skip
+    op: Any = deformable_layer(version, steps, pads, parts)
     rng, wide = np.random.default_rng(seed), parts * channels
     x, w = (
         numbers(rng, n, wide, *size, special=np.empty(0))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.layers import layer
+from harness.layers import deformable_layer, layer
 from harness.numpy_kernels import agree, numbers, same, unknown
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,11 +148,7 @@ def test_deformable_convolutions(
     version: str, has_mask: bool, parts: int, channels: int, kernel: tuple[int, int], steps: tuple[int, int],
     pads: int, whole: bool, seed: int,
 ) -> None:  # fmt: skip
-    op: Any = layer(
-        f"DeformableConvolution-{version[0]}", strides=f"{steps[0]},{steps[1]}", dilations=f"{steps[1]},1",
-        pads_begin=f"{pads},{pads}", pads_end=f"{pads},{pads}", auto_pad="explicit", group="1",
-        deformable_group=str(parts), **({"bilinear_interpolation_pad": "true"} if "zeros" in version else {}),
-    )  # fmt: skip
+    op: Any = deformable_layer(version, steps, pads, parts)
     rng, wide = np.random.default_rng(seed), parts * channels
     x, w = numbers(2, wide, 9, 13, seed=seed), numbers(5, wide, *kernel)
     out, elements = op.windows((9, 13), kernel), parts * kernel[0] * kernel[1]

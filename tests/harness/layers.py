@@ -39,3 +39,19 @@ def values(inputs: Iterable[Any]) -> list[Value]:
 def bounded(*numbers: int | Interval) -> Value:
     """A 1-D tensor of integers, some of which have only bounds."""
     return Value.bounded(ElementType.i64, objects(numbers, (len(numbers),)))
+
+
+def deformable_layer(version: str, steps: tuple[int, int], pads: int, parts: int) -> Any:
+    """Return a deformable convolution of one group: ``"1"``, ``"8"``, or ``"8 with zeros"`` outside of the image.
+
+    Args:
+        version: of the operation.
+        steps: strides; the second one is also the dilation of rows.
+        pads: at all edges.
+        parts: groups of channels that have the same offsets.
+    """
+    return layer(
+        f"DeformableConvolution-{version[0]}", strides=f"{steps[0]},{steps[1]}", dilations=f"{steps[1]},1",
+        pads_begin=f"{pads},{pads}", pads_end=f"{pads},{pads}", auto_pad="explicit", group="1",
+        deformable_group=str(parts), **({"bilinear_interpolation_pad": "true"} if "zeros" in version else {}),
+    )  # fmt: skip

@@ -28,7 +28,6 @@ from ...ops.arithmetic.trigonometry import (
 )
 from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt
 from .blas import AVX512
-from .kept_memory import empty
 from .layout import repeat_row
 
 __all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "activation_of", "broadcast_binary", "clip"]
@@ -135,10 +134,10 @@ def _chunked(compute: Callable[[Array, Array, Array], None]) -> Activation:
 
     def activation(x: Array, out: Array) -> None:
         if x.size <= CHUNK:
-            compute(x, empty(x.shape, np.float32), out)
+            compute(x, np.empty(x.shape, np.float32), out)
             return
         step = max(CHUNK * len(x) // x.size, 1)
-        scratch = empty((step, *x.shape[1:]), np.float32)
+        scratch = np.empty((step, *x.shape[1:]), np.float32)
         for start in range(0, len(x), step):
             chunk = x[start : start + step]
             compute(chunk, scratch[: len(chunk)], out[start : start + step])

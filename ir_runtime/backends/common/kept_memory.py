@@ -31,7 +31,6 @@ __all__ = [
 MAX_KEPT = 31 << 20
 """The most bytes of a block that glibc's allocator can be made to keep."""
 
-
 # Arrays of so few elements are not large, whatever their type.
 _FEW = MAX_KEPT // 16
 

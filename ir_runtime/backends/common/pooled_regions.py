@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...ir.tensor import Array
+from ...ops.detection.bins import rounded
 from ...ops.detection.roi_pooling import PSROIPooling, ROIPooling
 
-__all__ = ["bins_of", "covered_by", "regions_of"]
+__all__ = ["Bins", "largest_bins", "mean_bins", "regions_of"]
+
+
+class Bins(NamedTuple):
+    """The image of each region, and where its bins begin and end along rows and columns: ``[regions, count, 2]``."""
+
+    images: Array
+    rows: Array
+    columns: Array
+
+    @property
+    def empty(self) -> Array:
+        """Which bins have no elements: ``[regions, rows, columns]``."""
+        rows, columns = (bounds[..., 0] >= bounds[..., 1] for bounds in (self.rows, self.columns))
+        return np.asarray(rows[:, :, None] | columns[:, None])
+
+
+def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
+    """Return the bins that ROIPooling takes the largest elements of; ``None`` for what the reference has to refuse."""
+    if (found := regions_of(op, x, rois)) is None:
+        return None
+    images, corners = found
+    x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
+    return Bins(images, _bins(y1, y2, op.pooled_h, x.shape[2]), _bins(x1, x2, op.pooled_w, x.shape[3]))
+
+
+def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
+    """Return the bins that PSROIPooling takes the means of; ``None`` for what the reference has to refuse."""
+    size, found = op.group_size, regions_of(op, x, rois)
+    if found is None or x.shape[1] != op.output_dim * size * size:
+        return None
+    images, corners = found
+    corners = rounded(corners)
+    corners[:, 2:] += 1
+    x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
+    return Bins(images, _covered(y1, y2, size, x.shape[2]), _covered(x1, x2, size, x.shape[3]))
 
 
 def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Array, Array] | None:
@@ -23,15 +61,15 @@ def regions_of(op: ROIPooling | PSROIPooling, x: Array, rois: Array) -> tuple[Ar
     return images.astype(np.int64), rois[:, 1:]
 
 
-def bins_of(first: Array, last: Array, count: int, length: int) -> Array:
-    """Return where the bins of each region begin and end, as `ops.detection.bins.bins` does: ``[regions, count, 2]``."""
+def _bins(first: Array, last: Array, count: int, length: int) -> Array:
+    """Return where the bins of each region begin and end, as `ops.detection.bins.bins` does."""
     size = np.maximum(last - first + 1, 1) / np.float32(count)
     steps = np.arange(count + 1, dtype=np.float32) * size[:, None]
     begins, ends = np.floor(steps[:, :-1]) + first[:, None], np.ceil(steps[:, 1:]) + first[:, None]
     return np.stack([np.clip(begins, 0, length), np.clip(ends, 0, length)], -1).astype(np.int64)
 
 
-def covered_by(first: Array, last: Array, count: int, length: int) -> Array:
+def _covered(first: Array, last: Array, count: int, length: int) -> Array:
     """Return the elements that the bins of each region touch, as `ops.detection.bins.covers` does."""
     size = ((last - first) / np.float32(count))[:, None]
     steps = first[:, None] + np.arange(count + 1, dtype=np.float32) * size

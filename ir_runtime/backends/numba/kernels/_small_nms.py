@@ -6,7 +6,6 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
-from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32, store_i64
@@ -168,7 +167,7 @@ def small_nms(
     batches, classes, count = scores.shape
     limit = min(limit, count)
     most = batches * classes * limit
-    found, final = empty((1 + most, RESULT), np.int64), empty(most, np.float32)
+    found, final = np.empty((1 + most, RESULT), np.int64), np.empty(most, np.float32)
     job = SmallNmsJob.fill(
         batches=batches, classes=classes, boxes=count, is_centred=is_centred, limit=limit, iou_threshold=iou,
         score_threshold=threshold,

@@ -16,8 +16,9 @@ from ....ops.convolution.deformable import (
     DeformableConvolutionBase,
 )
 from ... import Kernel
+from ...common.deformed_windows import filters_of
 from ...common.kept_memory import empty
-from ...common.layout import channels_first, channels_last, is_f32
+from ...common.layout import channels_first, channels_last
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
 from ..codegen.descriptor import Job
@@ -38,19 +39,14 @@ __all__: list[str] = []
 # threads are faster.
 BLOCK = 1 << 20
 MIN_PARALLEL_WORK = 1 << 14
-RANK = 4
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> Kernel | None:
     """f32."""
-    offsets, filters, *mask = others
-    w = filters.known()
-    if op.group != 1 or w is None or not w.size or not is_f32(data, *others):
+    if (w := filters_of(op, data, *others)) is None:
         return None
-    if any(value.shape.rank != RANK for value in (data, offsets, *mask)):
-        return None
-    return FusedKernel(lambda epilogue: _kernel(op, w, bool(mask), epilogue), 1)
+    return FusedKernel(lambda epilogue: _kernel(op, w, len(others) > 2, epilogue), 1)
 
 
 class _Block(NamedTuple):

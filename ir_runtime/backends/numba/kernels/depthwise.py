@@ -140,7 +140,7 @@ def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kern
     """Return a `RowWindow` for each row of the result, given the lengths of three axes."""
     planes, rows = (_ranges(op, axis, lengths, kernel) for axis in (0, 1))
     deep, down = planes[:, None], rows[None]
-    table = empty((images, len(planes), len(rows), RowWindow.words), np.int64)
+    table = np.empty((images, len(planes), len(rows), RowWindow.words), np.int64)
     image = lengths[0] * np.arange(images).reshape(-1, 1, 1)
     table[..., 0] = (image + deep[..., 0]) * lengths[1] + down[..., 0]
     table[..., 1] = deep[..., 1] * kernel[1] + down[..., 1]

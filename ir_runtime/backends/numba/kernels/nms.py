@@ -11,7 +11,6 @@ from ....kernels.boxes import areas
 from ....ops.sort.multiclass import MulticlassNms8, MulticlassNms9, MulticlassNmsBase
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...common.nms import (
     NMS_VERSIONS,
@@ -121,7 +120,7 @@ def _few_boxes(boxes: Array, scores: Array, is_centred: bool, settings: Settings
 
 def _run_nms(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
     corners, starts, places = candidates.corners, candidates.starts(rows), candidates.places
-    boxes = empty((*corners.shape[:2], BOX_FIELDS), np.float32)
+    boxes = np.empty((*corners.shape[:2], BOX_FIELDS), np.float32)
     for index, numbers in enumerate((*(corners[..., axis] for axis in range(4)), areas(corners))):
         boxes[..., index] = numbers
     kept = np.zeros(len(places), np.int64)

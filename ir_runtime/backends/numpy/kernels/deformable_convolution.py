@@ -15,8 +15,9 @@ from ....ops.convolution.deformable import (
     DeformableConvolutionBase,
 )
 from ... import Kernel
+from ...common.deformed_windows import filters_of
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import channels_first, channels_last, is_f32
+from ...common.layout import channels_first, channels_last
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
 from ..math.finite import is_finite
@@ -26,19 +27,14 @@ __all__: list[str] = []
 
 # Numbers of a block of samples, and of its patches: what is read and written stays in the L2 cache.
 SAMPLES, PATCHES = 1 << 16, 1 << 19
-RANK = 4
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
 def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> Kernel | None:
     """Return a kernel for f32."""
-    offsets, filters, *mask = others
-    w = filters.known()
-    if op.group != 1 or w is None or not w.size or not is_f32(data, *others):
+    if (w := filters_of(op, data, *others)) is None:
         return None
-    if any(value.shape.rank != RANK for value in (data, offsets, *mask)):
-        return None
-    return RowKernel(_Deformable(op, w, bool(mask)).compute, 3 + len(mask), 1)
+    return RowKernel(_Deformable(op, w, len(others) > 2).compute, 1 + len(others), 1)
 
 
 class _Corners(NamedTuple):

@@ -9,11 +9,10 @@ import numpy as np
 from .... import deadline
 from ....ir.tensor import Array, Value
 from ....kernels.statistics import lowest
-from ....ops.detection.bins import rounded
 from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
-from ...common.pooled_regions import bins_of, covered_by, regions_of
+from ...common.pooled_regions import largest_bins, mean_bins
 from .._backend import backend
 from ..math.finite import is_finite
 
@@ -38,27 +37,20 @@ def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | N
 
 
 def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:
-    if (found := regions_of(op, x, rois)) is None:
+    if (bins := largest_bins(op, x, rois)) is None:
         return op.evaluate(x, rois)
-    images, corners = found
-    x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
-    rows, columns = bins_of(y1, y2, op.pooled_h, x.shape[2]), bins_of(x1, x2, op.pooled_w, x.shape[3])
     maps = np.ascontiguousarray(channels_last(x))
     y = np.zeros((len(rois), op.pooled_h, op.pooled_w, x.shape[1]), np.float32)
-    every = zip(images.tolist(), rows.tolist(), columns.tolist(), strict=True)
+    every = zip(*(each.tolist() for each in bins), strict=True)
     for region, (image, of_rows, of_columns) in enumerate(every):
         if not region % CHECKED:
             deadline.check()
         _pool_region(maps[image], of_rows, of_columns, y[region])
-    pooled = y[: len(images)]
+    pooled = y[: len(bins.images)]
     np.fmax(pooled, lowest(np.dtype(np.float32)), out=pooled)
-    if (empty := _empty(rows)[:, :, None] | _empty(columns)[:, None]).any():
-        pooled[empty] = 0
+    if (nothing := bins.empty).any():
+        pooled[nothing] = 0
     return channels_first(y)
-
-
-def _empty(bounds: Array) -> Array:
-    return np.asarray(bounds[..., 0] >= bounds[..., 1])
 
 
 def _pool_region(maps: Array, rows: list[list[int]], columns: list[list[int]], out: Array) -> None:
@@ -77,14 +69,10 @@ def _pool_region(maps: Array, rows: list[list[int]], columns: list[list[int]], o
 def _means(op: PSROIPooling, x: Array, rois: Array) -> Array:
     """Sum the elements of bins as products with ones where a bin is, and zeros elsewhere."""
     size, depth = op.group_size, op.output_dim
-    found = regions_of(op, x, rois)
-    if found is None or x.shape[1] != depth * size * size or not is_finite(x.reshape(-1)):
+    bins = mean_bins(op, x, rois)
+    if bins is None or not is_finite(x.reshape(-1)):
         return op.evaluate(x, rois)
-    images, corners = found
-    corners = rounded(corners)
-    corners[:, 2:] += 1
-    x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
-    rows, columns = covered_by(y1, y2, size, x.shape[2]), covered_by(x1, x2, size, x.shape[3])
+    images, rows, columns = bins
     y = np.zeros((len(rois), depth, size, size), np.float32)
     each = max(MAX_PARTIAL // (size * depth * x.shape[3]), 1)
     for image in np.unique(images).tolist():
