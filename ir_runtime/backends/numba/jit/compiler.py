@@ -13,17 +13,6 @@ __all__ = ["machine_code"]
 # Functions of the C library that LLVM may call by itself.
 _LIBRARY = ("mem", "expf", "fma", "rint", "floor", "ceil", "roundeven")
 
-_ENTRY = """
-declare i32 @"{inner}"(ptr, ptr, {kinds})
-define void @"{name}"({named}) {{
-  %given = alloca ptr
-  %raised = alloca ptr
-  %status = call i32 @"{inner}"(ptr %given, ptr %raised, {named})
-  ret void
-}}
-"""
-_LLVM_TYPES = {"int64": "i64", "float32": "float"}
-
 
 def machine_code(routine: Routine) -> bytes:
     """Compile a routine to an object file that refers only to `RUNTIME_SYMBOLS` and other routines.
@@ -31,8 +20,7 @@ def machine_code(routine: Routine) -> bytes:
     Raises:
         RuntimeError: if it needs numba, or the interpreter, when it runs.
     """
-    module, inner = translate(routine)
-    module.link_in(llvm.parse_assembly(_entry(routine, inner)))
+    module = translate(routine)
     for part in (*module.functions, *module.global_variables):
         if not part.is_declaration and part.name != routine.name:
             part.linkage = "internal"
@@ -40,12 +28,6 @@ def machine_code(routine: Routine) -> bytes:
     _optimise(module, machine)
     _check_symbols(routine, module)
     return bytes(machine.emit_object(module))
-
-
-def _entry(routine: Routine, inner: str) -> str:
-    kinds = [_LLVM_TYPES[kind] for kind in routine.kinds]
-    named = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
-    return _ENTRY.format(inner=inner, name=routine.name, kinds=", ".join(kinds), named=named)
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

@@ -35,6 +35,8 @@ from numba.core.typing.npydecl import register_number_classes
 from ..codegen.descriptor import Descriptor
 from ..codegen.language import Callee, Device, Instruction, Routine
 from ..codegen.vectors import Emit
+from .calls import DirectCalls, device_lowering
+from .ranges import RANGE, RANGES
 
 __all__ = ["translate"]
 
@@ -48,8 +50,8 @@ _FASTMATH = cpu.FastMathOptions({"nsz", "contract"})
 _UNNEEDED = (untyped_passes.InlineClosureLikes, typed_passes.InlineOverloads, typed_passes.IRLegalization)
 
 
-def translate(routine: Routine) -> tuple[llvm.ModuleRef, str]:
-    """Translate a routine to an LLVM module with all that it calls, not optimised, and the name of its function there.
+def translate(routine: Routine) -> llvm.ModuleRef:
+    """Translate a routine to an LLVM module with all that it calls, not optimised; its function there has its name.
 
     Raises:
         RuntimeError: if it uses something unsupported, such as lists or ``math``; numba's reason names file and line.
@@ -60,7 +62,9 @@ def translate(routine: Routine) -> tuple[llvm.ModuleRef, str]:
             found.library.finalize()
     except Exception as reason:  # numba has its own errors, and lets others through
         raise RuntimeError(f"{routine.name} cannot be compiled: {reason}") from reason
-    return found.library._final_module, found.fndesc.llvm_func_name
+    module: llvm.ModuleRef = found.library._final_module
+    module.get_function(found.fndesc.llvm_func_name).name = routine.name
+    return module
 
 
 @cache
@@ -89,6 +93,7 @@ def _contexts() -> tuple[_Typing, _Lowering]:
     register_number_classes(typed.insert_global)
     lowering = _Lowering(typed, "cpu")
     lowering.refresh()
+    lowering.install_registry(RANGES)
     return typed, lowering
 
 
@@ -126,7 +131,7 @@ class _Codegen(codegen.AOTCPUCodegen):
 
 
 class _Typing(typing.Context):
-    """Infers types; `Callee` and `Descriptor` are known, ``min`` and ``max`` are functions of this module."""
+    """Infers types; `Callee`, `Descriptor` and `RANGE` are known, ``min`` and ``max`` are functions of this module."""
 
     def init(self) -> None:
         """Implement the interface of the base class."""
@@ -139,6 +144,8 @@ class _Typing(typing.Context):
         """Return the type of a global; fields of a descriptor are constants, like those of a module."""
         if isinstance(val, type) and issubclass(val, Descriptor):
             return types.Module(val)
+        if val is range:
+            return RANGE
         if val is min or val is max:
             return _type_of(_min if val is min else _max)
         return _type_of(val) if isinstance(val, Callee) else super().resolve_value_type(val)
@@ -161,7 +168,20 @@ class _Lowering(cpu.CPUContext):
         """Implement the interface of the base class."""
         self.is32bit = utils.MACHINE_BITS == 32
         self._internal_codegen = _Codegen("ir_runtime")
+        self._calls = DirectCalls(self)
         self._sizes: dict[ir.Type, int] = {}
+
+    @property
+    def call_conv(self) -> DirectCalls:
+        """Return how functions call each other."""
+        return self._calls
+
+    def mangler(self, name: str, types: object, *, abi_tags: object = (), uid: int | None = None) -> str:
+        """Return the name of a function in LLVM; numba would spell out its types."""
+        return f"{name}.{uid}"
+
+    def declare_env_global(self, module: ir.Module, envname: str) -> None:
+        """Declare nothing: kernels need no Python objects."""
 
     def get_abi_sizeof(self, ty: ir.Type) -> int:
         """Return the size of a type; llvmlite parses a module to find it, so it is cached."""
@@ -171,7 +191,7 @@ class _Lowering(cpu.CPUContext):
 
     def load_additional_registries(self) -> None:
         """Register only what kernels use."""
-        from numba.cpython import builtins, numbers, rangeobj, tupleobj  # noqa: F401  # registered by importing
+        from numba.cpython import builtins, numbers, tupleobj  # noqa: F401  # registered by importing
 
     def post_lowering(self, mod: ir.Module, library: object) -> None:
         """Set the fast-math flags; numba would link its runtime, too."""
@@ -220,7 +240,7 @@ def _declare(callee: _Known, kinds: Sequence[types.Type]) -> typing.templates.Si
     _, lowering = _contexts()
     if isinstance(callee, Device):
         result = _lower(callee.function, kinds)
-        lowering.insert_user_function(callee, result.fndesc, [result.library])
+        lowering.insert_func_defn([(device_lowering(result), callee, result.signature.args)])
         return result.signature
     if isinstance(callee, Instruction):
         returns, lower = getattr(types, callee.returns), _instruction_lowering(callee)
