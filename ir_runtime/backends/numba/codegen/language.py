@@ -79,17 +79,25 @@ class Routine(Callee):
     """A function of scalars that is compiled by itself, under a symbol that other kernels call.
 
     A `Device` is compiled again for each kernel; for the tiles of matrix products that would take seconds.
+
+    Args:
+        function: the function.
+        kinds: the types of the arguments.
+        returns: the type of the result.
     """
 
-    def __init__(self, function: Callable[..., None], kinds: tuple[str, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., object], kinds: tuple[str, ...], returns: str = "void"
+    ) -> None:
         super().__init__(function, kinds)
+        self.returns = returns
         place = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         self.name = f"ir_runtime_{place.replace('.', '_')}"
         ROUTINES[self.name] = self
 
     if TYPE_CHECKING:  # only kernels call it
 
-        def __call__(self, *arguments: Value) -> None: ...
+        def __call__(self, *arguments: Value) -> Value: ...
 
     def dependencies(self) -> Iterator[Routine]:
         """Return the routines that it calls, directly or through devices."""
@@ -115,9 +123,9 @@ def device(function: Callable[_P, _T]) -> Device[_P, _T]:
     return Device(function)
 
 
-def routine(*kinds: str) -> Callable[[Callable[..., None]], Routine]:
-    """Declare a routine: a function that takes scalars of these types and returns nothing."""
-    return lambda function: Routine(function, kinds)
+def routine(*kinds: str, returns: str = "void") -> Callable[[Callable[..., object]], Routine]:
+    """Declare a routine: a function that takes scalars of these types, and returns one or nothing."""
+    return lambda function: Routine(function, kinds, returns)
 
 
 def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., Value | None]], Instruction]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llvmlite import ir
-from numba.core import cgutils, datamodel, errors, imputils, types, typing
+from numba.core import datamodel, errors, imputils, types, typing
 
 __all__ = ["RANGE", "RANGES"]
 
@@ -77,23 +77,36 @@ RANGE = _Range("range")
 def _range(
     context: object, builder: ir.IRBuilder, sig: typing.templates.Signature, args: Sequence[ir.Value]
 ) -> ir.Value:
-    given = (*((ir.Constant(args[0].type, 0),) if len(args) == 1 else ()), *args)
-    steps = cgutils.create_struct_proxy(sig.return_type)(context, builder)
-    steps.start, steps.stop, steps.step = given if len(given) == 3 else (*given, ir.Constant(args[0].type, 1))
-    return steps._getvalue()
+    start = (ir.Constant(args[0].type, 0),) if len(args) == 1 else ()
+    step = () if len(args) == 3 else (ir.Constant(args[0].type, 1),)
+    return _struct(context, builder, sig.return_type, *start, *args, *step)
 
 
 def _begin(
     context: object, builder: ir.IRBuilder, sig: typing.templates.Signature, args: Sequence[ir.Value]
 ) -> ir.Value:
-    steps = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
-    at = cgutils.create_struct_proxy(sig.return_type)(context, builder)
-    at.value = cgutils.alloca_once_value(builder, steps.start)
-    at.stop, at.step = steps.stop, steps.step
-    if sig.return_type.step is None:
-        left, at.size = _distance(builder, steps.start, steps.stop, steps.step)
-        at.left = cgutils.alloca_once_value(builder, left)
-    return at._getvalue()
+    start, stop, step = (builder.extract_value(args[0], place) for place in range(3))
+    if sig.return_type.step is not None:
+        return _struct(context, builder, sig.return_type, _slot(builder, start), stop, step)
+    distance, size = _distance(builder, start, stop, step)
+    left = _slot(builder, distance)
+    return _struct(context, builder, sig.return_type, _slot(builder, start), stop, step, left, size)
+
+
+def _slot(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Store a value on the stack; return its address."""
+    with builder.goto_entry_block():
+        place = builder.alloca(value.type)
+    builder.store(value, place)
+    return place
+
+
+def _struct(context: object, builder: ir.IRBuilder, kind: types.Type, *members: ir.Value) -> ir.Value:
+    """Return the value of a type whose first members these are."""
+    found = ir.Constant(context.get_value_type(kind), ir.Undefined)  # type: ignore[attr-defined]
+    for place, member in enumerate(members):
+        found = builder.insert_value(found, member, place)
+    return found
 
 
 def _distance(
@@ -108,28 +121,24 @@ def _distance(
 
 
 def _next(
-    context: object,
-    builder: ir.IRBuilder,
-    sig: typing.templates.Signature,
-    args: Sequence[ir.Value],
-    result: imputils._IternextResult,
-) -> None:
-    at = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
-    known, value = sig.args[0].step, builder.load(at.value)
+    context: object, builder: ir.IRBuilder, sig: typing.templates.Signature, args: Sequence[ir.Value]
+) -> ir.Value:
+    """Return the next value, and whether there is one."""
+    place, stop, step, left, size = (builder.extract_value(args[0], member) for member in range(5))
+    known, value = sig.args[0].step, builder.load(place)
     if known is None:
-        left = builder.load(at.left)
-        is_valid = builder.icmp_signed(">", left, ir.Constant(left.type, 0))
+        rest = builder.load(left)
+        is_valid = builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))
     else:
-        is_valid = builder.icmp_signed("<" if known > 0 else ">", value, at.stop)
-    result.set_valid(is_valid)
-    result.yield_(value)
+        is_valid = builder.icmp_signed("<" if known > 0 else ">", value, stop)
     with builder.if_then(is_valid):
-        builder.store(builder.add(value, at.step, flags=["nsw"]), at.value)
+        builder.store(builder.add(value, step, flags=["nsw"]), place)
         if known is None:
-            builder.store(builder.sub(left, at.size, flags=["nsw"]), at.left)
+            builder.store(builder.sub(rest, size, flags=["nsw"]), left)
+    return _struct(context, builder, sig.return_type, value, is_valid)
 
 
 for _count in (1, 2, 3):
     RANGES.lower(_Range, *[types.int64] * _count)(_range)
 RANGES.lower("getiter", _Steps)(_begin)
-RANGES.lower("iternext", _Position)(imputils.iternext_impl(imputils.RefType.UNTRACKED)(_next))
+RANGES.lower("iternext", _Position)(_next)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -35,14 +35,16 @@ from numba.core.typing.npydecl import register_number_classes
 from ..codegen.descriptor import Descriptor
 from ..codegen.language import Callee, Device, Instruction, Routine
 from ..codegen.vectors import Emit
+from .arithmetic import ARITHMETIC, EXTREMES
 from .calls import DirectCalls, device_lowering
+from .functions import KernelLowering
 from .ranges import RANGE, RANGES
 
 __all__ = ["translate"]
 
 _Known: TypeAlias = "Device[..., object] | Instruction | Routine"
-_Number = TypeVar("_Number", int, float)
 
+_LLVM = {"void": ir.VoidType(), "int64": ir.IntType(64), "float32": ir.FloatType()}
 # LLVM may contract a * b + c, but not reorder arithmetic: rounding and polynomials rely on the order.
 _FASTMATH = cpu.FastMathOptions({"nsz", "contract"})
 # Passes for closures and overloads, which kernels do not have, and the one that ends the lives of variables: those of kernels
@@ -58,7 +60,7 @@ def translate(routine: Routine) -> llvm.ModuleRef:
     """
     try:
         with target_override("cpu"), global_compiler_lock:
-            found = _lower(routine.function, _types(routine.kinds), types.void)
+            found = _lower(routine.function, _types(routine.kinds), getattr(types, routine.returns))
             found.library.finalize()
     except Exception as reason:  # numba has its own errors, and lets others through
         raise RuntimeError(f"{routine.name} cannot be compiled: {reason}") from reason
@@ -93,7 +95,8 @@ def _contexts() -> tuple[_Typing, _Lowering]:
     register_number_classes(typed.insert_global)
     lowering = _Lowering(typed, "cpu")
     lowering.refresh()
-    lowering.install_registry(RANGES)
+    for known in (RANGES, ARITHMETIC):
+        lowering.install_registry(known)
     return typed, lowering
 
 
@@ -104,7 +107,11 @@ class _Passes(compiler.Compiler):
         """Return the pipelines of the base class, filtered."""
         managers: list[compiler.PassManager] = super().define_pipelines()
         for manager in managers:
-            manager.passes = [known for known in manager.passes if known[0] not in _UNNEEDED]
+            manager.passes = [
+                (KernelLowering, reason) if known is typed_passes.NativeLowering else (known, reason)
+                for known, reason in manager.passes
+                if known not in _UNNEEDED
+            ]
             manager.finalize()
         return managers
 
@@ -131,7 +138,7 @@ class _Codegen(codegen.AOTCPUCodegen):
 
 
 class _Typing(typing.Context):
-    """Infers types; `Callee`, `Descriptor` and `RANGE` are known, ``min`` and ``max`` are functions of this module."""
+    """Infers types; `Callee` and `Descriptor` are known, and ``range``, ``min`` and ``max`` have types of ours."""
 
     def init(self) -> None:
         """Implement the interface of the base class."""
@@ -147,7 +154,7 @@ class _Typing(typing.Context):
         if val is range:
             return RANGE
         if val is min or val is max:
-            return _type_of(_min if val is min else _max)
+            return EXTREMES[val]
         return _type_of(val) if isinstance(val, Callee) else super().resolve_value_type(val)
 
     def resolve_function_type(
@@ -180,8 +187,13 @@ class _Lowering(cpu.CPUContext):
         """Return the name of a function in LLVM; numba would spell out its types."""
         return f"{name}.{uid}"
 
-    def declare_env_global(self, module: ir.Module, envname: str) -> None:
-        """Declare nothing: kernels need no Python objects."""
+    def pair_first(self, builder: ir.IRBuilder, val: ir.Value, ty: types.Type) -> ir.Value:
+        """Return the first of two values; numba would store both to load it."""
+        return builder.extract_value(val, 0)
+
+    def pair_second(self, builder: ir.IRBuilder, val: ir.Value, ty: types.Type) -> ir.Value:
+        """Return the second of two values."""
+        return builder.extract_value(val, 1)
 
     def get_abi_sizeof(self, ty: ir.Type) -> int:
         """Return the size of a type; llvmlite parses a module to find it, so it is cached."""
@@ -242,11 +254,8 @@ def _declare(callee: _Known, kinds: Sequence[types.Type]) -> typing.templates.Si
         result = _lower(callee.function, kinds)
         lowering.insert_func_defn([(device_lowering(result), callee, result.signature.args)])
         return result.signature
-    if isinstance(callee, Instruction):
-        returns, lower = getattr(types, callee.returns), _instruction_lowering(callee)
-    else:
-        returns, lower = types.void, _routine_lowering(callee)
-    signature = typing.signature(returns, *_types(callee.kinds))
+    lower = _instruction_lowering(callee) if isinstance(callee, Instruction) else _routine_lowering(callee)
+    signature = typing.signature(getattr(types, callee.returns), *_types(callee.kinds))
     lowering.insert_func_defn([(lower, callee, signature.args)])
     return signature
 
@@ -265,24 +274,13 @@ def _instruction_lowering(known: Instruction) -> Callable[..., ir.Value]:
 
 def _routine_lowering(known: Routine) -> Callable[..., ir.Value]:
     """Return the function that lowers a call of a routine: to a call of a symbol, which the loader resolves."""
-    words = [ir.FloatType() if kind == "float32" else ir.IntType(64) for kind in known.kinds]
 
     def generate(
         context: _Lowering, builder: ir.IRBuilder, _: object, values: Sequence[ir.Value]
     ) -> ir.Value:
-        kind = ir.FunctionType(ir.VoidType(), words)
+        kind = ir.FunctionType(_LLVM[known.returns], [_LLVM[kind] for kind in known.kinds])
         declared = builder.module.globals.get(known.name) or ir.Function(builder.module, kind, known.name)
-        builder.call(declared, values)
-        return context.get_dummy_value()
+        found = builder.call(declared, values)
+        return context.get_dummy_value() if known.returns == "void" else found
 
     return generate
-
-
-@Device
-def _min(a: _Number, b: _Number) -> _Number:
-    return b if b < a else a
-
-
-@Device
-def _max(a: _Number, b: _Number) -> _Number:
-    return b if b > a else a

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..codegen.language import Routine, device, types
+from ..codegen.language import Routine, device, routine, types
 from ..codegen.memory import fetch_add, load_atomic, load_i64, store_i64
 from ..jit.loader import loader
 
@@ -124,9 +124,9 @@ def thread_index(call: int) -> int:
     return found
 
 
-@device
+@routine(types.int64, types.int64, returns=types.int64)
 def next_unit(call: int, units: int) -> int:
-    """Take a unit; returns ``units`` if none is left."""
+    """Take a unit; returns ``units`` if none is left. Nearly all kernels call it, so it is compiled once."""
     ranges = load_i64(call, RANGES)
     place = thread_index(call) % ranges
     counters, found = load_i64(call, COUNTERS) + 8 * FIRST_RANGE, units
