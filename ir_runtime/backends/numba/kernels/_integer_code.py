@@ -107,14 +107,16 @@ def _corrected(emit: Emit, code: int, x: Value, y: Value, quotient: Value) -> Va
 
 
 def _one_by_one(emit: Emit, code: int, x: Value, y: Value) -> Value:
-    """Divide lane by lane; the processor raises an error where -2^63 is divided by -1, which wraps around."""
-    builder = emit.builder
-    found = ir.Constant(I64S, ir.Undefined)
-    for lane in range(LANES):
-        place = ir.Constant(ir.IntType(32), lane)
-        a, b = (builder.extract_element(vector, place) for vector in (x, y))
-        is_minus = builder.icmp_signed("==", b, emit.i64(-1))
-        quotient = builder.sdiv(a, builder.select(is_minus, emit.i64(1), b))
-        quotient = builder.select(is_minus, builder.sub(emit.i64(0), a), quotient)
-        found = builder.insert_element(found, _corrected(emit, code, a, b, quotient), place)
-    return found
+    """Divide lane by lane; the processor raises an error where -2^63 is divided by -1, which wraps around.
+
+    A loop, as divisions take longer than it, and all kinds of operands have one of their own.
+    """
+    builder, one = emit.builder, constant_lanes(I64S, 1)
+    is_minus = builder.icmp_signed("==", y, constant_lanes(I64S, -1))
+    divisors = builder.select(is_minus, one, y)
+    with emit.loop(emit.i64(LANES), [x]) as (lane, (found,), following):
+        a, b = builder.extract_element(found, lane), builder.extract_element(divisors, lane)
+        following.append(builder.insert_element(found, builder.sdiv(a, b), lane))
+    (quotients,) = following
+    negative = builder.sub(ir.Constant(I64S, None), x)
+    return _corrected(emit, code, x, y, builder.select(is_minus, negative, quotients))
