@@ -28,6 +28,7 @@ class Target:
         has_fma: whether there is a fused multiply-add instruction.
         wide: rows and vectors of the usual tile; accumulators, weights and a broadcast value fit the registers.
         tall: rows and vectors of the tile for few columns.
+        has_masks: whether loads and stores of some lanes take as long as those of all.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Target:
     has_fma: bool
     wide: tuple[int, int]
     tall: tuple[int, int]
+    has_masks: bool = False
 
 
 _PROCESSOR = platform.machine().lower()
@@ -44,7 +46,7 @@ IS_X86, IS_ARM = _PROCESSOR in ("x86_64", "amd64", "i686"), _PROCESSOR in ("aarc
 VECTORS = {
     target.name: target
     for target in (
-        Target("avx512", 16, True, (6, 4), (14, 2)),
+        Target("avx512", 16, True, (6, 4), (14, 2), has_masks=True),
         Target("avx2", 8, True, (6, 2), (12, 1)),
         Target("neon", 4, True, (6, 4), (12, 2)),
         Target("plain", 4, False, (4, 2), (8, 1)),

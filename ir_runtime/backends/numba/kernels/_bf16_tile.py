@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..codegen.bf16 import HAS_BF16, add_pairs, add_pairs_of_word, as_bf16, load_bf16, store_bf16
 from ..codegen.language import device, instruction, routine, types
+from ..codegen.target import TARGET
 from ..codegen.vectors import I32, INTS, LANES, Emit, Value
 from ._gemm_job import StoredTypes
 from ._gemm_tile import PANEL_KINDS, TileTarget, WordProduct, panel_instruction
@@ -33,7 +34,10 @@ def _store_bf16(emit: Emit, value: Value, address: Value, count: Value | None) -
 
 
 def _store_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store, in the types of the target."""
+    """Add the residual, clamp, and store, in the types of the target; with the mask in any case where it costs nothing."""
+    if TARGET.has_masks:
+        _store_vectors(emit, sums, [*[None] * (vectors - 1), target.last], target)
+        return
     whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))
     with emit.builder.if_else(whole) as (then, otherwise):
         with then:

@@ -110,8 +110,8 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         bias_stride: bytes between those of two rows; 0 if all rows share one.
         target: what the result is stored to.
     """
-    steps = [emit.builder.mul(bias_stride, emit.i64(i)) for i in range(rows)]
-    start = [emit.load(emit.at(emit.at(bias, step), 4 * LANES * j)) for step in steps for j in range(vectors)]
+    sides = [emit.at(bias, emit.builder.mul(bias_stride, emit.i64(i))) for i in range(rows)]
+    start = [emit.load(emit.at(side, 4 * LANES * j)) for side in sides for j in range(vectors)]
     sums = _accumulate(emit, product, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
     product.store(emit, sums, vectors, target)
 
@@ -179,9 +179,8 @@ def _products(
                 sums[i] = product.add_word(emit, sums[i], line, along, 4 * word, columns[0])
                 continue
             factor = product.factor(emit, line, along, word)
-            for j in range(vectors):
-                n = i * vectors + j
-                sums[n] = product.add(emit, sums[n], factor, columns[j])
+            for n, column in enumerate(columns, i * vectors):
+                sums[n] = product.add(emit, sums[n], factor, column)
     return [emit.at(place, 4 * LANES * vectors * count), *sums]
 
 
@@ -196,16 +195,18 @@ def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
 
 
 def store_f32_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
-    """Add the residual, clamp, and store."""
-    bounds = emit.splat(target.low), emit.splat(target.high)
+    """Add the residual, clamp, and store; always by a mask where that takes no longer, as it is half as much code."""
+    bounds, plain = (emit.splat(target.low), emit.splat(target.high)), (emit.load, emit.store)
+    some: list[tuple[Load, Store]] = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
+    if TARGET.has_masks:
+        _store_rows(emit, sums, some, target, bounds)
+        return
     whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))
-    plain: tuple[Load, Store] = emit.load, emit.store
     with emit.builder.if_else(whole) as (then, otherwise):
         with then:
             _store_rows(emit, sums, [plain] * vectors, target, bounds)
         with otherwise:
-            access = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
-            _store_rows(emit, sums, access, target, bounds)
+            _store_rows(emit, sums, some, target, bounds)
 
 
 def _store_rows(
@@ -267,7 +268,6 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
         builder = emit.builder
         apart = stride if apart is None else apart
         between = builder.select(builder.icmp_signed("!=", other, emit.i64(0)), apart, emit.i64(0))
-        further = stride, between, bias_stride
 
         def tile(width: int, size: int, addresses: list[Value]) -> list[Value]:
             place, result, more, start = addresses
@@ -275,7 +275,7 @@ def panel_instruction(product: WordProduct, kinds: Sequence[str] = PANEL_KINDS) 
             _micro_kernel(
                 emit, product, size, width, place, step, zeros, taps, count, depth, panel, start, bias_stride, target
             )  # fmt: skip
-            after = [builder.mul(emit.i64(size), n) for n in further]
+            after = [builder.mul(emit.i64(size), n) for n in (stride, between, bias_stride)]
             return [emit.at(place, 8 * size), *map(emit.at, (result, more, start), after)]
 
         def all_rows(width: int) -> None:
