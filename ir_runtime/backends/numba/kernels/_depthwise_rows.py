@@ -28,7 +28,7 @@ from ._windows import (
 )
 
 __all__ = [
- "BF16_DEPTHWISE", "DEPTHWISE", "FIXED_WIDTHS", "FROM_BF16", "GROUPED", "GROUPED_WIDTHS", "GROUP_WAYS", "SPREAD",
+ "BF16_DEPTHWISE", "BF16_SIZE", "DEPTHWISE", "FIXED_WIDTHS", "GROUPED", "GROUPED_WIDTHS", "GROUP_WAYS", "SPREAD",
 ]  # fmt: skip
 
 FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
@@ -39,8 +39,6 @@ _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
 SPREAD = 6
 """Windows of any width and dilation, of stride 1, that are a dilation apart."""
 BF16_SIZE = 2
-# Added where the data are bf16.
-FROM_BF16 = 20
 GROUPED_WIDTHS = ((3, 1), (3, 2))
 """Kernels of a fixed width over groups."""
 GROUP_WAYS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
@@ -97,8 +95,7 @@ _slide_groups = sliding_window(
     },
     _MORE,
 )
-_f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (Emit.load, load_bf16))
-_slide_bf16 = sliding_window(_f32 | {form + FROM_BF16: way for form, way in _bf16.items()}, _MORE)
+_slide_bf16 = sliding_window(_ways(Memory(load_bf16, _store_rounded)), _MORE)
 
 
 def _windows_of(slide: Instruction) -> Device[..., None]:
@@ -234,10 +231,8 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
             load_i64(job, DepthwiseJob.rows_per_unit),
             load_i64(job, DepthwiseJob.result_size),
         )
-        is_staged = (
-            size == BF16_SIZE
-            and load_i64(load_i64(job, DepthwiseJob.epilogue_words), EpilogueHeader.post_ops) > 0
-        )
+        stages = load_i64(load_i64(job, DepthwiseJob.epilogue_words), EpilogueHeader.post_ops)
+        is_staged = size == BF16_SIZE and (stages > 0 or load_i64(job, DepthwiseJob.data_size) == F32_SIZE)
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
         spread = load_i64(job, DepthwiseJob.spread)
         step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
@@ -279,8 +274,11 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
 
 
 DEPTHWISE = depthwise_task("_depthwise", _slide)
-"""Compute several rows of the result; the same columns of all rows first, so that their data stay in the L1 cache."""
+"""Compute several rows of the result; the same columns of all rows first, so that their data stay in the L1 cache.
+
+The data are f32, and so are results before they are rounded, if they are.
+"""
 GROUPED = depthwise_task("_grouped", _slide_groups)
 """The same for groups of `GROUP_CHANNELS`."""
 BF16_DEPTHWISE = depthwise_task("_bf16_depthwise", _slide_bf16)
-"""The same, for data and results that are f32 or bf16. Sums are f32, as are weights."""
+"""The same for data that are bf16. Sums are f32, as are weights."""

@@ -18,13 +18,13 @@ from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, Task
 from ._depthwise_job import DepthwiseJob, RowWindow
 from ._depthwise_rows import (
     BF16_DEPTHWISE,
+    BF16_SIZE,
     DEPTHWISE,
     FIXED_WIDTHS,
-    FROM_BF16,
     GROUP_WAYS,
     GROUPED,
     GROUPED_WIDTHS,
@@ -90,10 +90,12 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     is_shared = inputs == 1 and not form and op.strides[-1] == 1
     more = GROUP_WAYS.get(inputs, 0)
     fill_values = np.zeros(LANES, np.float32)
-    task, stored = BF16_DEPTHWISE if bf16 else DEPTHWISE, epilogue.dtype
-    if inputs > 1:
-        task = GROUPED
-    task.prepare()
+    by_size: dict[int, Task] = {int(F32_SIZE): GROUPED if inputs > 1 else DEPTHWISE}
+    if bf16:
+        by_size[BF16_SIZE] = BF16_DEPTHWISE
+    stored = epilogue.dtype
+    for task in by_size.values():
+        task.prepare()
     weight = math.prod(kernel) * inputs
 
     @lru_cache(maxsize=16)
@@ -116,7 +118,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
             **windows, kernel_depth=kernel[0], plane_rows=lengths[1] * op.dilations[0], group_channels=inputs,
             units=-(-len(table) // several), rows_per_unit=several,
             channel_block=LANES * max(CHANNEL_BLOCK // inputs, 1), way=SPREAD if is_spread else form,
-            spread=op.dilations[-1] if is_spread else 1, more=FROM_BF16 if size < F32_SIZE else more,
+            spread=op.dilations[-1] if is_spread else 1, more=more,
             weights=packed.ctypes.data, bias=bias.ctypes.data, fill_values=fill_values.ctypes.data,
             epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
             row_table=table.ctypes.data, data_size=size, result_size=stored.itemsize,
@@ -130,7 +132,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         source = contiguous(pad_channels(channels_last(x)))
         partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
         first, second = (*partners, UNUSED, UNUSED)[:2]
-        parallel_for(task.address, job, y, source, first, second, shared)
+        parallel_for(by_size[x.itemsize].address, job, y, source, first, second, shared)
         return channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
 
     return replayed(compute)
