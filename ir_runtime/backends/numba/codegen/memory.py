@@ -11,28 +11,36 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _place(emit: Emit, address: Value, index: Value, size: int) -> Value:
+    """Return the address of an element; most indices are known, as they are fields of descriptors."""
+    known = getattr(index, "constant", None)
+    return emit.at(
+        address, size * known if isinstance(known, int) else emit.builder.mul(index, emit.i64(size))
+    )
+
+
 @instruction(types.int64, types.int64, returns=types.int64)
 def load_i64(emit: Emit, address: Value, index: Value) -> Value:
     """Load ``((int64_t *)address)[index]``."""
-    return emit.load(emit.at(address, emit.builder.mul(index, emit.i64(8))), I64)
+    return emit.load(_place(emit, address, index, 8), I64)
 
 
 @instruction(types.int64, types.int64, returns=types.float32)
 def load_f32(emit: Emit, address: Value, index: Value) -> Value:
     """Load ``((float *)address)[index]``."""
-    return emit.load(emit.at(address, emit.builder.mul(index, emit.i64(4))), F32)
+    return emit.load(_place(emit, address, index, 4), F32)
 
 
 @instruction(types.int64, types.int64, types.int64)
 def store_i64(emit: Emit, address: Value, index: Value, value: Value) -> None:
     """Store an i64 to ``((int64_t *)address)[index]``."""
-    emit.store(value, emit.at(address, emit.builder.mul(index, emit.i64(8))))
+    emit.store(value, _place(emit, address, index, 8))
 
 
 @instruction(types.int64, types.int64, types.float32)
 def store_f32(emit: Emit, address: Value, index: Value, value: Value) -> None:
     """Store an f32 to ``((float *)address)[index]``."""
-    emit.store(value, emit.at(address, emit.builder.mul(index, emit.i64(4))))
+    emit.store(value, _place(emit, address, index, 4))
 
 
 @instruction(types.int64, returns=types.int64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -47,9 +47,17 @@ _Known: TypeAlias = "Device[..., object] | Instruction | Routine"
 _LLVM = {"void": ir.VoidType(), "int64": ir.IntType(64), "float32": ir.FloatType()}
 # LLVM may contract a * b + c, but not reorder arithmetic: rounding and polynomials rely on the order.
 _FASTMATH = cpu.FastMathOptions({"nsz", "contract"})
-# Passes for closures and overloads, which kernels do not have, and the one that ends the lives of variables: those of kernels
-# are numbers, and hold nothing. LLVM would remove the stores to dead variables, and gives the same machine code without them.
-_UNNEEDED = (untyped_passes.InlineClosureLikes, typed_passes.InlineOverloads, typed_passes.IRLegalization)
+# Passes for what kernels do not have (closures, overloads, parallel loops), and the one that ends the lives of variables:
+# those of kernels are numbers, and hold nothing.
+_UNNEEDED = (
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.InlineInlinables,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.MakeFunctionToJitFunction,
+    typed_passes.DumpParforDiagnostics,
+    typed_passes.InlineOverloads,
+    typed_passes.IRLegalization,
+)
 
 
 def translate(routine: Routine) -> llvm.ModuleRef:
@@ -103,8 +111,13 @@ def _contexts() -> tuple[_Typing, _Lowering]:
 class _Passes(compiler.Compiler):
     """Numba's passes without those that kernels do not need."""
 
+    _filtered: ClassVar[list[compiler.PassManager]] = []
+
     def define_pipelines(self) -> list[compiler.PassManager]:
-        """Return the pipelines of the base class, filtered."""
+        """Return the pipelines of the base class, filtered; all functions share them, as they have the same flags."""
+        return self._filtered or self._filter()
+
+    def _filter(self) -> list[compiler.PassManager]:
         managers: list[compiler.PassManager] = super().define_pipelines()
         for manager in managers:
             manager.passes = [
@@ -113,6 +126,7 @@ class _Passes(compiler.Compiler):
                 if known not in _UNNEEDED
             ]
             manager.finalize()
+        self._filtered.extend(managers)
         return managers
 
 
