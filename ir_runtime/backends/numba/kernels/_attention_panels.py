@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.language import Device, Routine, device
+from ..codegen.language import Device, Routine, device, routine, types
 from ..codegen.vectors import LANES
 from ._gemm_tile import SINGLE, TALL, WIDE, gemm_panel
 from ._rows import copy_padded, copy_row, transpose_part, transpose_square
@@ -20,7 +20,7 @@ def next_panel(columns: int) -> tuple[int, int]:
     return vectors, min(columns, vectors * LANES)
 
 
-@device
+@routine(*[types.int64] * 5)
 def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> None:
     """Pack rows of ``width`` numbers as the columns of panels."""
     done = 0

@@ -7,7 +7,7 @@ compiled for a program.
 from __future__ import annotations
 
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import Device, device
+from ..codegen.language import Device, device, routine, types
 from ..codegen.memory import alloc, free, load_f32, load_i64
 from ..threading.task import Task, load_args, next_unit
 from ._activation_code import apply_activation
@@ -76,7 +76,7 @@ class Instruction(Descriptor):
     b: f32
 
 
-@device
+@routine(*[types.int64] * 11)
 def execute(  # noqa: PLR0913 (values in registers)
     job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
     room: int,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.language import Device, Routine, device
+from ..codegen.language import Device, Routine, device, routine, types
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, next_unit
@@ -89,6 +89,21 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
                         w += stride
                     table += step
         r, index = r + count, index + count
+
+
+@routine(*[types.int64] * 7)
+def _place_rows(job: int, places: int, x: int, start: int, count: int, step: int, room: int) -> None:
+    """Write the addresses of some rows, or of the elements of windows; all kernels share this routine."""
+    layout, geometry = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.windows)
+    if layout == 0:
+        apart = load_i64(job, GemmJob.row_stride)
+        _matrix_rows(places, x + start * apart, count, apart)
+    elif layout == 1:
+        _valid_windows(places, x, geometry, start, count)
+    elif layout == 3:
+        copied_windows(places, x, job, start, count, room)
+    else:
+        _padded_windows(places, x, geometry, start, count, step, load_i64(job, GemmJob.zeros))
 
 
 @device
@@ -212,8 +227,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
         job, out, x, first, second, _ = load_args(call)
         rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
         panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
-        layout, geometry = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.windows)
-        chunks = (rows + chunk - 1) // chunk
+        layout, chunks = load_i64(job, GemmJob.layout), (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
         room = alloc(load_i64(load_i64(job, GemmJob.copied), CopiedLines.size)) if layout == 3 else 0
         places = alloc(8 * chunk * (taps if layout == 2 else 1))
@@ -226,16 +240,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
             start = part * chunk
             count = min(chunk, rows - start)
             if part != known:
-                if layout == 0:
-                    _matrix_rows(
-                        places, x + start * load_i64(job, GemmJob.row_stride), count, load_i64(job, GemmJob.row_stride)
-                    )  # fmt: skip
-                elif layout == 1:
-                    _valid_windows(places, x, geometry, start, count)
-                elif layout == 3:
-                    copied_windows(places, x, job, start, count, room)
-                else:
-                    _padded_windows(places, x, geometry, start, count, step, load_i64(job, GemmJob.zeros))
+                _place_rows(job, places, x, start, count, step, room)
                 known = part
             entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
             if load_i64(job, GemmJob.lines) != 0:

@@ -9,7 +9,7 @@ from ....ir.tensor import Array
 from ....limits import check_array_size
 from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, instruction, types
+from ..codegen.language import device, instruction, routine, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
 from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, VECTOR, Emit, Value
@@ -70,7 +70,7 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
     emit.vector_loop(words, lambda offset, _, store: store(filled, emit.at(out, offset)))
 
 
-@device
+@routine(*[types.int64] * 4)
 def fill_borders(record: int, out: int, first: int, count: int) -> None:
     """Set the border beside some lines of a map, which all images number in order, to the level that stands for zero.
 

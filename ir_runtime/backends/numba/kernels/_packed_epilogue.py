@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ...common.layout import moveaxis
 from ..codegen.descriptor import Descriptor, concatenate, f32, i64
-from ..codegen.language import Instruction, device, instruction, routine, types
+from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.task import UNUSED
@@ -151,7 +151,7 @@ _multiply = _row_instruction("multiply_rows", lambda emit, x, y: emit.multiply(x
 _subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x, y))
 
 
-@device
+@routine(*[types.int64] * 10)
 def apply_epilogue(  # noqa: PLR0913 (values in registers)
     words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
     count: int, stride: int,
