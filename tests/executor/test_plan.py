@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.garbage import only_new_objects
 from harness.nets import End, Net
 
 import ir_runtime as ir
@@ -64,7 +65,8 @@ def operations() -> Iterator[None]:
 
     ALIVE.clear()
     MADE.clear()
-    yield
+    with only_new_objects():
+        yield
     for cls in (Fails, Infers, Traces):
         registry.remove(cls)
 

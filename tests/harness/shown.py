@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from harness.snapshots import FOLDER
 from harness.spoken import HOLE, Message, messages
@@ -44,13 +44,22 @@ def is_for_users(message: Message) -> bool:
 def missing() -> list[Message]:
     """The messages that no snapshot shows."""
     text = shown()
-    lines = text.splitlines()
-    return [m for m in messages() if is_for_users(m) and not is_in(m, text, lines)]
+    return [m for m in messages() if is_for_users(m) and not is_in(m, text)]
 
 
-def is_in(message: Message, text: str, lines: Sequence[str]) -> bool:
+def is_in(message: Message, text: str) -> bool:
     """Whether a text shows a message. Patterns are slow, so they are tried where the longest part stands."""
     longest = max(message.text.split(HOLE), key=len)
     if "\n" in message.text or longest not in text:
         return longest in text and message.pattern.search(text) is not None
-    return any(longest in line and message.pattern.search(line) for line in lines)
+    return any(message.pattern.search(line) for line in _lines_with(longest, text))
+
+
+def _lines_with(part: str, text: str) -> Iterator[str]:
+    """The lines of a text in which a part stands."""
+    at = text.find(part)
+    while at >= 0:
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        yield text[text.rfind("\n", 0, at) + 1 : end]
+        at = text.find(part, end)
