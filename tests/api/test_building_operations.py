@@ -9,7 +9,7 @@ import openvino as ov
 import pytest
 from harness.building import built_by_openvino, built_by_us, factory_of
 from harness.oracle import answer, core
-from harness.sample import Sample, all_samples
+from harness.sample import Sample, named_samples
 from ops.test_oracle import assert_same
 
 import ir_runtime as ir
@@ -19,17 +19,17 @@ from ir_runtime.ir.tensor import Array
 def samples(every: int) -> Iterator[object]:
     """The first sample of each operation, or of every second or third one; the others in the exhaustive run."""
     seen: dict[str, int] = {}
-    for sample in all_samples():
+    for name, sample in named_samples().items():
         waits = sample.op in seen or len(seen) % every
         seen.setdefault(sample.op, len(seen))
-        yield pytest.param(sample, marks=pytest.mark.oracle if waits else ())
+        yield pytest.param(sample, marks=pytest.mark.oracle if waits else (), id=name)
 
 
 def fed(sample: Sample) -> list[Array]:
     return [x for i, x in enumerate(sample.inputs) if i not in sample.constant]
 
 
-@pytest.mark.parametrize("sample", list(samples(every=1)), ids=str)
+@pytest.mark.parametrize("sample", list(samples(every=1)))
 def test_openvino_reads_what_was_built(sample: Sample, tmp_path: Path) -> None:
     model = built_by_us(sample)
     ir.save_model(model, path := tmp_path / "model.xml")
@@ -42,7 +42,7 @@ def test_openvino_reads_what_was_built(sample: Sample, tmp_path: Path) -> None:
         assert_same(sample, ours.astype(object) if ours.dtype.kind == "U" else ours, right)
 
 
-@pytest.mark.parametrize("sample", list(samples(every=4)), ids=str)
+@pytest.mark.parametrize("sample", list(samples(every=4)))
 def test_what_openvino_built_is_read(sample: Sample, tmp_path: Path) -> None:
     if sample.op == "LSTMCell-1" and factory_of(sample) is None:
         pytest.skip("OpenVINO writes a weights_format with which it does not compute")

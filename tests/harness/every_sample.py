@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from _pytest.mark import ParameterSet
 
-from harness.sample import all_samples
+from harness.sample import named_samples
 
 FIRST, EVERY = 4, 4
 """Always tried, of each operation: so many, and every fourth of the rest."""
@@ -16,10 +16,11 @@ FIRST, EVERY = 4, 4
 
 def _marked() -> Iterator[ParameterSet]:
     seen: Counter[str] = Counter()
-    for sample in all_samples():
+    for name, sample in named_samples().items():
         number = seen[sample.op]
         seen[sample.op] += 1
-        yield pytest.param(sample, marks=() if number < FIRST or number % EVERY == 0 else pytest.mark.oracle)
+        waits = number >= FIRST and number % EVERY
+        yield pytest.param(sample, marks=pytest.mark.oracle if waits else (), id=name)
 
 
-every_sample = pytest.mark.parametrize("sample", list(_marked()), ids=str)
+every_sample = pytest.mark.parametrize("sample", list(_marked()))

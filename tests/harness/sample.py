@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -136,3 +138,15 @@ def all_samples() -> Iterator[Sample]:
     """The samples of every group."""
     for file in sorted((Path(__file__).parents[1] / "samples").glob("[a-z]*.py")):
         yield from import_module(f"samples.{file.stem}").SAMPLES
+
+
+@cache
+def named_samples() -> Mapping[str, Sample]:
+    """The samples by what their tests are called: those that are written alike are numbered."""
+    found: dict[str, Sample] = {}
+    seen: Counter[str] = Counter()
+    for sample in all_samples():
+        name = str(sample)
+        seen[name] += 1
+        found[name if seen[name] == 1 else f"{name}#{seen[name]}"] = sample
+    return found
