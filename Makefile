@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 ZOO ?= out/zoo
 CLIENTS ?= out/clients-venv
 CHROMIUM ?= /usr/bin/chromium
+# Python compiles what is imported when it is; pip would compile everything there is, on one core.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Tests that take long stand next to each other: a worker that has nothing left takes half of what waits for the other.
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
@@ -83,26 +85,26 @@ clean: ## remove what the other targets made
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(PIP_INSTALL) --upgrade 'pip>=25.1'
 
 $(VENV)/run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(PIP_INSTALL) -e .
 	@touch $@
 
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast,dask]' --group test
+	$(PIP_INSTALL) -e '.[fast,dask]' --group test
 	@touch $@ $(VENV)/run
 
 $(VENV)/docs: pyproject.toml $(VENV)/test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group docs
+	$(PIP_INSTALL) -e '.[fast]' --group docs
 	@touch $@
 
 $(VENV)/browser: pyproject.toml $(VENV)/test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group browser
+	$(PIP_INSTALL) -e '.[fast]' --group browser
 	@touch $@
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast,dask]' --group zoo
+	$(PIP_INSTALL) -e '.[fast,dask]' --group zoo
 	@touch $@
 
 # Clients want other versions than the rest: an environment of their own.
