@@ -12,6 +12,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+from harness.sources import trees
 
 import ir_runtime
 
@@ -42,7 +43,7 @@ def modules() -> dict[str, Path]:
 def imported(module: str) -> Iterator[str]:
     """The modules of this package that one of them imports anywhere in its text."""
     path = modules()[module]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from harness.missing import missing
+from harness.sources import trees
 
 import ir_runtime as ir
 
@@ -82,9 +83,9 @@ def test_running_does_not_load_what_it_does_not_need() -> None:
 STANDARD = {"LOCALAPPDATA", "MALLOC_TRIM_THRESHOLD_", "NO_COLOR", "PYTHONPATH", "XDG_CACHE_HOME"}
 
 
-def environment_reads(source: str) -> Iterator[str]:
+def environment_reads(tree: ast.Module) -> Iterator[str]:
     """The names of environment variables that a module reads; the expression, if it is not a string."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="get" | "pop"), args=args
@@ -101,8 +102,7 @@ def environment_reads(source: str) -> Iterator[str]:
 
 def test_environment_variables_carry_the_name_of_the_package() -> None:
     """A variable that any program might set for itself must not change what this package does."""
-    files = Path(ir.__file__).parent.rglob("*.py")
-    found = {(name, file.name) for file in files for name in environment_reads(file.read_text("utf-8"))}
+    found = {(name, file.name) for file, tree in trees().items() for name in environment_reads(tree)}
     assert ("IR_RUNTIME_BACKEND", "__init__.py") in found
     assert not {(n, file) for n, file in found if n not in STANDARD and not n.startswith("IR_RUNTIME_")}
 
@@ -199,8 +199,7 @@ DECLARED_ELSEWHERE = {"Descriptor", "Op"}
 
 
 def test_classes_have_few_fields_or_say_why() -> None:
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(ir.__file__).parent.rglob("*.py")]
-    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    classes = [node for tree in trees().values() for node in tree.body if isinstance(node, ast.ClassDef)]
     named = {found.name: found for found in classes}
 
     def derives(found: ast.ClassDef) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.nets import Net
+from harness.sources import PACKAGE, trees
 
 import ir_runtime as ir
 from ir_runtime import forks
@@ -30,7 +31,6 @@ from ir_runtime.ops._define.types import T_FLOAT
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked on this system")
 
 TESTS = Path(__file__).parents[1]
-PACKAGE = Path(ir.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -343,8 +343,8 @@ OF_OTHERS = {"numpy/threading/event.py"}
 
 def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
     found = []
-    for file in sorted(PACKAGE.rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
+    for file, tree in trees().items():
+        nodes = list(ast.walk(tree))
         called = [node.func for node in nodes if isinstance(node, ast.Call)]
         names = {
             f.attr if isinstance(f, ast.Attribute) else f.id

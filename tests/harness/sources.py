@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import ir_runtime
+from ir_runtime.garbage import no_collection
 
 __all__ = [
     "PACKAGE",
@@ -20,6 +22,7 @@ __all__ = [
     "called",
     "looped",
     "parameters",
+    "trees",
 ]
 
 PACKAGE = Path(ir_runtime.__file__).parent
@@ -27,6 +30,13 @@ PACKAGE = Path(ir_runtime.__file__).parent
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _OWN = ("self", "cls")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+
+@cache
+def trees(folder: Path = PACKAGE) -> Mapping[Path, ast.Module]:
+    """The syntax tree of each file, read once; look at them, but do not change them."""
+    with no_collection():
+        return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))}
 
 
 @dataclass(eq=False)
@@ -56,8 +66,7 @@ class Sources:
 
     def __init__(self, folder: Path = PACKAGE) -> None:
         self.modules = [
-            Module(str(path.relative_to(folder.parent)), ast.parse(path.read_text(encoding="utf-8")))
-            for path in sorted(folder.rglob("*.py"))
+            Module(str(path.relative_to(folder.parent)), tree) for path, tree in trees(folder).items()
         ]
         self._functions: dict[str, list[tuple[Module, Function]]] = defaultdict(list)
         self.calls: dict[str, list[tuple[Module, ast.Call]]] = defaultdict(list)
