@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from harness.garbage import Bounded
 from harness.left_out import Chosen
+from harness.order import long_ones_first
 from hypothesis import HealthCheck, settings
 
 # What a model runs on by default depends on what is installed, and on what the cache holds.
@@ -23,7 +25,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make no tests that are not run, in the two runs that divide all of them."""
+    """Bound the memory of the process; make no tests that are not run, in the two runs that divide all of them."""
+    config.pluginmanager.register(Bounded())
     wanted = {"oracle": True, "not oracle": False}.get(config.getoption("markexpr"))
     if wanted is not None:
         config.pluginmanager.register(Chosen("oracle", wanted))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that take long, in both processes."""
+    items[:] = long_ones_first(items)

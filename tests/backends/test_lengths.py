@@ -64,6 +64,7 @@ def test_inputs_that_are_nearly_right(edge: Edge, threads: int, part: int) -> No
 
 
 @pytest.mark.oracle
+@pytest.mark.long
 @guarded
 @pytest.mark.parametrize("part", range(2))
 def test_many_more_inputs_that_are_nearly_right(edge: Edge, threads: int, part: int) -> None:
@@ -73,6 +74,7 @@ def test_many_more_inputs_that_are_nearly_right(edge: Edge, threads: int, part: 
 
 
 @pytest.mark.oracle
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("edge", "threads"),
     [(Edge.END, 2), (Edge.START, 1)],
@@ -97,6 +99,7 @@ def batched(subjects: Iterable[Subject], size: int) -> Iterator[list[Subject]]:
 
 
 @pytest.mark.oracle
+@pytest.mark.long
 @pytest.mark.parametrize("edge", Edge, ids=lambda edge: edge.value)
 def test_the_tests_of_kernels_with_guard_pages(edge: Edge) -> None:
     tests = sorted(map(str, (ROOT / "tests" / "backends").glob("test_numba_*.py")))

@@ -233,6 +233,7 @@ def test_rows_of_a_packed_table() -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.long
 @pytest.mark.parametrize("vectors", ["avx2", "neon", "plain"])
 def test_every_kind_of_vectors(vectors: str) -> None:
     """A few of the tests above, where other registers are said to be there."""

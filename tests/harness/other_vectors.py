@@ -23,6 +23,7 @@ def same_with_other_vectors(file: str) -> Callable[..., None]:
 
     @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
     @pytest.mark.oracle
+    @pytest.mark.long
     @pytest.mark.parametrize("kind", OTHERS)
     def test(kind: str, request: pytest.FixtureRequest) -> None:
         if not {"2 threads", "3 threads", "threads=2"} & set(request.node.callspec.id.split("-")):
