@@ -64,6 +64,17 @@ def test_bias_and_activation(shape: str, size: int, batch: int) -> None:
     assert both(net, numbers(batch, 4, 9, 7)) == [("Convolution", "Add", "ReLU")]
 
 
+@pytest.mark.parametrize(("channels", "outputs"), [(40, 136), (5, 136)])
+def test_threads_share_the_outputs_of_few_windows(channels: int, outputs: int) -> None:
+    """With 40 channels by Winograd's algorithm; post-ops then come after all threads."""
+    net = Net()
+    x, y = net.parameter("x", f"1,{channels},10,11"), net.parameter("y", f"1,{outputs},10,11")
+    summed = net.op("Add", bias(net, conv(net, x, channels, outputs), outputs), y)
+    net.result(net.op("ReLU", summed))
+    feeds = numbers(1, channels, 10, 11), numbers(1, outputs, 10, 11)
+    assert both(net, *feeds) == [("Convolution", "Add", "Add", "ReLU")]
+
+
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("shape", ["2,8,6,6", "?,8,6,6"])
 def test_residual(order: int, shape: str) -> None:

@@ -20,15 +20,16 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.window import Pads
 from ...common.epilogue import OutOfPlaceEpilogue
-from ...common.layout import FEW_CHANNELS, channels_first, channels_last, pad_spatial
+from ...common.layout import channels_first, channels_last
 from ...common.tape import Tape, replay
 from ...common.window_fit import window_fit
 from ..math.finite import is_finite
-from ..math.gemm import EPILOGUE_COST
+from ..math.gemm import COLUMN_GRAIN, EPILOGUE_COST, apply_epilogue, split_range
 from ..math.panels import Panels
 from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
-from ..tiling.scratch import MAX_KEPT, Scratch, borrow_scratch
+from ..tiling.scratch import KeptViews, borrow_scratch
+from ._padded_rows import PaddedRows
 from ._patches import (
     MAX_COLUMNS,
     MIN_ROWS,
@@ -48,10 +49,24 @@ Compute: TypeAlias = Callable[[Array, Array, OutOfPlaceEpilogue], Array]
 """Computes a convolution from data ``[N, C, spatial...]``, filters, and an epilogue of rows."""
 
 
+class _Part(NamedTuple):
+    """What a thread computes at once: blocks of windows of some rows of the padded data, and which outputs."""
+
+    rows: slice
+    blocks: Sequence[Block]
+    outputs: slice
+
+
 @dataclass(frozen=True)
 class _Plan:
-    """How the images of one shape are computed."""
+    """How the images of one shape are computed.
 
+    Where there are fewer windows than outputs, most of the time BLAS reads and packs the filters: threads share the
+    outputs, and each copies all patches.
+    """
+
+    length: int
+    """Rows of the data."""
     pads: Pads
     out: tuple[int, ...]
     """The lengths of the result."""
@@ -59,21 +74,17 @@ class _Plan:
     """The lengths of padded data, and their channels."""
     blocks: Callable[[int], list[Block]]
     """Returns the blocks for a number of threads."""
+    parts: Callable[[int], list[_Part]]
+    """Returns the parts for a number of threads, of padded data."""
     cost: int
     """Multiplications, or work that takes as long, of an image."""
-    sizes: tuple[int, int, int]
-    """How many numbers a padded image has, the patches of a block, and its results."""
-    bound: dict[int, tuple[Array, _Bound]] = field(default_factory=dict)
-    """By the id of a scratch memory: that memory, and the views of it."""
+    bound: KeptViews[_Bound] = field(default_factory=KeptViews)
 
 
 class _Bound(NamedTuple):
-    """The views of a scratch memory."""
+    """The views of a scratch memory for a part."""
 
-    inside: Array
-    """Where an image is, in the middle of its padding."""
-    clear: Tape
-    """Fills the padding with zeros."""
+    source: PaddedRows
     blocks: list[tuple[Tape, Array, Array, slice]]
     """For each block: the calls that compute it, its results as one row and as rows, and their place in the result."""
 
@@ -134,9 +145,29 @@ class _Im2Col:
         counts = (*out[:-1], out[-1] // self._neighbours)
         depth, columns = self._packed.depth, self._packed.columns
         cost = math.prod(counts) * (columns * (depth + EPILOGUE_COST) + depth * PATCH_COST)
-        blocks = cache(lambda threads: split_windows(counts, self._most_rows(threads), threads))
-        most = max((block.rows.stop - block.rows.start for block in blocks(1)), default=0)
-        return _Plan(pads, out, padded, blocks, cost, (math.prod(padded), most * depth, most * columns))
+
+        @cache
+        def blocks(threads: int) -> list[Block]:
+            return split_windows(counts, self._most_rows(threads), threads)
+
+        @cache
+        def parts(threads: int) -> list[_Part]:
+            every = slice(0, columns)
+            if threads < 2:
+                return [_Part(slice(0, padded[0]), blocks(1), every)]
+            if math.prod(counts) >= columns or self._neighbours > 1:
+                return [_Part(self._rows(block), [block], every) for block in blocks(threads)]
+            shares = split_range(columns, threads, COLUMN_GRAIN)
+            return [_Part(self._rows(block), [block], some) for block in blocks(1) for some in shares]
+
+        return _Plan(lengths[0], pads, out, padded, blocks, parts, cost)
+
+    def _rows(self, block: Block) -> slice:
+        """Return the padded rows of the windows of a block."""
+        rows = block.place[0]
+        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else (rows, rows)
+        extent = self._op.extent(0, self._kernel[0])
+        return slice(first * self._strides[0], last * self._strides[0] + extent)
 
     def _most_rows(self, threads: int) -> int:
         """Return how many rows of patches to multiply at once."""
@@ -150,13 +181,15 @@ class _Im2Col:
         y = np.empty((len(x), *plan.out, self._outputs), np.float32)
         flat = y.reshape(-1, self._outputs)
         threads = thread_count(plan.cost * len(x))
-        if threads < 2 and (any(map(any, plan.pads)) or not data.flags.c_contiguous):
-            self._run_kept(plan, data, flat, epilogue, finite)
-        else:
-            self._run_parallel(plan, pad_spatial(data, plan.pads), flat, epilogue, finite, threads)
+        run = (
+            self._run_padded
+            if any(map(any, plan.pads)) or not data.flags.c_contiguous
+            else self._run_unpadded
+        )
+        run(plan, data, flat, epilogue, finite, threads)
         return channels_first(y)
 
-    def _run_parallel(
+    def _run_unpadded(
         self,
         plan: _Plan,
         data: Array,
@@ -165,7 +198,7 @@ class _Im2Col:
         finite: list[bool],
         threads: int,
     ) -> None:
-        """Compute blocks of padded images, on several threads."""
+        """Compute blocks of images without padding where they are."""
         each = math.prod(plan.out)
 
         def work(chunk: tuple[int, Block]) -> None:
@@ -183,64 +216,72 @@ class _Im2Col:
         chunks = [(image, block) for image in range(len(data)) for block in blocks]
         parallel_for(work, chunks, plan.cost * len(data))
 
-    def _run_kept(
-        self, plan: _Plan, data: Array, flat: Array, epilogue: OutOfPlaceEpilogue, finite: list[bool]
+    def _run_padded(
+        self,
+        plan: _Plan,
+        data: Array,
+        flat: Array,
+        epilogue: OutOfPlaceEpilogue,
+        finite: list[bool],
+        threads: int,
     ) -> None:
-        """Compute block by block in scratch memory, whose views are kept."""
-        each = math.prod(plan.out)
-        with borrow_scratch(sum(plan.sizes)) as scratch:
-            bound = self._bound(plan, scratch)
-            replay(bound.clear)
-            for image, array in enumerate(data):
-                _copy_image(array, bound.inside)
+        """Pad parts of images in scratch memory, whose views are kept, and compute their blocks there."""
+        each, parts = math.prod(plan.out), plan.parts(threads)
+        shared = len(parts) > 0 and parts[0].outputs.stop < self._packed.columns
+
+        def work(chunk: tuple[int, int]) -> None:
+            image, index = chunk
+            part = parts[index]
+            with borrow_scratch(self._size(plan, part)) as scratch:
+                bound = plan.bound.of(scratch, (threads, index), partial(self._bind, plan, part))
+                bound.source.fill(data[image])
                 for tape, numbers, rows, place in bound.blocks:
                     replay(tape)
                     if self._neighbours > 1:
                         finite.append(is_finite(numbers))
                     first = image * each + place.start
-                    epilogue(rows, first, flat[first : image * each + place.stop])
+                    out = flat[first : image * each + place.stop]
+                    if shared:
+                        np.copyto(out[:, part.outputs], rows)
+                    else:
+                        epilogue(rows, first, out)
 
-    def _bound(self, plan: _Plan, scratch: Scratch) -> _Bound:
-        """Return the views of a scratch memory, made when it is first used."""
-        memory, bound = plan.bound.get(scratch.id, (None, None))
-        if memory is scratch.memory and bound is not None:
-            return bound
-        bound = self._bind(plan, scratch.memory)
-        if scratch.memory.size <= MAX_KEPT:
-            plan.bound[scratch.id] = scratch.memory, bound
-        return bound
+        chunks = [(image, index) for image in range(len(data)) for index in range(len(parts))]
+        parallel_for(work, chunks, plan.cost * len(data))
+        if shared:
+            apply_epilogue(flat, epilogue)
 
-    def _bind(self, plan: _Plan, memory: Array) -> _Bound:
-        image, patch, result = plan.sizes
-        padded = memory[:image].reshape(plan.padded)
+    def _sizes(self, plan: _Plan, part: _Part) -> tuple[int, int, int]:
+        """Return how many numbers the padded rows of a part have, the patches of a block, and its results."""
+        most = max((block.rows.stop - block.rows.start for block in part.blocks), default=0)
+        padded = (part.rows.stop - part.rows.start) * math.prod(plan.padded[1:])
+        return padded, most * self._packed.depth, most * self._packed.columns
+
+    def _size(self, plan: _Plan, part: _Part) -> int:
+        return sum(self._sizes(plan, part))
+
+    def _bind(self, plan: _Plan, part: _Part, memory: Array) -> _Bound:
+        """Lay out a part in scratch memory, and make the calls that compute it."""
+        image, patch, result = self._sizes(plan, part)
+        padded = memory[:image].reshape(part.rows.stop - part.rows.start, *plan.padded[1:])
         patches, results = memory[image : image + patch], memory[image + patch : image + patch + result]
         view = windows(padded, self._kernel, self._strides, self._op.dilations)
-        blocks = []
-        for index, rows in plan.blocks(1):
-            count = rows.stop - rows.start
+        outputs, blocks = part.outputs.stop - part.outputs.start, []
+        for place, rows in part.blocks:
+            count, windows_of = rows.stop - rows.start, view[self._placed(place, part.rows)]
             block = patches[: count * self._packed.depth]
-            out = results[: count * self._packed.columns]
-            tape: Tape = [(np.copyto, (block.reshape(view[index].shape), view[index]))]
-            columns = out.reshape(count, self._packed.columns)  # count is 0 where images are empty
-            tape += self._packed.tape(block.reshape(count, self._packed.depth), columns)
-            place = slice(rows.start * self._neighbours, rows.stop * self._neighbours)
-            blocks.append((tape, out, out.reshape(-1, self._outputs), place))
-        inside, edges = _places(plan.pads, plan.padded)
-        return _Bound(padded[inside], [(padded[edge].fill, (0,)) for edge in edges], blocks)
+            out = results[: count * outputs]
+            tape: Tape = [(np.copyto, (block.reshape(windows_of.shape), windows_of))]
+            columns = out.reshape(count, outputs)  # count is 0 where images are empty
+            tape += self._packed.tape_of_columns(
+                block.reshape(count, self._packed.depth), columns, part.outputs
+            )
+            whole = slice(rows.start * self._neighbours, rows.stop * self._neighbours)
+            blocks.append((tape, out, out.reshape(-1, outputs // self._neighbours), whole))
+        return _Bound(PaddedRows.of(part.rows, plan.length, plan.pads, padded), blocks)
 
-
-def _copy_image(image: Array, inside: Array) -> None:
-    if image.shape[-1] <= FEW_CHANNELS and not image.flags.c_contiguous:
-        for channel in range(image.shape[-1]):
-            inside[..., channel] = image[..., channel]
-    else:
-        np.copyto(inside, image)
-
-
-def _places(pads: Pads, padded: tuple[int, ...]) -> tuple[tuple[slice, ...], list[tuple[slice, ...]]]:
-    """Return where the data are in padded data, and where the edges."""
-    inside, edges = tuple(slice(b, n - e) for (b, e), n in zip(pads, padded, strict=False)), []
-    for axis, (begin, end) in enumerate(pads):
-        edges += [(*inside[:axis], slice(begin))] if begin else []
-        edges += [(*inside[:axis], slice(padded[axis] - end, None))] if end else []
-    return inside, edges
+    def _placed(self, place: tuple[int | slice, ...], rows: slice) -> tuple[int | slice, ...]:
+        """Return the place of windows in those of some rows of the padded data."""
+        at, shift = place[0], rows.start // self._strides[0]
+        moved = slice(at.start - shift, at.stop - shift) if isinstance(at, slice) else at - shift
+        return (moved, *place[1:])

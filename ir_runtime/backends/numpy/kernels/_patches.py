@@ -75,7 +75,7 @@ def neighbours(op: Convolution, w: Array, lengths: Sequence[int | None]) -> int:
 
 
 def split_windows(counts: tuple[int, ...], most: int, threads: int) -> list[Block]:
-    """Split windows into blocks of at most ``most`` windows, or of one row, and at least one for each thread."""
+    """Split windows into blocks of at most ``most`` windows, or of one row, and as many for each thread."""
     length, *inner = counts
     each = math.prod(inner)
     if each > most and len(inner) > 1:
@@ -84,7 +84,8 @@ def split_windows(counts: tuple[int, ...], most: int, threads: int) -> list[Bloc
             Block((start, *part.place), slice(start * each + part.rows.start, start * each + part.rows.stop))
             for start, part in parts
         ]
-    step = max(min(most // max(each, 1), -(-length // threads)), 1)
+    count = -(-length // max(most // max(each, 1), 1))
+    step = max(-(-length // (-(-count // threads) * threads or 1)), 1)
     ends = [(start, min(start + step, length)) for start in range(0, length, step)]
     return [Block((slice(a, b),), slice(a * each, b * each)) for a, b in ends]
 

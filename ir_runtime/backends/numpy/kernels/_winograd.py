@@ -17,20 +17,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
+from ....ops.window import Pads
 from ...common.epilogue import RowEpilogue
-from ...common.layout import channels_first, channels_last, pad_spatial
+from ...common.layout import channels_first, channels_last
+from ...common.tape import Tape, replay
 from ...common.window_fit import window_fit
 from ..math.finite import is_finite
-from ..math.gemm import split_range
-from ..math.panels import Panels, tiled_product
+from ..math.gemm import apply_epilogue, split_range
+from ..math.panels import WIDTH, Panels, tiled_product
 from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
+from ..tiling.scratch import KeptViews, borrow_scratch
+from ._padded_rows import PaddedRows
 
 __all__ = ["suits_winograd", "winograd"]
 
@@ -66,53 +72,143 @@ def winograd(
     NaN, infinities and overflows would spread over their tiles. If a result has any, all is recomputed by the kernel
     that ``fallback`` returns.
     """
-    outputs = len(w)
+    outputs, channels = w.shape[:2]
     filters = _transformed_filters(w)
-    fit = window_fit(op, w.shape[2:])
+    plan_for = lru_cache(maxsize=16)(partial(_planned, op, (channels, outputs)))
 
     def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        pads, out = fit(x.shape[2:])
-        tiles = tuple(-(-n // OUT) for n in out)
-        tile_pads = [(b, e + OUT * t - n) for (b, e), t, n in zip(pads, tiles, out, strict=True)]
-        data = pad_spatial(channels_last(x), tuple(tile_pads))
-        y = np.empty((len(x), *out, outputs), np.float32)
-        finite = []
+        plan = plan_for(x.shape[2:], thread_count(1 << 62))
+        data, finite = channels_last(x), list[bool]()
+        y = np.empty((len(x), *plan.out, outputs), np.float32)
+        each = math.prod(plan.out)
 
-        def work(chunk: tuple[int, slice]) -> None:
+        def work(chunk: tuple[int, _Part]) -> None:
             image, part = chunk
-            tiles_view = windows(data[image], (TILE, TILE), (OUT, OUT), (1, 1))[part]
-            rows = y[image, OUT * part.start : OUT * part.stop]
-            _winograd_block(tiles_view, filters, rows)
-            rows = rows.reshape(-1, outputs)
-            finite.append(is_finite(rows.reshape(-1)))
-            epilogue(rows, (image * out[0] + OUT * part.start) * out[1])
+            with borrow_scratch(plan.size) as scratch:
+                bound = plan.bound.of(scratch, part.key, partial(_bind, plan, part, filters))
+                bound.source.fill(data[image])
+                replay(bound.tape)
+                finite.append(is_finite(bound.results.reshape(-1)))
+                rows = y[image, OUT * part.rows.start : OUT * part.rows.stop]
+                _place(bound.results, rows[..., part.outputs])
+            if not plan.shares_outputs:
+                first = image * each + OUT * part.rows.start * plan.out[1]
+                epilogue(rows.reshape(-1, outputs), first)
 
-        size = y.size * w.size // outputs
-        row_size = POINT_COUNT * tiles[1] * (x.shape[1] + outputs)
-        blocks = max(tiles[0] * row_size // BLOCK_SIZE, thread_count(size))
-        parallel_for(
-            work, [(image, part) for image in range(len(x)) for part in split_range(tiles[0], blocks)], size
-        )
-        return channels_first(y) if all(finite) else fallback()(x, w, epilogue)
+        chunks = [(image, part) for image in range(len(x)) for part in plan.parts]
+        parallel_for(work, chunks, y.size * w.size // outputs)
+        if not all(finite):
+            return fallback()(x, w, epilogue)
+        if plan.shares_outputs:
+            apply_epilogue(y.reshape(-1, outputs), epilogue)
+        return channels_first(y)
 
     return compute
 
 
-def _winograd_block(tiles_view: Array, filters: Panels, out: Array) -> None:
-    """Compute some rows of tiles, ``[row, column, 6, 6, C]``, into ``out[height, width, outputs]``."""
-    rows, columns, *_, channels = tiles_view.shape
-    count, outputs = rows * columns, out.shape[-1]
-    tiles = np.ascontiguousarray(tiles_view.transpose(2, 3, 0, 1, 4)).reshape(POINT_COUNT, -1)
-    data = tiled_product(_DATA, tiles).reshape(POINT_COUNT, count, channels)
-    products = np.empty((POINT_COUNT, count, outputs), np.float32)
-    filters.multiply(data, products)
-    results = tiled_product(_RESULT, products.reshape(POINT_COUNT, -1))
-    tiles_out = results.reshape(OUT, OUT, rows, columns, outputs).transpose(2, 0, 3, 1, 4)
-    full_shape = (rows * OUT, columns * OUT, outputs)
-    if out.shape == full_shape:
-        out.reshape(tiles_out.shape)[...] = tiles_out
+class _Part(NamedTuple):
+    """Rows of tiles that are computed at once, and of which outputs."""
+
+    rows: slice
+    outputs: slice
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Where it begins."""
+        return self.rows.start, self.outputs.start
+
+
+class _Bound(NamedTuple):
+    """The views of a scratch memory for a part."""
+
+    source: PaddedRows
+    tape: Tape
+    """The calls that compute the results from the data."""
+    results: Array
+    """``[4, 4, row, column, output]`` of tiles."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How the images of one shape are computed.
+
+    Where there are fewer tiles than outputs, most of the time filters are read: threads share the outputs, and each
+    transforms all data of a tile.
+    """
+
+    lengths: tuple[int, int]
+    pads: Pads
+    """The padding of the data, which is longer where tiles are not whole."""
+    out: tuple[int, int]
+    """The lengths of the result."""
+    columns: int
+    """Tiles of a row."""
+    parts: tuple[_Part, ...]
+    size: int
+    """The most elements that a part needs."""
+    shares_outputs: bool
+    bound: KeptViews[_Bound] = field(default_factory=KeptViews)
+
+
+def _planned(op: Convolution, channels: tuple[int, int], lengths: tuple[int, int], threads: int) -> _Plan:
+    """Return the plan for data of some lengths; ``channels`` are those of the data and of the result."""
+    pads, (height, width) = window_fit(op, (KERNEL, KERNEL))(lengths)
+    rows, columns = -(-height // OUT), -(-width // OUT)
+    (top, bottom), (left, right) = pads
+    longer = (top, bottom + OUT * rows - height), (left, right + OUT * columns - width)
+    blocks = rows * columns * POINT_COUNT * sum(channels) // BLOCK_SIZE
+    threads = min(thread_count(height * width * math.prod(channels) * KERNEL * KERNEL), threads)
+    shares_outputs = threads > 1 and rows * columns < channels[1]
+    parts = tuple(
+        _Part(some, outputs)
+        for some in split_range(rows, blocks if shares_outputs else max(blocks, threads))
+        for outputs in split_range(channels[1], threads if shares_outputs else 1, WIDTH)
+    )
+    most = max((part.rows.stop - part.rows.start for part in parts), default=0)
+    size = sum(_sizes(channels, most, columns))
+    return _Plan(lengths, longer, (height, width), columns, parts, size, shares_outputs)
+
+
+def _sizes(channels: tuple[int, int], rows: int, columns: int) -> tuple[int, int, int]:
+    """Return the elements of padded data, of tiles or products, and of what they are transformed to."""
+    padded = (rows * OUT + KERNEL - 1) * (columns * OUT + KERNEL - 1) * channels[0]
+    most = rows * columns * POINT_COUNT * max(channels)
+    return padded, most, most
+
+
+def _bind(plan: _Plan, part: _Part, filters: Panels, memory: Array) -> _Bound:
+    """Lay out a part in scratch memory, and make the calls that compute it."""
+    channels, outputs = filters.depth, part.outputs.stop - part.outputs.start
+    rows, columns = part.rows.stop - part.rows.start, plan.columns
+    height, width, count = rows * OUT + KERNEL - 1, columns * OUT + KERNEL - 1, rows * columns
+    padded, size, _ = _sizes((channels, filters.columns), rows, columns)
+    image = memory[: height * width * channels].reshape(height, width, channels)
+    one, two = memory[padded : padded + size], memory[padded + size :]
+    top = part.rows.start * OUT
+    tiles = one[: POINT_COUNT * count * channels].reshape(TILE, TILE, rows, columns, channels)
+    data = two[: tiles.size].reshape(POINT_COUNT, count, channels)
+    products = one[: POINT_COUNT * count * outputs].reshape(POINT_COUNT, count, outputs)
+    results = two[: OUT * OUT * count * outputs].reshape(OUT * OUT, -1)
+    view = windows(image, (TILE, TILE), (OUT, OUT), (1, 1)).transpose(2, 3, 0, 1, 4)
+    tape: Tape = [(np.copyto, (tiles, view))]
+    tape += tiled_product(_DATA, tiles.reshape(POINT_COUNT, -1), data.reshape(POINT_COUNT, -1))
+    tape += filters.tape_of_columns(data, products, part.outputs)
+    tape += tiled_product(_RESULT, products.reshape(POINT_COUNT, -1), results)
+    return _Bound(
+        PaddedRows.of(slice(top, top + height), plan.lengths[0], plan.pads, image),
+        tape,
+        results.reshape(OUT, OUT, rows, columns, outputs),
+    )
+
+
+def _place(results: Array, out: Array) -> None:
+    """Copy the results of tiles into ``out[height, width, outputs]``, which may have parts of the last ones."""
+    *_, rows, columns, outputs = results.shape
+    placed = results.transpose(2, 0, 3, 1, 4)
+    if out.shape[:2] == (rows * OUT, columns * OUT):
+        out.reshape(placed.shape)[...] = placed
     else:
-        out[...] = tiles_out.reshape(full_shape)[: out.shape[0], : out.shape[1]]
+        out[...] = placed.reshape(rows * OUT, columns * OUT, outputs)[: out.shape[0], : out.shape[1]]
 
 
 def _transforms() -> tuple[Array, Array, Array]:

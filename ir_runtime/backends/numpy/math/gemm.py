@@ -9,7 +9,15 @@ from ...common.epilogue import RowEpilogue
 from ..threading.parallel import parallel_for, thread_count
 from .panels import Panels
 
-__all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "for_row_blocks", "gemm", "split_range"]
+__all__ = [
+    "COLUMN_GRAIN",
+    "EPILOGUE_COST",
+    "apply_epilogue",
+    "block_count",
+    "for_row_blocks",
+    "gemm",
+    "split_range",
+]
 
 # The epilogue of an element takes as long as this many multiplications.
 EPILOGUE_COST = 32

@@ -237,19 +237,18 @@ def _matmul_call(rows: Array, panels: Array, out: Array, tile_rows: int, panels_
     return np.matmul, (tiles, some, places.transpose(order))
 
 
-def tiled_product(matrix: Array, columns: Array) -> Array:
-    """Compute ``matrix @ columns`` of a small matrix and many columns, some of them at a time."""
+def tiled_product(matrix: Array, columns: Array, out: Array) -> Tape:
+    """Return the calls that compute ``matrix @ columns`` of a small matrix and many columns, some of them at a time."""
     rows, depth = matrix.shape
-    count = columns.shape[1]
-    out = np.empty((rows, count), np.float32)
+    count, tape = columns.shape[1], Tape()
     width = UNPACKED_LIMIT // matrix.size // WIDTH * WIDTH if TILED else count
     whole = count // max(width, 1) * width
     if whole:
         some = columns[:, :whole].reshape(depth, -1, width).transpose(1, 0, 2)
-        np.matmul(matrix, some, out=out[:, :whole].reshape(rows, -1, width).transpose(1, 0, 2))
+        tape.append((np.matmul, (matrix, some, out[:, :whole].reshape(rows, -1, width).transpose(1, 0, 2))))
     if whole < count:
-        np.matmul(matrix, columns[:, whole:], out=out[:, whole:])
-    return out
+        tape.append((np.matmul, (matrix, columns[:, whole:], out[:, whole:])))
+    return tape
 
 
 def _copy(matrix: Array, columns: slice, out: Array) -> None:

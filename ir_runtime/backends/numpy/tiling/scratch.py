@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from ....ir.tensor import Array
 from ....limits import check_array_size
 
-__all__ = ["MAX_KEPT", "Scratch", "borrow_scratch"]
+__all__ = ["MAX_KEPT", "KeptViews", "Scratch", "borrow_scratch"]
+
+T = TypeVar("T")
 
 # More f32 than these are freed after each use.
 MAX_KEPT = 1 << 23
@@ -52,3 +56,20 @@ def borrow_scratch(size: int) -> Iterator[Scratch]:
         if scratch.memory.size > MAX_KEPT:
             scratch.memory = _NONE
         _free.append(scratch)
+
+
+class KeptViews(Generic[T]):
+    """What was made of scratch memory, for each memory and key: it holds views of that memory."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, Hashable], tuple[Array, T]] = {}
+
+    def of(self, scratch: Scratch, key: Hashable, make: Callable[[Array], T]) -> T:
+        """Return what ``make`` returns for a memory, made when it is first used."""
+        memory, made = self._made.get((scratch.id, key), (None, None))
+        if memory is scratch.memory and made is not None:
+            return made
+        made = make(scratch.memory)
+        if scratch.memory.size <= MAX_KEPT:
+            self._made[scratch.id, key] = scratch.memory, made
+        return made
