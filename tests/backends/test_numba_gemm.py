@@ -255,8 +255,8 @@ def test_lines_that_are_copied_between_zeros(
 def test_panels_that_are_used_in_parts(
     shape: tuple[int, ...], columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They give the same bits: sums are continued, with the residual and the bounds after the last part."""
-    x, found = numbers(*shape), []
+    """The sums of parts are added, with the residual and the bounds after the last part."""
+    x = numbers(*shape)
     x[(0, 1, *[2] * (x.ndim - 2))] = np.nan
     is_matrix = x.ndim == 2
     w = numbers(shape[1], columns) if is_matrix else numbers(columns, shape[1], 3, 3)
@@ -265,11 +265,26 @@ def test_panels_that_are_used_in_parts(
         monkeypatch.setattr(_gemm, "MIN_PARTED_WORDS", least)
         monkeypatch.setattr(_gemm, "PART_WORDS", 12)
         agree(op, x, w, ("bias", "sum", "clamp"), -1 if is_matrix else 1)
-        run = backend.kernel(op, [unknown(x), Value.constant(w)])
-        assert run is not None
-        with backend.around():
-            found.append(np.asarray(run(x, w)).tobytes())
-    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shape", [(50, 700), (2, 90, 9, 9)], ids=str)
+def test_a_large_bias_takes_no_digits_from_products(shape: tuple[int, ...]) -> None:
+    """It is added to their sum: the result is rounded as the sum of both is, not once for each product."""
+    x, bias = numbers(*shape), np.full(7, 1000, np.float32)
+    is_matrix = x.ndim == 2
+    w = numbers(shape[1], 7) if is_matrix else numbers(7, shape[1], 3, 3)
+    op = layer("MatMul-1") if is_matrix else by_three((1, 1), (1, 1))
+    inputs = [unknown(x), Value.constant(w)]
+    run = backend.kernel(op, inputs)
+    assert isinstance(run, KernelObject)
+    shift = bias if is_matrix else bias.reshape(7, 1, 1)
+    with backend.around():
+        plain = np.asarray(run(x, w))
+        sums = Value.unknown(ElementType.f32, PartialShape(plain.shape))
+        fused = run.fuse(layer("Add-1"), [sums, Value.constant(shift)], 0)
+        assert isinstance(fused, KernelObject)
+        found = np.asarray(fused(x, w, shift))
+    np.testing.assert_array_equal(found, plain + shift)
 
 
 def by_three(before: tuple[int, int], after: tuple[int, int]) -> Op:

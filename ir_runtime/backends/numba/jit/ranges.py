@@ -41,7 +41,7 @@ class _StepsModel(datamodel.models.StructModel):
 
 @datamodel.register_default(_Position)
 class _PositionModel(datamodel.models.StructModel):
-    """The next value, what it is compared with, and the step; without a known step, what is left, and the size of the step."""
+    """The next value, what it is compared with, and the step; without a known step, how many remain, and the size of the step."""
 
     def __init__(self, manager: datamodel.DataModelManager, kind: _Position) -> None:
         changing = types.EphemeralPointer(types.int64)
@@ -55,7 +55,7 @@ class _Range(types.Callable, types.Dummy):
     def get_call_type(
         self, context: typing.Context, args: Sequence[types.Type], kws: object
     ) -> typing.templates.Signature:
-        """Return the signature of a call, whose result says what is known of the step."""
+        """Return the signature of a call; the type of its result has the step, where that is known."""
         if kws or not 1 <= len(args) <= 3 or not all(isinstance(arg, types.Integer) for arg in args):
             raise errors.TypingError(f"range expected one to three integers, got {args}")
         known = 1 if len(args) < 3 else getattr(args[2], "literal_value", None)

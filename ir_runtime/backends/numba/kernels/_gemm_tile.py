@@ -106,21 +106,21 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         count: number of taps.
         depth: words of a tap.
         panel: the packed right operand.
-        bias: of each column, or sums that products are added to.
+        bias: of each column, or earlier sums; added at the end, as products would be rounded like one that is larger.
         bias_stride: bytes between those of two rows; 0 if all rows share one.
         target: what the result is stored to.
     """
+    sums = _accumulate(emit, product, rows, vectors, places, step, zeros, taps, count, depth, panel)
     sides = [emit.at(bias, emit.builder.mul(bias_stride, emit.i64(i))) for i in range(rows)]
-    start = [emit.load(emit.at(side, 4 * LANES * j)) for side in sides for j in range(vectors)]
-    sums = _accumulate(emit, product, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
-    product.store(emit, sums, vectors, target)
+    biases = [emit.load(emit.at(side, 4 * LANES * j)) for side in sides for j in range(vectors)]
+    product.store(emit, [*map(emit.add, sums, biases)], vectors, target)
 
 
 def _accumulate(  # noqa: PLR0913 (values in registers)
-    emit: Emit, product: WordProduct, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value,
-    zeros: Value, taps: Value, count: Value, depth: Value, panel: Value,
+    emit: Emit, product: WordProduct, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value,
+    count: Value, depth: Value, panel: Value,
 ) -> list[Value]:  # fmt: skip
-    builder = emit.builder
+    builder, start = emit.builder, [ir.Constant(VECTOR, None)] * (rows * vectors)
     size = builder.mul(depth, emit.i64(4 * LANES * vectors))
     with emit.loop(count, [panel, *start]) as (tap, (weights, *before), following):
         offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
