@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .. import deadline
 from ..codes import Code
-from ..diagnostics import Cause, Diagnostics
+from ..diagnostics import Diagnostics
 from ..errors import IRError, LimitError
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
@@ -119,8 +119,10 @@ class _Walk:
     causes: Causes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.agreement = Agreement(self.graph, self.report, self._why if self.options.explain else None)
         self.causes = Causes(self.graph, self.known)
+        self.agreement = Agreement(
+            self.graph, self.report, self.causes.of_length if self.options.explain else None
+        )
 
     def visit(self, layer: Layer) -> None:
         """Infer the outputs of a layer whose inputs are known."""
@@ -200,9 +202,6 @@ class _Walk:
         if key is not None and all(value.shape.is_static for value in found):
             self.cache[key] = found
         return _Outcome([with_symbols(layer, value) for value in found], None, _reports(run_body))
-
-    def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
-        return self.causes.of_length(port, dim)
 
 
 class _BodyInference:

@@ -80,7 +80,8 @@ class _Compiler:
     selector: KernelSelector = field(init=False)
 
     def __post_init__(self) -> None:
-        self.selector = KernelSelector(self.program, self.types.bodies, self.backends, self._body)
+        plan_of_body = partial(_plan_of_body, self.program.state.fold, self.backends)
+        self.selector = KernelSelector(self.program, self.types.bodies, self.backends, plan_of_body)
 
     def plan(self, after: After | None = None, returned: bool = False) -> ExecutionPlan:
         """Run all passes, then number the slots; callers get the outputs of a model, layers those of a body."""
@@ -91,13 +92,6 @@ class _Compiler:
         inputs = [Port(layer.id, 0) for layer in self.program.graph.of_type("Parameter")]
         builder = StepBuilder(self.program.state, self.selector)
         return builder.plan(self.program.groups, inputs, self.program.outputs, returned)
-
-    def _body(self, body: Body, types: Inferred) -> ExecutionPlan:
-        """Return the plan of a body."""
-        outputs = list(body.results.values())
-        state = CompileState(body.graph, dict(types), self.program.state.fold, {})
-        program = Program(state, needed(body.graph, outputs), outputs)
-        return _Compiler(program, types, self.backends).plan()
 
     def keep_quantized(self) -> None:
         """Find quantized weights that a kernel can multiply as they are stored."""
@@ -249,6 +243,13 @@ class _Compiler:
         """Return a group of one layer, whose kernel is chosen now."""
         kernel = self.selector.kernel(layer, read)
         return Group.of(self.program.graph, layer, lambda: kernel)
+
+
+def _plan_of_body(fold: bool, backends: Sequence[Backend], body: Body, types: Inferred) -> ExecutionPlan:
+    """Return the plan of a body; a method would keep its compiler, and that this."""
+    outputs = list(body.results.values())
+    program = Program(CompileState(body.graph, dict(types), fold, {}), needed(body.graph, outputs), outputs)
+    return _Compiler(program, types, backends).plan()
 
 
 def _inside(packed: Iterable[Found]) -> list[Layer]:

@@ -77,9 +77,10 @@ def _is_constant(graph: Graph, port: Port) -> bool:
 
 def _computing(graph: Graph, chain: Sequence[Layer], values: Mapping[Port, Value]) -> Callable[[], Array]:
     """Return a function that evaluates layers in order and returns the output of the last one."""
+    before = {port: values[port] for layer in chain for port in (*graph.reads(layer), *layer.output_ports)}
 
     def compute() -> Array:
-        known = {port: values[port] for layer in chain for port in (*graph.reads(layer), *layer.output_ports)}
+        known = dict(before)
         for layer in chain:
             (array,) = evaluated(graph, layer, known, current().memory)
             known[Port(layer.id, 0)] = Value.constant(array, known[Port(layer.id, 0)].element)

@@ -39,11 +39,9 @@ class Group:
         return self.choose()
 
     def prepared(self) -> Group:
-        """Return the group with its kernel prepared: no more layers are fused."""
+        """Return the group with its kernel prepared: no more layers are fused, and what chose it is no longer needed."""
         kernel = self.kernel
-        if not isinstance(kernel, KernelObject):
-            return self
-        ready = kernel.prepare()
+        ready = kernel.prepare() if isinstance(kernel, KernelObject) else kernel
         return replace(self, choose=lambda: ready)
 
     @property

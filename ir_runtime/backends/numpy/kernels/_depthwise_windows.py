@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -35,10 +35,7 @@ class DepthwiseWindows:
         axes = len(self._kernel)
         position, element = _POSITION[:axes], _ELEMENT[:axes]
         self._subscripts = f"{position}{element}c,{element}c->{position}c"
-        self._repeated = lru_cache(maxsize=16)(self._tiled)
-
-    def _tiled(self, times: int) -> Array:
-        return np.tile(self._filters, times)
+        self._repeated = lru_cache(maxsize=16)(partial(np.tile, self._filters))
 
     def compute(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
         """Return the result."""

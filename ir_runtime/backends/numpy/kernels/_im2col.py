@@ -22,7 +22,7 @@ from ....ops.window import Pads
 from ...common.epilogue import OutOfPlaceEpilogue
 from ...common.layout import channels_first, channels_last
 from ...common.tape import Tape, replay
-from ...common.window_fit import window_fit
+from ...common.window_fit import WindowFit, window_fit
 from ..math.finite import is_finite
 from ..math.gemm import COLUMN_GRAIN, EPILOGUE_COST, apply_epilogue, split_range
 from ..math.panels import Panels
@@ -112,6 +112,55 @@ def im2col(op: Convolution, w: Array, lengths: Sequence[int | None] = ()) -> Com
     return compute
 
 
+class _Windows(NamedTuple):
+    """What plans follow from. They do not refer to the convolution, which keeps them: it is freed with its last reference."""
+
+    op: Convolution
+    fit: Callable[[tuple[int, ...]], WindowFit]
+    neighbours: int
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    depth: int
+    columns: int
+
+    def plan(self, channels: int, lengths: tuple[int, ...]) -> _Plan:
+        """Return how images of this many channels and these lengths are computed."""
+        pads, out = self.fit(lengths)
+        padded = (*(n + b + e for n, (b, e) in zip(lengths, pads, strict=True)), channels)
+        counts = (*out[:-1], out[-1] // self.neighbours)
+        depth, columns = self.depth, self.columns
+        cost = math.prod(counts) * (columns * (depth + EPILOGUE_COST) + depth * PATCH_COST)
+
+        @cache
+        def blocks(threads: int) -> list[Block]:
+            return split_windows(counts, self._most_rows(threads), threads)
+
+        @cache
+        def parts(threads: int) -> list[_Part]:
+            every = slice(0, columns)
+            if threads < 2:
+                return [_Part(slice(0, padded[0]), blocks(1), every)]
+            if math.prod(counts) >= columns or self.neighbours > 1:
+                return [_Part(self._rows(block), [block], every) for block in blocks(threads)]
+            shares = split_range(columns, threads, COLUMN_GRAIN)
+            return [_Part(self._rows(block), [block], some) for block in blocks(1) for some in shares]
+
+        return _Plan(lengths[0], pads, out, padded, blocks, parts, cost)
+
+    def _rows(self, block: Block) -> slice:
+        """Return the padded rows of the windows of a block."""
+        rows = block.place[0]
+        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else (rows, rows)
+        extent = self.op.extent(0, self.kernel[0])
+        return slice(first * self.strides[0], last * self.strides[0] + extent)
+
+    def _most_rows(self, threads: int) -> int:
+        """Return how many rows of patches to multiply at once."""
+        return (SHARED_FACTOR if threads > 1 else 1) * max(
+            PATCH_BYTES // (4 * (self.depth + self.columns)), MIN_ROWS // self.neighbours
+        )
+
+
 class _Im2Col:
     """A convolution whose rows of patches give some neighbouring results each."""
 
@@ -119,13 +168,14 @@ class _Im2Col:
         self._op, self._neighbours, self._outputs = op, neighbours, len(w)
         self._kernel = (*w.shape[2:-1], w.shape[-1] + (neighbours - 1) * op.strides[-1])
         self._strides = (*op.strides[:-1], neighbours * op.strides[-1])
-        self._fit = window_fit(op, w.shape[2:])
         shape = math.prod(self._kernel) * w.shape[1], neighbours * len(w)
         if neighbours == 1:
             self._packed = Panels(shape, partial(pack_filters, w), w)
         else:
             self._packed = Panels.of(repeated_filters(w, neighbours, op.strides[-1]).reshape(shape), w)
-        self._plan = lru_cache(maxsize=16)(self._planned)
+        sizes = self._packed.depth, self._packed.columns
+        geometry = _Windows(op, window_fit(op, w.shape[2:]), neighbours, self._kernel, self._strides, *sizes)
+        self._plan = lru_cache(maxsize=16)(geometry.plan)
 
     def compute(self, x: Array, w: Array, epilogue: OutOfPlaceEpilogue) -> Array:
         """Return the result."""
@@ -138,42 +188,6 @@ class _Im2Col:
         finite: list[bool] = []
         y = self._run(x, epilogue, finite)
         return y if all(finite) else None
-
-    def _planned(self, channels: int, lengths: tuple[int, ...]) -> _Plan:
-        pads, out = self._fit(lengths)
-        padded = (*(n + b + e for n, (b, e) in zip(lengths, pads, strict=True)), channels)
-        counts = (*out[:-1], out[-1] // self._neighbours)
-        depth, columns = self._packed.depth, self._packed.columns
-        cost = math.prod(counts) * (columns * (depth + EPILOGUE_COST) + depth * PATCH_COST)
-
-        @cache
-        def blocks(threads: int) -> list[Block]:
-            return split_windows(counts, self._most_rows(threads), threads)
-
-        @cache
-        def parts(threads: int) -> list[_Part]:
-            every = slice(0, columns)
-            if threads < 2:
-                return [_Part(slice(0, padded[0]), blocks(1), every)]
-            if math.prod(counts) >= columns or self._neighbours > 1:
-                return [_Part(self._rows(block), [block], every) for block in blocks(threads)]
-            shares = split_range(columns, threads, COLUMN_GRAIN)
-            return [_Part(self._rows(block), [block], some) for block in blocks(1) for some in shares]
-
-        return _Plan(lengths[0], pads, out, padded, blocks, parts, cost)
-
-    def _rows(self, block: Block) -> slice:
-        """Return the padded rows of the windows of a block."""
-        rows = block.place[0]
-        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else (rows, rows)
-        extent = self._op.extent(0, self._kernel[0])
-        return slice(first * self._strides[0], last * self._strides[0] + extent)
-
-    def _most_rows(self, threads: int) -> int:
-        """Return how many rows of patches to multiply at once."""
-        return (SHARED_FACTOR if threads > 1 else 1) * max(
-            PATCH_BYTES // (4 * (self._packed.depth + self._packed.columns)), MIN_ROWS // self._neighbours
-        )
 
     def _run(self, x: Array, epilogue: OutOfPlaceEpilogue, finite: list[bool]) -> Array | None:
         plan = self._plan(x.shape[1], x.shape[2:])

@@ -1,0 +1,47 @@
+"""What compiled models leave behind: nothing that only a garbage collection frees, but the graph that nodes have in common.
+
+Packed weights are as large as the model.
+"""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import openvino as ov
+import pytest
+from harness.garbage import only_new_objects
+from models.quantized import pictures, quantized_cnn
+
+import ir_runtime
+from ir_runtime.backends import available
+
+PARTS = tuple(f"ir_runtime.{part}" for part in ("backends", "executor", "ir.deferred", "transform"))
+
+
+def unreachable() -> set[str]:
+    """The types of what has a part in compiling, and only a collection frees."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        found = {f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    return {name for name in found if name.startswith(PARTS)}
+
+
+@pytest.mark.parametrize("compress", [False, True], ids=["f32", "i8"])
+@pytest.mark.parametrize("backend", available())
+def test_nothing_of_a_compiled_model_is_left(tmp_path: Path, backend: str, compress: bool) -> None:
+    ov.save_model(quantized_cnn(compress), path := tmp_path / "m.xml", compress_to_fp16=False)
+    with only_new_objects():
+        gc.disable()
+        try:
+            compiled = ir_runtime.compile_model(path, backend=backend)
+            for _ in range(3):
+                compiled(pictures())
+            del compiled
+            assert unreachable() == set()
+        finally:
+            gc.enable()
