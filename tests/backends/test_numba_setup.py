@@ -23,7 +23,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.codegen import language as _language
 from ir_runtime.backends.numba.codegen import levels, target
 from ir_runtime.backends.numba.codegen.language import device, instruction, routine, types
-from ir_runtime.backends.numba.codegen.memory import fetch_add, load_f32, store_f32
+from ir_runtime.backends.numba.codegen.memory import fetch_add, load_f32, store_f32, store_i64
 from ir_runtime.backends.numba.codegen.vectors import F32, Emit
 from ir_runtime.backends.numba.jit import build_all, cache, loader
 from ir_runtime.backends.numba.jit.host import target_machine
@@ -214,6 +214,10 @@ WRONG: list[tuple[str, Any]] = [
     (r"list.*test_numba_setup\.py", lambda at: store_f32(at, 0, [np.float32(1)][at])),
     (r"store_f32\) expected 3 arguments, got 4.*test_numba_setup\.py", lambda at: store_f32(at, 0, at, at)),
     ("3 argument types given, but function takes 2", lambda at: store_f32(at, 0, min(at, at, at))),
+    (
+        r"it may raise IndexError, which kernels cannot.*test_numba_setup\.py",
+        lambda at: store_i64(at, 0, (at, 1)[at]),
+    ),
     ("floor", lambda at: store_f32(at, 0, load_f32(at, 0) // load_f32(at, 1))),
 ]
 

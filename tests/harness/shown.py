@@ -24,6 +24,7 @@ NO_MESSAGES = {
     ("ir_runtime/executor/length_check.py", "a layer before it computes"): _HELD,
     ("ir_runtime/backends/numba/codegen/descriptor.py", "expected a field"): _KERNEL,
     ("ir_runtime/backends/numba/codegen/descriptor.py", "got unknown fields"): _KERNEL,
+    ("ir_runtime/backends/numba/jit/calls.py", "which kernels cannot"): _KERNEL,
     ("ir_runtime/backends/numba/jit/compiler.py", "cannot run by itself"): _KERNEL,
     ("ir_runtime/backends/numba/jit/translate.py", "cannot be compiled"): _KERNEL,
 }

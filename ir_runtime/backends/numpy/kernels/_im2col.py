@@ -128,8 +128,7 @@ class _Windows(NamedTuple):
         pads, out = self.fit(lengths)
         padded = (*(n + b + e for n, (b, e) in zip(lengths, pads, strict=True)), channels)
         counts = (*out[:-1], out[-1] // self.neighbours)
-        depth, columns = self.depth, self.columns
-        cost = math.prod(counts) * (columns * (depth + EPILOGUE_COST) + depth * PATCH_COST)
+        cost = math.prod(counts) * (self.columns * (self.depth + EPILOGUE_COST) + self.depth * PATCH_COST)
 
         @cache
         def blocks(threads: int) -> list[Block]:
@@ -137,12 +136,12 @@ class _Windows(NamedTuple):
 
         @cache
         def parts(threads: int) -> list[_Part]:
-            every = slice(0, columns)
+            every = slice(0, self.columns)
             if threads < 2:
                 return [_Part(slice(0, padded[0]), blocks(1), every)]
-            if math.prod(counts) >= columns or self.neighbours > 1:
+            if math.prod(counts) >= self.columns or self.neighbours > 1:
                 return [_Part(self._rows(block), [block], every) for block in blocks(threads)]
-            shares = split_range(columns, threads, COLUMN_GRAIN)
+            shares = split_range(self.columns, threads, COLUMN_GRAIN)
             return [_Part(self._rows(block), [block], some) for block in blocks(1) for some in shares]
 
         return _Plan(lengths[0], pads, out, padded, blocks, parts, cost)
