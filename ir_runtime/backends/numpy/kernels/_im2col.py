@@ -112,6 +112,20 @@ def im2col(op: Convolution, w: Array, lengths: Sequence[int | None] = ()) -> Com
     return compute
 
 
+class _Run(NamedTuple):
+    """What a run computes from."""
+
+    plan: _Plan
+    data: Array
+    """``[N, spatial..., C]``."""
+    flat: Array
+    """Memory for the result, as rows of outputs."""
+    epilogue: OutOfPlaceEpilogue
+    finite: list[bool]
+    """Whether the numbers of each block are finite before the epilogue, where that has to be known."""
+    threads: int
+
+
 class _Windows(NamedTuple):
     """What plans follow from. They do not refer to the convolution, which keeps them: it is freed with its last reference."""
 
@@ -122,6 +136,10 @@ class _Windows(NamedTuple):
     strides: tuple[int, ...]
     depth: int
     columns: int
+
+    def of(self, data: Array) -> Array:
+        """Return the windows of an image that is padded."""
+        return windows(data, self.kernel, self.strides, self.op.dilations)
 
     def plan(self, channels: int, lengths: tuple[int, ...]) -> _Plan:
         """Return how images of this many channels and these lengths are computed."""
@@ -164,17 +182,17 @@ class _Im2Col:
     """A convolution whose rows of patches give some neighbouring results each."""
 
     def __init__(self, op: Convolution, w: Array, neighbours: int) -> None:
-        self._op, self._neighbours, self._outputs = op, neighbours, len(w)
-        self._kernel = (*w.shape[2:-1], w.shape[-1] + (neighbours - 1) * op.strides[-1])
-        self._strides = (*op.strides[:-1], neighbours * op.strides[-1])
-        shape = math.prod(self._kernel) * w.shape[1], neighbours * len(w)
+        self._outputs = len(w)
+        kernel = (*w.shape[2:-1], w.shape[-1] + (neighbours - 1) * op.strides[-1])
+        strides = (*op.strides[:-1], neighbours * op.strides[-1])
+        shape = math.prod(kernel) * w.shape[1], neighbours * len(w)
         if neighbours == 1:
             self._packed = Panels(shape, partial(pack_filters, w), w)
         else:
             self._packed = Panels.of(repeated_filters(w, neighbours, op.strides[-1]).reshape(shape), w)
         sizes = self._packed.depth, self._packed.columns
-        geometry = _Windows(op, window_fit(op, w.shape[2:]), neighbours, self._kernel, self._strides, *sizes)
-        self._plan = lru_cache(maxsize=16)(geometry.plan)
+        self._windows = _Windows(op, window_fit(op, w.shape[2:]), neighbours, kernel, strides, *sizes)
+        self._plan = lru_cache(maxsize=16)(self._windows.plan)
 
     def compute(self, x: Array, w: Array, epilogue: OutOfPlaceEpilogue) -> Array:
         """Return the result."""
@@ -193,35 +211,26 @@ class _Im2Col:
         data = channels_last(x)
         y = np.empty((len(x), *plan.out, self._outputs), np.float32)
         flat = y.reshape(-1, self._outputs)
-        threads = thread_count(plan.cost * len(x))
-        run = (
-            self._run_padded
-            if any(map(any, plan.pads)) or not data.flags.c_contiguous
-            else self._run_unpadded
-        )
-        run(plan, data, flat, epilogue, finite, threads)
+        run = _Run(plan, data, flat, epilogue, finite, thread_count(plan.cost * len(x)))
+        if any(map(any, plan.pads)) or not data.flags.c_contiguous:
+            self._run_padded(run)
+        else:
+            self._run_unpadded(run)
         return channels_first(y)
 
-    def _run_unpadded(
-        self,
-        plan: _Plan,
-        data: Array,
-        flat: Array,
-        epilogue: OutOfPlaceEpilogue,
-        finite: list[bool],
-        threads: int,
-    ) -> None:
+    def _run_unpadded(self, run: _Run) -> None:
         """Compute blocks of images without padding where they are."""
+        plan, data, flat, epilogue, finite, threads = run
         each = math.prod(plan.out)
 
         def work(chunk: tuple[int, Block]) -> None:
             image, (place, some) = chunk
-            view = windows(data[image], self._kernel, self._strides, self._op.dilations)
+            view = self._windows.of(data[image])
             patches = np.ascontiguousarray(view[place]).reshape(-1, self._packed.depth)
-            first = image * each + some.start * self._neighbours
-            rows = flat[first : first + len(patches) * self._neighbours]
+            first = image * each + some.start * self._windows.neighbours
+            rows = flat[first : first + len(patches) * self._windows.neighbours]
             self._packed.multiply(patches, rows.reshape(-1, self._packed.columns))
-            if self._neighbours > 1:
+            if self._windows.neighbours > 1:
                 finite.append(is_finite(rows.reshape(-1)))
             epilogue(rows, first)
 
@@ -229,28 +238,21 @@ class _Im2Col:
         chunks = [(image, block) for image in range(len(data)) for block in blocks]
         parallel_for(work, chunks, plan.cost * len(data))
 
-    def _run_padded(
-        self,
-        plan: _Plan,
-        data: Array,
-        flat: Array,
-        epilogue: OutOfPlaceEpilogue,
-        finite: list[bool],
-        threads: int,
-    ) -> None:
+    def _run_padded(self, run: _Run) -> None:
         """Pad parts of images in scratch memory, whose views are kept, and compute their blocks there."""
+        plan, data, flat, epilogue, finite, threads = run
         each, parts = math.prod(plan.out), plan.parts(threads)
         shared = len(parts) > 0 and parts[0].outputs.stop < self._packed.columns
 
         def work(chunk: tuple[int, int]) -> None:
             image, index = chunk
             part = parts[index]
-            with borrow_scratch(self._size(plan, part)) as scratch:
+            with borrow_scratch(sum(self._sizes(plan, part))) as scratch:
                 bound = plan.bound.of(scratch, (threads, index), partial(self._bind, plan, part))
                 bound.source.fill(data[image])
                 for tape, numbers, rows, place in bound.blocks:
                     replay(tape)
-                    if self._neighbours > 1:
+                    if self._windows.neighbours > 1:
                         finite.append(is_finite(numbers))
                     first = image * each + place.start
                     out = flat[first : image * each + place.stop]
@@ -270,15 +272,12 @@ class _Im2Col:
         padded = (part.rows.stop - part.rows.start) * math.prod(plan.padded[1:])
         return padded, most * self._packed.depth, most * self._packed.columns
 
-    def _size(self, plan: _Plan, part: _Part) -> int:
-        return sum(self._sizes(plan, part))
-
     def _bind(self, plan: _Plan, part: _Part, memory: Array) -> _Bound:
         """Lay out a part in scratch memory, and make the calls that compute it."""
         image, patch, result = self._sizes(plan, part)
         padded = memory[:image].reshape(part.rows.stop - part.rows.start, *plan.padded[1:])
         patches, results = memory[image : image + patch], memory[image + patch : image + patch + result]
-        view = windows(padded, self._kernel, self._strides, self._op.dilations)
+        view = self._windows.of(padded)
         outputs, blocks = part.outputs.stop - part.outputs.start, []
         for place, rows in part.blocks:
             count, windows_of = rows.stop - rows.start, view[self._placed(place, part.rows)]
@@ -289,12 +288,12 @@ class _Im2Col:
             tape += self._packed.tape_of_columns(
                 block.reshape(count, self._packed.depth), columns, part.outputs
             )
-            whole = slice(rows.start * self._neighbours, rows.stop * self._neighbours)
-            blocks.append((tape, out, out.reshape(-1, outputs // self._neighbours), whole))
+            whole = slice(rows.start * self._windows.neighbours, rows.stop * self._windows.neighbours)
+            blocks.append((tape, out, out.reshape(-1, outputs // self._windows.neighbours), whole))
         return _Bound(PaddedRows.of(part.rows, plan.length, plan.pads, padded), blocks)
 
     def _placed(self, place: tuple[int | slice, ...], rows: slice) -> tuple[int | slice, ...]:
         """Return the place of windows in those of some rows of the padded data."""
-        at, shift = place[0], rows.start // self._strides[0]
+        at, shift = place[0], rows.start // self._windows.strides[0]
         moved = slice(at.start - shift, at.stop - shift) if isinstance(at, slice) else at - shift
         return (moved, *place[1:])
