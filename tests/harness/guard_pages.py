@@ -26,8 +26,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from numpy._core import _multiarray_umath
 
+from harness.handler import FUNCTIONS, Allocator, Handler, current_handler, replace_handler
 from ir_runtime.backends.numba.jit import host, loader
 
 __all__ = ["PATTERN", "Edge", "install"]
@@ -43,14 +43,9 @@ _ALIGNED = 64
 # Scratch memory is asked for with so many bytes more, in which `alloc` finds an aligned address.
 _MORE = 128
 
-# Numbers of functions and objects in NumPy's table for C, as its header __multiarray_api.h has them.
-_DEFAULT_HANDLER = 306
-_HANDLER = b"mem_handler"
-
 # Of mmap: put new pages in the place of others. Python's module does not name it.
 _MAP_FIXED = 0x10
 
-_FOR_ARRAYS = ("malloc", "calloc", "realloc", "free")
 _FOR_SCRATCH = {
     "ir_runtime_allocate": ("room", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)),
     "ir_runtime_free": ("give_back", ctypes.CFUNCTYPE(None, ctypes.c_size_t)),
@@ -66,31 +61,17 @@ class Edge(Enum):
     END = "end"
 
 
-class _Allocator(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
-
-
-class _Handler(ctypes.Structure):
-    """NumPy's ``PyDataMem_Handler``."""
-
-    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", _Allocator)]
-
-
 @cache
 def install(edge: Edge) -> None:
     """Guard all arrays and all scratch memory that this process asks for from now on.
 
-    Arrays that are there already stay where they are, and are freed as before. NumPy's own handler can be set for
-    a thread only, so what all threads have in the beginning is told to point to other functions.
+    Arrays that are there already stay where they are, and are freed as before.
     """
-    capsule = _default_handler()
-    before = _Handler.from_address(_pointer(capsule, _HANDLER))
+    before = current_handler()
     addresses, base = _compiled(edge, before.allocator)
-    functions = (addresses[name] for name in _FOR_ARRAYS)
-    _KEPT.append(_Handler(b"guard_pages", 1, _Allocator(before.allocator.context, *functions)))
-    set_pointer = ctypes.pythonapi.PyCapsule_SetPointer
-    set_pointer.argtypes, set_pointer.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.c_int
-    set_pointer(capsule, ctypes.addressof(_KEPT[-1]))
+    functions = (addresses[name] for name in FUNCTIONS)
+    _KEPT.append(Handler(b"guard_pages", 1, Allocator(before.allocator.context, *functions)))
+    replace_handler(_KEPT[-1])
     _guard_scratch(addresses)
     assert 0 <= np.empty(1).ctypes.data - base < _SPACE
 
@@ -105,18 +86,6 @@ def _guard_scratch(addresses: dict[str, int]) -> None:
     for symbol, (name, kind) in _FOR_SCRATCH.items():
         assert symbol in host.RUNTIME_SYMBOLS
         host.RUNTIME_SYMBOLS[symbol] = partial(kind, addresses[name])
-
-
-def _default_handler() -> Any:
-    """The capsule that NumPy takes where nobody has set one."""
-    table = ctypes.cast(_pointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    return ctypes.cast(table[_DEFAULT_HANDLER], ctypes.POINTER(ctypes.py_object)).contents.value
-
-
-def _pointer(capsule: Any, name: bytes | None) -> int:
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.argtypes, get.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    return int(get(capsule, name))
 
 
 def _reserved(size: int, access: int) -> int:
@@ -134,7 +103,7 @@ def _how() -> int:
     return mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
-def _compiled(edge: Edge, old: _Allocator) -> tuple[dict[str, int], int]:
+def _compiled(edge: Edge, old: Allocator) -> tuple[dict[str, int], int]:
     """The functions' addresses by name, and where the memory begins."""
     read_write = mmap.PROT_READ | mmap.PROT_WRITE
     base, table = _reserved(_SPACE, 0), _reserved(_SPACE // _PAGE * 8, read_write)
@@ -149,5 +118,5 @@ def _compiled(edge: Edge, old: _Allocator) -> tuple[dict[str, int], int]:
     engine = llvm.create_mcjit_compiler(module, host.target_machine())
     engine.finalize_object()
     _KEPT.append(engine)
-    names = [*_FOR_ARRAYS, *(name for name, _ in _FOR_SCRATCH.values())]
+    names = [*FUNCTIONS, *(name for name, _ in _FOR_SCRATCH.values())]
     return {name: engine.get_function_address(f"guard_{name}") for name in names}, base
