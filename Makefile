@@ -105,6 +105,7 @@ $(VENV)/browser: pyproject.toml $(VENV)/test
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
 	$(PIP_INSTALL) -e '.[fast,dask]' --group zoo
+	$(BIN)/python tests/harness/check_torch.py
 	@touch $@
 
 # Clients want other versions than the rest: an environment of their own.
@@ -112,4 +113,5 @@ $(CLIENTS)/ready: pyproject.toml
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(CLIENTS)/bin/pip install --quiet --disable-pip-version-check -e '.[fast]' --group clients
+	$(CLIENTS)/bin/python tests/harness/check_torch.py
 	@touch $@

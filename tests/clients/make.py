@@ -6,11 +6,7 @@ import os
 from pathlib import Path
 
 import torch
-from models.architectures.repair import repair_torchvision
-
-repair_torchvision()
-
-import transformers as tf  # noqa: E402 - which imports torchvision
+import transformers as tf
 
 __all__ = ["make"]
 

@@ -28,9 +28,6 @@ def main(program: str, package: str, models: str, out: str) -> None:
         install()
     else:
         compute_in_f32()
-    from models.architectures.repair import repair_torchvision
-
-    repair_torchvision()
     import numpy as np
 
     from clients.programs import PROGRAMS

@@ -28,7 +28,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # when run as a script
 from models.architectures import MODELS, ZOO, Arrays
-from models.architectures.repair import repair_torchvision
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -103,7 +102,6 @@ def torch_model(name: str) -> nn.Module:
     """Build a model, ready for inference, with the same random weights each time."""
     import torch
 
-    repair_torchvision()
     torch.backends.mha.set_fastpath_enabled(False)  # its one fused operator cannot be converted
     module = MODELS[name].build().eval()
     generator = torch.Generator().manual_seed(0)

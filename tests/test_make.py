@@ -1,0 +1,65 @@
+"""What `make` installs is checked right after, and its rules work in any folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import check_torch
+from harness.snapshots import same_as_before
+
+ROOT = Path(__file__).parents[1]
+WORKS = "def nms(*arguments): return []"
+FAILS = "raise RuntimeError('operator torchvision::nms does not exist')"
+FAILS_LATER = "def nms(*arguments): raise RuntimeError('no compiled operators')"
+
+
+def fake(folder: Path, package: str, version: str, **modules: str) -> None:
+    """Write a package as pip installs it."""
+    info = folder / f"{package}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    (folder / package).mkdir()
+    for name, code in modules.items():
+        (folder / package / f"{name}.py").write_text(code)
+
+
+@pytest.mark.parametrize("ops", [WORKS, FAILS, FAILS_LATER])
+def test_a_torchvision_of_another_torch_is_named(ops: str, tmp_path: Path) -> None:
+    fake(tmp_path, "torch", "2.14.1+cpu", __init__="def zeros(*lengths): return lengths")
+    fake(tmp_path, "torchvision", "0.29.1", __init__="from . import ops", ops=ops)
+    done = subprocess.run(
+        [sys.executable, check_torch.__file__],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == ""
+    if ops == WORKS:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert done.returncode == 1
+    said = done.stderr.replace(sys.executable, "VENV/bin/python").replace(sys.prefix, "VENV")
+    if ops == FAILS:
+        same_as_before("make_torch", said)
+    else:
+        assert "torchvision 0.29.1: RuntimeError: no compiled operators\n" in said
+
+
+def test_a_package_that_is_not_there_is_named() -> None:
+    assert check_torch.installed("no_such_package") == "no no_such_package"
+
+
+@pytest.mark.parametrize("group", ["zoo", "clients"])
+def test_torch_is_checked_before_it_counts_as_installed(group: str, tmp_path: Path) -> None:
+    stamp = {"zoo": tmp_path / "venv" / "zoo", "clients": tmp_path / "clients" / "ready"}[group]
+    command = ["make", "-n", f"VENV={tmp_path / 'venv'}", f"CLIENTS={tmp_path / 'clients'}", str(stamp)]
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    planned = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=True).stdout
+    installed, checked, stamped = (
+        planned.index(text) for text in (f"--group {group}", "check_torch.py", f"touch {stamp}")
+    )
+    assert installed < checked < stamped
