@@ -1,4 +1,8 @@
-"""Write files atomically."""
+"""Write files: all of the package does it here.
+
+Nothing is written through a symbolic link: a file is created under a name that is free, or put in the place of a regular
+file by a rename. The system keeps from following links even one that appears after the checks.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -19,10 +24,133 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["lock", "named", "temporary_file", "resolve_target", "remove_stale", "replacing", "temporary_name"]
+__all__ = [
+    "check_own",
+    "create",
+    "folder_target",
+    "lock",
+    "named",
+    "remove",
+    "remove_stale",
+    "rename",
+    "reopen",
+    "replacing",
+    "replacing_in",
+    "resolve_target",
+    "save_text",
+    "sync_folder",
+    "temporary_file",
+    "temporary_name",
+    "write_all",
+]
 
 # What makes the names of temporary files unique.
 _TOKEN = re.compile("[0-9a-f]{8}")
+# A pipe with a name of ours must not hold up who opens it; a link is an error.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK |= getattr(os, "O_BINARY", 0)
+_REMOVE = "remove it, or choose another name"
+
+
+def create(path: Path | str, mode: int = 0o666, buffering: int = -1) -> IO[bytes]:
+    """Create a file and open it for writing.
+
+    Args:
+        path: its path, which must be free: a link under that name is an error, too.
+        mode: who may read and write it, as far as the user's mask allows.
+        buffering: as that of ``open``; 0 writes at once, see `write_all`.
+
+    Raises:
+        OSError: if the file system refuses.
+    """
+    return open(path, "xb", buffering, opener=lambda name, flags: os.open(name, flags, mode))
+
+
+def reopen(path: Path | str) -> IO[bytes]:
+    """Open an existing file for reading and writing, without a buffer.
+
+    Raises:
+        InputError: if it is a link, has a second name, or is not a regular file.
+        OSError: if the file system refuses.
+    """
+    check_own(path, stat.S_ISREG)
+    descriptor = os.open(path, os.O_RDWR | _NO_LINK)
+    try:
+        check_own(path, stat.S_ISREG, os.fstat(descriptor))
+        return open(descriptor, "r+b", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def check_own(path: Path | str, is_kind: Callable[[int], bool], status: os.stat_result | None = None) -> None:
+    """Check that a path is a regular file with one name, or a folder: nothing written there appears elsewhere.
+
+    Args:
+        path: the path.
+        is_kind: ``stat.S_ISREG`` or ``stat.S_ISDIR``.
+        status: its status, if it is open.
+
+    Raises:
+        InputError: if it is something else.
+        OSError: if it does not exist.
+    """
+    found = os.lstat(path) if status is None else status
+    if stat.S_ISLNK(found.st_mode):
+        raise _link_error(Path(path), "file" if is_kind is stat.S_ISREG else "folder")
+    if not is_kind(found.st_mode):
+        problem = f"{str(path)!r} is not a {'regular file' if is_kind is stat.S_ISREG else 'folder'}"
+    elif is_kind is stat.S_ISREG and found.st_nlink > 1:
+        problem = f"{str(path)!r} is a hard link: the same file has another name, too"
+    else:
+        return
+    raise InputError(problem, hint=_REMOVE)
+
+
+def _link_error(path: Path, kind: str) -> InputError:
+    return InputError(
+        f"{str(path)!r} is a symbolic link, and nothing is written through links",
+        hint=f"name the {kind} itself, which is {os.path.realpath(path)!r}, or remove the link",
+    )
+
+
+def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write to a file without a buffer, which may accept a part at a time.
+
+    Raises:
+        OSError: if it accepts no more.
+    """
+    rest = memoryview(data).cast("B")
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def remove(path: Path | str) -> None:
+    """Remove a file, or a folder with its contents, if it exists; links are removed, not followed."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or folder another name in its folder, which must be free, and wait until that is on the disk.
+
+    Raises:
+        InputError: if the name is taken.
+        OSError: if the file system refuses.
+    """
+    if os.path.lexists(target):
+        raise InputError(f"{str(target)!r} exists", hint=_REMOVE)
+    os.rename(source, target)
+    sync_folder(target.parent)
+
+
+def save_text(path: Path | str, text: str) -> None:
+    """Save a text, replacing a file of that name when all of it is written."""
+    with replacing(Path(path)) as (file,):
+        file.write(text.encode())
 
 
 @contextmanager
@@ -41,7 +169,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 
     New files that a killed process left are removed with the next ones.
 
-    A target that exists keeps its mode, and one that is a symbolic link is followed. What others have
+    A target that exists keeps its mode; one that is a symbolic link is refused. What others have
     mapped of the former files stays valid.
 
     Raises:
@@ -96,9 +224,14 @@ def named(target: Path) -> Iterator[None]:
 def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
     while True:
         path = temporary_name(target, "part")
-        file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115 - by the caller
-        if lock(file.fileno()) is not False and path.exists():
-            return path, file
+        file = create(path, mode)
+        try:
+            if lock(file.fileno()) is not False and path.exists():
+                return path, file
+        except BaseException:
+            file.close()
+            path.unlink(missing_ok=True)
+            raise
         file.close()  # another process removed it before it was locked
 
 
@@ -118,7 +251,7 @@ def _remove_if_abandoned(path: Path) -> None:
         if fcntl is None:
             path.unlink()  # which the system refuses as long as it is open
             return
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | _NO_LINK)
         try:
             if lock(descriptor):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -145,21 +278,72 @@ def temporary_name(target: Path, suffix: str) -> Path:
 
 
 def resolve_target(target: Path) -> Path:
-    """Resolve a path to the file that it refers to, or will refer to.
+    """Return the path of the file that a target is, or will be, with the links of its folders resolved.
 
     Raises:
-        InputError: if there can be no ordinary file.
+        InputError: if there can be no regular file. Links are neither followed, which would replace a file elsewhere,
+            nor replaced, which would leave that file as it was.
     """
-    place = Path(os.path.realpath(target))
+    place = Path(os.path.realpath(target.parent), target.name)
     if not place.parent.is_dir():
         problem = f"the folder {str(target.parent)!r} to save {target.name!r} in does not exist"
-    elif place.is_dir():
+    elif place.is_symlink():
+        raise _link_error(target, "file")
+    elif target.name in ("", "..") or place.is_dir():
         problem = f"{str(target)!r} is a folder, but would become a file"
     elif place.exists() and not place.is_file():
         problem = f"{str(target)!r} is not a regular file, and cannot be replaced"
     else:
         return place
     raise InputError(problem)
+
+
+def folder_target(target: Path) -> Path:
+    """Return the path of the folder that a target is, or will be, with the links of the folders around it resolved.
+
+    Raises:
+        InputError: if it is something else, or a link.
+    """
+    if target.is_symlink():
+        raise _link_error(target, "folder")
+    place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        raise InputError(f"the folder {str(target.parent)!r} to save {target.name!r} in does not exist")
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{str(target)!r} is a file, but would become a folder")
+    return place
+
+
+@contextmanager
+def replacing_in(target: Path) -> Iterator[Path]:
+    """Yield an empty folder for the new files of a target folder; move all of them into it together, or none.
+
+    What else the target has stays. It is created if it does not exist, and then has all files from the start.
+
+    Raises:
+        InputError: if the target cannot be a folder, or a file of it cannot be replaced.
+        OSError: if the file system refuses.
+    """
+    place = folder_target(target)
+    beside = place / "all" if place.exists() else place
+    remove_stale(beside)
+    stage = temporary_name(beside, "part")
+    with named(target):
+        stage.mkdir()
+    held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
+    try:
+        if held is not None:
+            lock(held)
+        yield stage
+        if place.exists():
+            fresh = sorted(stage.iterdir())
+            _put_in_place(fresh, [resolve_target(place / file.name) for file in fresh])
+        else:
+            os.rename(stage, place)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        if held is not None:
+            os.close(held)
 
 
 def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:
@@ -182,7 +366,7 @@ def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:
         for aside in former.values():
             aside.unlink(missing_ok=True)
     for folder in {place.parent for place in places}:
-        _sync(folder)
+        sync_folder(folder)
 
 
 def _same(new: Path, place: Path) -> bool:
@@ -198,7 +382,7 @@ def _restore(changed: dict[Path, Path], former: dict[Path, Path]) -> None:
             os.replace(aside, place)
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Flush the folder to disk, where the system supports it."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..files import replacing
+from ..files import save_text
 from ..records import Record
 from .sides import OURS, Setting, Side
 
@@ -90,8 +90,7 @@ def write_report(
         shown = [average(runs)] if kind == "average_counters" else runs
         files[folder / f"benchmark_{kind}_report.csv"] = [row for run in shown for row in _rows(run)]
     for path, lines in files.items():
-        with replacing(path) as (file,):
-            file.write(_text(lines).encode())
+        save_text(path, _text(lines))
     return list(files)
 
 

@@ -70,9 +70,12 @@ def store(inputs: Sequence[Array], folder: Path) -> Path:
     """Save arrays for another process; `restore` reads them."""
     import numpy as np
 
+    from ..files import create
+
     path = folder / "inputs.npz"
     plain = [array.astype(str) if array.dtype.kind == "O" else array for array in inputs]
-    np.savez(path, *plain)
+    with create(path) as file:
+        np.savez(file, *plain)
     return path
 
 

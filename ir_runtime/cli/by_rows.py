@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +51,14 @@ def run_streaming(
         InputError: if the data sets, or the path of the results, do not fit.
     """
     from ..dask.needed import needed
+    from ..dask.targets import target_path
     from ..errors import InputError
 
     needed("distributed", "a run by rows")  # before anything is written
     if output is None:
         raise InputError("results of a run by rows need a place: -o scores.zarr, or -o scores.npy")
     job, head = _planned(net if changed else model, net, files, output, streaming, config)
-    with _recorded(Path(output), job, head, streaming.resume) as manifest:
+    with _recorded(target_path(output), job, head, streaming.resume) as (manifest, job):
         summary = _run(job, manifest, streaming)
         _tell(model, job, manifest, summary, output, as_json)
 
@@ -157,26 +159,17 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
 
 
 @contextmanager
-def _recorded(target: Path, job: Job, head: Record, resume: bool) -> Iterator[Manifest]:
-    """Open the manifest; make the files of the results if they are new."""
+def _recorded(target: Path, job: Job, head: Record, resume: bool) -> Iterator[tuple[Manifest, Job]]:
+    """Open the manifest, and yield it with the job that writes where it says; give the result its name at the end."""
     from ..dask.manifest import Manifest
-    from ..dask.targets import create_targets, remove_partial
-    from ..errors import InputError
+    from ..dask.targets import place_targets
 
-    path = Manifest.path_of(target)
     if resume:
-        manifest = Manifest.resume(target, head)
-        remove_partial(job.targets)
-    elif target.exists() or path.exists():
-        raise InputError(
-            f"{str(target if target.exists() else path)!r} exists",
-            hint="--resume continues it; or remove it and its .manifest.jsonl",
-        )
+        manifest = Manifest.resume(target, head, job.targets, job.chunks)
     else:
-        create_targets(job.targets)
-        manifest = Manifest.create(target, head)
+        manifest = Manifest.create(target, head, job.targets)
     try:
-        yield manifest
+        yield manifest, replace(job, targets=place_targets(job.targets, manifest.partial))
     finally:
         manifest.close()
 
@@ -187,6 +180,7 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
 
     left = job.chunks - len(manifest.done)
     if not left:
+        manifest.finish()
         return Summary()
     try:
         with connected(streaming.scheduler or "local", streaming.workers) as client:
@@ -195,7 +189,9 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
             if not client.nthreads():
                 show("the scheduler has no workers yet: the run waits for them", err=True)
             with _progress(min(left * job.rows, job.total)) as progress:
-                return run_job(client, job, manifest, progress)
+                summary = run_job(client, job, manifest, progress)
+        manifest.finish()
+        return summary
     except BaseException:
         show(f"{len(manifest.done)} of {plural(job.chunks, 'chunk')} are done; --resume continues", err=True)
         raise

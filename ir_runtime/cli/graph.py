@@ -63,7 +63,7 @@ def graph(
     if output is None:
         click.echo(text, nl=False)
         return
-    from .saving import save_text
+    from ..files import save_text
 
     save_text(output, text)
     show(f"saved the graph to {visible(output)}", err=True)

@@ -102,7 +102,7 @@ def profile(
 def _save(path: str, trace: Trace) -> None:
     import json
 
-    from .saving import save_text
+    from ..files import save_text
 
     save_text(path, json.dumps(trace))
     show(f"saved the trace to {visible(path)}", err=True)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from ..errors import InputError
-from ..files import lock, named, remove_stale, replacing, resolve_target, temporary_name
+from ..files import create, folder_target, replacing, replacing_in, resolve_target
 from ..ir.tensor import Array
 from .names import unique
 
-__all__ = ["STDOUT", "check_count", "check_target", "save", "save_text"]
+__all__ = ["STDOUT", "check_count", "check_target", "save"]
 
 STDOUT = Path("-")
 """The target that stands for stdout."""
@@ -50,7 +48,8 @@ def check_target(path: str) -> Path:
         raise InputError(what, hint=_FORMS)
     if is_folder and target.exists() and not target.is_dir():
         raise InputError(f"{path!r} is a file", hint=_FORMS)
-    place = target if is_folder and target.is_dir() else resolve_target(target).parent
+    found = folder_target(target) if is_folder else resolve_target(target)
+    place = found if found.is_dir() else found.parent
     if not os.access(place, os.W_OK):
         raise InputError(f"{path!r} cannot be written: the folder {str(place)!r} is not writable")
     return target
@@ -88,12 +87,6 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     return dict.fromkeys(plain, target)
 
 
-def save_text(path: str, text: str) -> None:
-    """Save a text, replacing a file of that name when all of it is written."""
-    with replacing(Path(path)) as (file,):
-        file.write(text.encode())
-
-
 def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> None:
     if is_single:
         np.lib.format.write_array(file, next(iter(arrays.values())), allow_pickle=False)
@@ -119,29 +112,12 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
-    """Write all files into a temporary folder, then move them into place."""
+    """Save each array to a file of a folder."""
     names = unique(map(_file_name, arrays))
-    beside = target / "all" if target.exists() else target
-    remove_stale(beside)
-    stage = temporary_name(beside, "part")
-    with named(target):
-        stage.mkdir()
-    held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
-    if held is not None:
-        lock(held)
-    try:
+    with replacing_in(target) as stage:
         for name, array in zip(names, arrays.values(), strict=True):
-            with open(stage / f"{name}.npy", "xb") as file:
+            with create(stage / f"{name}.npy") as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
-        if not target.exists():
-            stage.rename(target)
-        for name in names:
-            with suppress(FileNotFoundError):  # already there, with the folder
-                os.replace(stage / f"{name}.npy", target / f"{name}.npy")
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-        if held is not None:
-            os.close(held)
     return {key: target / f"{name}.npy" for key, name in zip(arrays, names, strict=True)}
 
 

@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+import secrets
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import InputError
+from ..files import create, lock, remove, rename, reopen, write_all
+from .targets import Target, check_targets, create_targets, place_targets, read_identity
 
-__all__ = ["Manifest"]
+__all__ = ["LARGEST", "Manifest", "encode_line"]
 
-SCHEMA = 1
+SCHEMA = 2
+LARGEST = 1 << 28
+"""Bytes of a manifest: those of millions of chunks."""
+
+_LONGEST = 1 << 20
+"""Bytes of a line; what is longer is not a line of a manifest."""
+
+_CHECKSUM = "crc32"
 
 
 class Manifest:
-    """The record of which chunks are done. `create` or `resume` returns one, which must be closed.
+    """The record of a run by rows: what is computed, where, and which chunks are done. It must be closed.
 
-    The first line says what is computed: model, configuration, version, inputs, chunks. Each other line is one chunk,
-    and is written after its results; a truncated line is ignored.
+    The first line says what is computed (model, configuration, version, inputs, chunks) and names the file or store
+    that the rows are written to, which has a random name until the run ends. Each other line is one chunk, and is
+    written after its rows, or says that the result has its name. A line is used if its checksum holds: one that was
+    truncated or damaged records nothing, so its chunk is computed again.
 
     Args:
-        path: the path of the file.
-        file: open for appending.
-        done: the chunks that are done.
+        target: the path of the result.
+        partial: the path of what the rows are written to.
+        file: open for writing at its end.
+        header: what is computed.
     """
 
-    def __init__(self, path: Path, file: IO[str], done: set[int]) -> None:
-        self.path, self._file, self.done = path, file, done
+    def __init__(self, target: Path, partial: Path, file: IO[bytes], header: Mapping[str, Any]) -> None:
+        self.target, self.partial, self._file, self._header = target, partial, file, header
+        self.done: set[int] = set()
 
     @staticmethod
     def path_of(target: Path) -> Path:
@@ -36,46 +53,156 @@ class Manifest:
         return target.with_name(f"{target.name}.manifest.jsonl")
 
     @classmethod
-    def create(cls, target: Path, header: Mapping[str, Any]) -> Manifest:
-        """Create the manifest of a new result."""
+    def create(cls, target: Path, header: Mapping[str, Any], outputs: tuple[Target, ...]) -> Manifest:
+        """Create the arrays and the manifest of a new result.
+
+        Args:
+            target: the path of the result.
+            header: what is computed.
+            outputs: the arrays of the result.
+
+        Raises:
+            InputError: if the result or its manifest exists.
+            OSError: if the file system refuses; then nothing is left.
+        """
         path = cls.path_of(target)
-        file = open(path, "x", encoding="utf-8")  # noqa: SIM115 - closed by `close`
-        manifest = cls(path, file, set())
-        manifest._append({"schema": SCHEMA, **header})
-        manifest.flush()
+        for each in (target, path):
+            if os.path.lexists(each):
+                raise InputError(
+                    f"{str(each)!r} exists",
+                    hint="--resume continues a run that was interrupted; else remove it and its .manifest.jsonl",
+                )
+        partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
+        with _nothing_left(partial):
+            create_targets(place_targets(outputs, partial))
+            file = create(path, buffering=0)
+            try:
+                manifest = cls(target, partial, file, header)
+                manifest._lock()
+                manifest._append({"schema": SCHEMA, **header, "partial": partial.name})
+                manifest.flush()
+            except BaseException:
+                file.close()
+                remove(path)
+                raise
         return manifest
 
     @classmethod
-    def resume(cls, target: Path, header: Mapping[str, Any]) -> Manifest:
+    def resume(
+        cls, target: Path, header: Mapping[str, Any], outputs: tuple[Target, ...], chunks: int
+    ) -> Manifest:
         """Open the manifest of a result that is to be completed.
 
+        Args:
+            target: the path of the result.
+            header: what is computed.
+            outputs: the arrays of the result.
+            chunks: how many chunks the result has.
+
         Raises:
-            InputError: if it is missing or damaged, or was written for another model, input or configuration.
+            InputError: if it is missing or damaged, or was written for another model, input or configuration, or if
+                what it names is not there, or is not what the run began.
         """
         path = cls.path_of(target)
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")
-            former = json.loads(lines[0])
+            file = reopen(path)
         except OSError as reason:
             raise InputError(
                 f"{path} cannot be read: {reason.strerror}", hint="run without --resume"
             ) from None
-        except ValueError:
+        try:
+            manifest = cls(target, target, file, header)
+            manifest._lock()
+            finished = manifest._read(chunks)
+            manifest._find_result(outputs, finished, chunks)
+        except BaseException:
+            file.close()
+            raise
+        return manifest
+
+    @property
+    def path(self) -> Path:
+        """The path of the manifest."""
+        return self.path_of(self.target)
+
+    def _lock(self) -> None:
+        if lock(self._file.fileno()) is False:
+            raise InputError(f"another run is writing {self.target}", hint="wait until it ends")
+
+    def _read(self, chunks: int) -> Mapping[str, Any] | None:
+        """Read all lines; return the identity of the result, if it has its name."""
+        if os.fstat(self._file.fileno()).st_size > LARGEST:
+            raise self._damaged(f"it is larger than {LARGEST >> 20} MiB")
+        with open(os.dup(self._file.fileno()), "rb") as stream:  # which moves the place of writing, too
+            lines = iter(lambda: stream.readline(_LONGEST), b"")
+            line = next(lines, b"")
+            if (header := _decode_line(line)) is None:
+                raise self._damaged("its first line is not that of a manifest")
+            self._check_header(header)
+            finished = None
+            for line in lines:
+                record = _decode_line(line) or {}
+                if "done" in record:
+                    self.done.add(self._check_chunk(record["done"], chunks))
+                elif "finished" in record:
+                    finished = record["finished"]
+        if not line.endswith(b"\n"):
+            write_all(self._file, b"\n")  # ends a truncated line
+        return finished
+
+    def _check_header(self, header: Mapping[str, Any]) -> None:
+        expected = json.loads(json.dumps({"schema": SCHEMA, **self._header}))
+        for key, value in expected.items():
+            if header.get(key) != value:
+                raise InputError(
+                    f"{self.path} was written for another {key}: {_abbreviated(header.get(key))}, expected {_abbreviated(value)}",
+                    hint="resume with the same arguments, or remove it and the result",
+                )
+        name = header.get("partial")
+        if not isinstance(name, str) or not re.fullmatch(
+            rf"{re.escape(self.target.name)}\.[0-9a-f]{{16}}\.part", name
+        ):
+            raise self._damaged(f"it names the partial result {_abbreviated(name)}")
+        self.partial = self.target.with_name(name)
+
+    def _check_chunk(self, number: object, chunks: int) -> int:
+        if type(number) is not int or not 0 <= number < chunks:
+            raise self._damaged(f"it records the chunk {_abbreviated(number)}, of {chunks}")
+        return number
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(
+            f"{self.path} is damaged: {why}", hint="remove it and the result, and run without --resume"
+        )
+
+    def _find_result(
+        self, outputs: tuple[Target, ...], finished: Mapping[str, Any] | None, chunks: int
+    ) -> None:
+        """Check that what the manifest names is what the run began; a result with its name gets the partial one again.
+
+        Raises:
+            InputError: if it is something else.
+        """
+        if not os.path.lexists(self.partial):
+            if not os.path.lexists(self.target):
+                raise InputError(
+                    f"{self.partial} is missing: the rows that {self.path.name} records are in it",
+                    hint=f"remove {self.path.name}, and run without --resume",
+                )
+            if finished is None or read_identity(self.target) != finished:
+                raise InputError(
+                    f"{self.target} is not what the run of {self.path.name} wrote",
+                    hint="--resume continues only its own result: remove the manifest, or both",
+                )
+            if len(self.done) == chunks:
+                return
+            check_targets(place_targets(outputs, self.target))
+            rename(self.target, self.partial)
+        elif os.path.lexists(self.target):
             raise InputError(
-                f"{path} is damaged", hint="remove it and the result, and run without --resume"
-            ) from None
-        expected = {"schema": SCHEMA, **header}
-        if different := [key for key in expected if former.get(key) != json.loads(json.dumps(expected[key]))]:
-            key = different[0]
-            raise InputError(
-                f"{path} was written for another {key}: {_abbreviated(former.get(key))}, expected {_abbreviated(expected[key])}",
-                hint="resume with the same arguments, or remove it and the result",
+                f"{self.target} exists, and {self.partial} is to get this name", hint="remove one of them"
             )
-        done = {line["done"] for line in _complete(lines[1:-1]) if "done" in line}
-        file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by `close`
-        if lines[-1]:
-            file.write("\n")  # ends the truncated line
-        return cls(path, file, done)
+        check_targets(place_targets(outputs, self.partial))
 
     def add_done(self, chunk: int) -> None:
         """Record a chunk whose results are written."""
@@ -86,29 +213,58 @@ class Manifest:
         """Record a chunk that failed; it is tried again when the run is resumed."""
         self._append({"failed": chunk, "message": message})
 
+    def finish(self) -> None:
+        """Give the result its name, if it does not have it yet.
+
+        Raises:
+            InputError: if something else has the name by now.
+            OSError: if the file system refuses.
+        """
+        if os.path.lexists(self.partial):
+            self._append({"finished": read_identity(self.partial)})
+            self.flush()
+            rename(self.partial, self.target)
+
     def _append(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+        write_all(self._file, encode_line(line))
 
     def flush(self) -> None:
         """Write to the disk."""
-        self._file.flush()
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Write to the disk and close."""
-        self.flush()
-        self._file.close()
-
-
-def _complete(lines: list[str]) -> list[Mapping[str, Any]]:
-    found = []
-    for line in lines:
         try:
-            found.append(json.loads(line))
-        except ValueError:  # truncated when the process was killed
-            continue
-    return found
+            self.flush()
+        finally:
+            self._file.close()
+
+
+@contextmanager
+def _nothing_left(partial: Path) -> Iterator[None]:
+    """Remove a partial result if the block fails."""
+    try:
+        yield
+    except BaseException:
+        remove(partial)
+        raise
+
+
+def encode_line(line: Mapping[str, Any]) -> bytes:
+    """Return a line with its checksum."""
+    text = json.dumps(line)
+    return (json.dumps({**line, _CHECKSUM: zlib.crc32(text.encode())}) + "\n").encode()
+
+
+def _decode_line(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a line; ``None`` if it was truncated or damaged."""
+    try:
+        record = json.loads(line)
+        if isinstance(record, dict) and encode_line({k: v for k, v in record.items() if k != _CHECKSUM}) == line:
+            return record
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def _abbreviated(value: Any) -> str:

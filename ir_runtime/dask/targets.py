@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
+import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from ..errors import InputError
+from ..files import check_own, create, remove, reopen, temporary_name, write_all
 from ..ir.tensor import Array
 from .needed import needed
 from .planning import ArrayType
 
-__all__ = ["Target", "create_targets", "open_targets", "remove_partial", "sync", "target_path"]
+__all__ = [
+    "Target",
+    "check_targets",
+    "create_targets",
+    "open_targets",
+    "place_targets",
+    "read_identity",
+    "sync",
+    "target_path",
+]
 
-
-_PART = ".part"
-"""The end of the names of files that are being written."""
+_PART = re.compile(r"\.c\.\d+(?:\.0)*\.[0-9a-f]{8}\.part")
+"""The names of files of chunks that are being written."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,15 @@ class Target:
         """Create the array, filled with zeros."""
 
     @abstractmethod
+    def check(self) -> None:
+        """Check that the array on disk is as `create` makes it, and that writing to it changes nothing elsewhere.
+
+        Raises:
+            InputError: if it is not.
+            OSError: if it cannot be read.
+        """
+
+    @abstractmethod
     def write(self, start: int, array: Array) -> None:
         """Write rows from ``start`` on."""
 
@@ -48,20 +68,42 @@ class Target:
     def file(self, start: int) -> str:
         """Return the file that has the rows from ``start`` on."""
 
+    def _differs(self) -> InputError:
+        return InputError(
+            f"{self.path} is not as the run created it",
+            hint="remove it and the manifest, and run without --resume",
+        )
+
 
 @dataclass(frozen=True)
 class _Npy(Target):
     def create(self) -> None:
-        np.lib.format.open_memmap(self.path, "w+", self.dtype, self.shape).flush()
+        with create(self.path) as file:
+            file.write(self._header())
+            file.truncate(len(self._header()) + self._size())
+
+    def _header(self) -> bytes:
+        header = BytesIO()
+        described = np.lib.format.dtype_to_descr(self.dtype)
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": described, "fortran_order": False, "shape": self.shape}
+        )
+        return header.getvalue()
+
+    def _size(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def check(self) -> None:
+        header = self._header()
+        with reopen(self.path) as file:
+            if file.read(len(header)) != header or file.seek(0, os.SEEK_END) != len(header) + self._size():
+                raise self._differs()
 
     def write(self, start: int, array: Array) -> None:
         row = math.prod(self.shape[1:]) * self.dtype.itemsize
-        with open(self.path, "r+b", buffering=0) as file:
-            header = os.fstat(file.fileno()).st_size - self.shape[0] * row
-            file.seek(header + start * row)
-            rest = np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8).data
-            while rest:  # a full disk accepts a part
-                rest = rest[file.write(rest) :]
+        with reopen(self.path) as file:
+            file.seek(len(self._header()) + start * row)
+            write_all(file, np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8).data)
 
     def file(self, start: int) -> str:
         return self.path
@@ -77,13 +119,36 @@ class _Zarr(Target):
     key: str
 
     def create(self) -> None:
+        self._create(needed("zarr", f"writing {self.path}").storage.LocalStore(self.path))
+
+    def _create(self, store: Any) -> None:
         zarr = needed("zarr", f"writing {self.path}")
         if self.key:
-            zarr.open_group(self.path, mode="a")
+            zarr.open_group(store, mode="a")
         zarr.create_array(
-            store=self.path, name=self.key or None, shape=self.shape, dtype=self.dtype, chunks=self._chunk, fill_value=0,
+            store=store, name=self.key or None, shape=self.shape, dtype=self.dtype, chunks=self._chunk, fill_value=0,
             chunk_key_encoding={"name": "default", "separator": "."}, compressors=zarr.codecs.ZstdCodec(level=0),
         )  # fmt: skip
+
+    def check(self) -> None:
+        zarr = needed("zarr", f"writing {self.path}")
+        store: dict[str, Any] = {}
+        self._create(zarr.storage.MemoryStore(store))
+        check_own(self.path, stat.S_ISDIR)
+        check_own(self._folder, stat.S_ISDIR)
+        for key, buffer in store.items():
+            path = os.path.join(self.path, key)
+            check_own(path, stat.S_ISREG)
+            if not _same_json(path, buffer.to_bytes()):
+                raise self._differs()
+        with os.scandir(self._folder) as entries:
+            for entry in entries:  # a run that was killed was writing them
+                if _PART.fullmatch(entry.name):
+                    os.unlink(entry.path)
+
+    @property
+    def _folder(self) -> str:
+        return os.path.join(self.path, self.key) if self.key else self.path
 
     @property
     def _chunk(self) -> tuple[int, ...]:
@@ -92,14 +157,29 @@ class _Zarr(Target):
     def write(self, start: int, array: Array) -> None:
         whole = np.zeros(self._chunk, self.dtype.newbyteorder("<"))
         whole[tuple(map(slice, array.shape))] = array
+        data = needed("numcodecs.zstd", f"writing {self.path}").Zstd(level=0).encode(whole)
         path = self.file(start)
-        new = f"{path}.{uuid4().hex}{_PART}"
-        with open(new, "wb") as file:
-            file.write(needed("numcodecs.zstd", f"writing {self.path}").Zstd(level=0).encode(whole))
-        os.replace(new, path)
+        new = temporary_name(Path(path), "part")
+        try:
+            with create(new) as file:
+                file.write(data)
+            os.replace(new, path)
+        except BaseException:
+            remove(new)
+            raise
 
     def file(self, start: int) -> str:
-        return os.path.join(self.path, self.key, f"c.{start // self.rows}" + ".0" * (len(self.shape) - 1))
+        return os.path.join(self._folder, f"c.{start // self.rows}" + ".0" * (len(self.shape) - 1))
+
+
+def _same_json(path: str, expected: bytes) -> bool:
+    """Return whether a file has the same JSON, and no more than that."""
+    with open(path, "rb") as file:
+        data = file.read(2 * len(expected) + 1)
+    try:
+        return len(data) <= 2 * len(expected) and bool(json.loads(data) == json.loads(expected))
+    except (ValueError, RecursionError):
+        return False
 
 
 def sync(files: Iterable[str]) -> None:
@@ -161,19 +241,45 @@ def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple
     )
 
 
+def place_targets(targets: tuple[Target, ...], path: Path) -> tuple[Target, ...]:
+    """Return the targets of the same outputs at another path."""
+    return tuple(replace(target, path=str(path)) for target in targets)
+
+
 def create_targets(targets: tuple[Target, ...]) -> None:
-    """Create the arrays on disk."""
+    """Create the arrays on disk, in a file or folder that does not exist.
+
+    Raises:
+        OSError: if it exists, or the file system refuses.
+    """
+    path = targets[0].path
+    if isinstance(targets[0], _Zarr):
+        os.mkdir(path)
     for target in targets:
         target.create()
-    path = targets[0].path
     sync([path, *(os.path.join(folder, file) for folder, _, files in os.walk(path) for file in files)])
 
 
-def remove_partial(targets: tuple[Target, ...]) -> None:
-    """Remove files that were being written when a run was killed."""
-    for folder in {os.path.dirname(target.file(0)) for target in targets}:
-        for file in Path(folder).glob(f"*{_PART}"):
-            file.unlink(missing_ok=True)
+def check_targets(targets: tuple[Target, ...]) -> None:
+    """Check that the arrays on disk are as `create_targets` makes them; remove what a killed run was writing there.
+
+    Raises:
+        InputError: if they are not, or if writing to them would change something elsewhere.
+    """
+    try:
+        for target in targets:
+            target.check()
+    except OSError as reason:
+        raise InputError(
+            f"{reason.filename or targets[0].path} cannot be read: {reason.strerror or reason}",
+            hint="remove the result and its manifest, and run without --resume",
+        ) from None
+
+
+def read_identity(path: Path) -> dict[str, int]:
+    """Return what stays the same when a result is renamed, and changes when another one replaces it."""
+    found = os.lstat(path / "zarr.json" if path.is_dir() and not path.is_symlink() else path)
+    return {"inode": found.st_ino, "size": found.st_size, "modified": found.st_mtime_ns}
 
 
 def _key(name: str) -> str:

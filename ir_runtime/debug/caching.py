@@ -21,7 +21,7 @@ from .._version import __version__
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
-from ..files import replacing
+from ..files import create, replacing
 from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..records import Json
@@ -118,7 +118,8 @@ class Entry:
             for index, array in enumerate(arrays):
                 path = self._folder / f"{name}.{index}"
                 path.unlink(missing_ok=True)  # arrays that were read may be mapped from it
-                array.tofile(path)
+                with create(path) as file:
+                    array.tofile(file)
                 types.append((array.dtype.name, array.shape))
             with replacing(self._folder / f"{name}.json") as (file,):
                 file.write(json.dumps({"record": record, "arrays": types}).encode())

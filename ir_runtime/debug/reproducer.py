@@ -10,6 +10,7 @@ import numpy as np
 from ..api.model import Model
 from ..api.saving import save_model
 from ..errors import InputError
+from ..files import create, replacing_in, save_text
 from .oracle import oracle
 from .reduced import Reduced
 from .tensors import computed_layers
@@ -78,17 +79,18 @@ def write(found: Reduced, folder: Path, other: Model | None = None) -> Path:
         InputError: if something is in the way.
     """
     check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_model(found.model, folder / "model.xml")
-    if other is not None:
-        save_model(other, folder / OTHER)
-    for index, array in enumerate(found.inputs):
-        np.save(folder / f"input_{index}.npy", array)
     truth = oracle(found.model, found.inputs).outputs
-    for index, array in enumerate(truth):
-        np.save(folder / f"expected_{index}.npy", array)
-    (folder / "show.py").write_text(_program(found, len(truth), other is not None), encoding="utf-8")
-    (folder / "issue.md").write_text(_text(found), encoding="utf-8")
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with replacing_in(folder) as stage:
+        save_model(found.model, stage / "model.xml")
+        if other is not None:
+            save_model(other, stage / OTHER)
+        for kind, arrays in (("input", found.inputs), ("expected", truth)):
+            for index, array in enumerate(arrays):
+                with create(stage / f"{kind}_{index}.npy") as file:
+                    np.save(file, array)
+        save_text(stage / "show.py", _program(found, len(truth), other is not None))
+        save_text(stage / "issue.md", _text(found))
     return folder
 
 

@@ -14,6 +14,7 @@ from weakref import finalize
 
 import numpy as np
 
+from ..files import create
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..limits import Limits
@@ -49,7 +50,8 @@ class MemoryBudget:
             self._folder = Path(mkdtemp(prefix="ir_runtime_"))
             finalize(self, rmtree, self._folder, ignore_errors=True)
         path = self._folder / f"{next(self._numbers)}.bin"
-        array.tofile(path)
+        with create(path) as file:
+            array.tofile(file)
         self.spilled += array.nbytes
         return _mapped(path, array)
 

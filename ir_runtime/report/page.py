@@ -19,7 +19,7 @@ from .._version import __version__
 from ..analysis.cost.counting import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
-from ..files import replacing
+from ..files import save_text
 from ..widths import visible
 from .changes import mark_changes
 from .figures import figures
@@ -57,8 +57,7 @@ class Page:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file; return its path."""
         target = Path(path)
-        with replacing(target) as (file,):
-            file.write(self.html.encode())
+        save_text(target, self.html)
         return target
 
     def _repr_html_(self) -> str:

@@ -10,6 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
@@ -24,7 +25,7 @@ from ir_runtime.dask import Runner, job
 from ir_runtime.dask.datasets import open_dataset
 from ir_runtime.dask.manifest import Manifest
 from ir_runtime.dask.planning import ArrayType, Planner
-from ir_runtime.dask.targets import create_targets, open_targets
+from ir_runtime.dask.targets import open_targets, place_targets
 
 __all__ = ["Spent", "Ways", "copying", "two_convolutions"]
 
@@ -103,8 +104,10 @@ class Ways:
 
     def by_dask(self, client: Any, suffix: str = ".npy") -> Spent:
         """Run by rows."""
-        found = job_of(self.model, self._x, self._new(f"out{suffix}"), self.rows)
-        manifest = Manifest.create(self._new("run"), {})
+        target = self._new(f"out{suffix}")
+        found = job_of(self.model, self._x, target, self.rows)
+        manifest = Manifest.create(target, {}, found.targets)
+        found = replace(found, targets=place_targets(found.targets, manifest.partial))
         before = _cpu_of_workers(client)
         spent = self._timed(lambda: job.run_job(client, found, manifest))
         after = _cpu_of_workers(client)
@@ -127,7 +130,7 @@ class Ways:
 
 
 def job_of(model: str, data: Path, target: Path, rows: int) -> job.Job:
-    """Return a job on a data set, whose results are new."""
+    """Return a job on a data set, whose results do not exist yet."""
     net = ov.read_model(model)
     name = net.input().label
     source = open_dataset(str(data), name)
@@ -137,9 +140,7 @@ def job_of(model: str, data: Path, target: Path, rows: int) -> job.Job:
         n: ArrayType((source.shape[0], *t.shape[1:]), t.dtype)
         for n, t in zip(planner.runner.outputs, types, strict=True)
     }
-    targets = open_targets(target, whole, rows)
-    create_targets(targets)
-    return job.Job(planner.runner, {name: source}, targets, rows, source.shape[0])
+    return job.Job(planner.runner, {name: source}, open_targets(target, whole, rows), rows, source.shape[0])
 
 
 def copying(shape: tuple[int, ...], path: Path) -> str:

@@ -30,6 +30,8 @@ class Case:
     weights: bytes = b""
     inputs: tuple[Array, ...] | None = None
     """What it is run with, where that is what matters."""
+    manifest_of: str = ""
+    """The result of a run by rows whose manifest it is, instead of a model."""
 
 
 Corpus = list[Case]

@@ -17,9 +17,9 @@ import click
 
 from ir_runtime.cli.render import table
 
-from . import lengths
+from . import lengths, manifests
 from .corpus import Corpus, build, write
-from .mutations import KINDS, Kind, Recipe, mutant, recipe
+from .mutations import KINDS, OF_FILES, Kind, Recipe, mutant, recipe
 from .target import compiled_backends
 from .worker import Pool, Result
 
@@ -102,8 +102,9 @@ def main(
     The exit code is 1 if something does. Each finding is saved as a model and a text about it.
     """
     kinds = KINDS if kind == "all" else tuple(k for k in KINDS if k == kind)
-    files = build() if kind != "lengths" else []
-    corpus, tally = [*files, *(lengths.cases() if "lengths" in kinds else ())], Tally()
+    sources = {**dict.fromkeys(OF_FILES, build), "lengths": lengths.cases, "manifests": manifests.cases}
+    corpus = [case for source in dict.fromkeys(sources[kind] for kind in kinds) for case in source()]
+    tally = Tally()
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
     with Pool(corpus, workers, compiled_backends(backend)) as pool:
         try:

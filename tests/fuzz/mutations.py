@@ -9,16 +9,16 @@ from typing import Literal
 
 from lxml import etree
 
-from . import floods, growth, lengths, raw, structure
+from . import floods, growth, lengths, manifests, raw, structure
 from .corpus import Case
 from .structure import Element, Work
 
 __all__ = ["KINDS", "OF_FILES", "Kind", "Recipe", "mutant", "recipe"]
 
-Kind = Literal["structure", "raw", "floods", "lengths"]
+Kind = Literal["structure", "raw", "floods", "lengths", "manifests"]
 OF_FILES: tuple[Kind, ...] = ("structure", "raw", "floods")
 """What is changed in files; the others change what a good model is fed."""
-KINDS: tuple[Kind, ...] = (*OF_FILES, "lengths")
+KINDS: tuple[Kind, ...] = (*OF_FILES, "lengths", "manifests")
 
 _STEPS = (1, 1, 1, 2, 2, 3, 5, 8)
 
@@ -75,7 +75,7 @@ class Recipe:
 def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe:
     """The recipe of that number. Every other one starts from a whole network, where there are any."""
     rng = Random(f"{kind} {seed} {number}")
-    whole = [i for i, case in enumerate(corpus) if (case.inputs is not None) is (kind == "lengths")]
+    whole = [i for i, case in enumerate(corpus) if _serves(case, kind)]
     networks = [i for i in whole if not corpus[i].name[0].isupper()]
     pool = networks if networks and rng.random() < 0.5 else whole
     base, donor = rng.choice(pool), whole[rng.randrange(len(whole))]
@@ -83,11 +83,20 @@ def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe
     return Recipe(kind, base, donor, steps, kind == "structure" and rng.random() < 0.5)
 
 
+def _serves(case: Case, kind: Kind) -> bool:
+    """Whether a case is one that changes of a kind are made to."""
+    if case.manifest_of:
+        return kind == "manifests"
+    return kind in (OF_FILES if case.inputs is None else ("lengths",))
+
+
 def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
     """What the recipe makes."""
     base, donor = corpus[recipe.base], corpus[recipe.donor]
     if recipe.kind == "lengths":
         return lengths.opened(base, recipe.steps)
+    if recipe.kind == "manifests":
+        return manifests.changed(base, donor, recipe.steps)
     root, other = _tree(base.xml), _tree(donor.xml)
     if recipe.kind == "raw" or root is None:
         return _raw(base, donor, recipe)

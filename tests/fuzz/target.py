@@ -14,7 +14,7 @@ import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.codes import Code
 
-from . import lengths
+from . import lengths, manifests
 from .corpus import Case
 
 __all__ = ["BACKENDS", "RUNNING", "BrokenError", "compiled_backends", "probe"]
@@ -71,6 +71,8 @@ def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:
         BrokenError: if an error, or what it says, is not as promised.
         Exception: whatever else gets out.
     """
+    if case.manifest_of:
+        return _code(lambda: manifests.resume(case))
     if case.inputs is not None:
         return lengths.compare(case, backends)
     _report(ir.validate(case.xml, case.weights))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import re
 import shlex
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -23,6 +28,7 @@ from ir_runtime.dask import Runner, map_blocks, map_partitions
 from ir_runtime.dask.cluster import connected
 from ir_runtime.dask.datasets import open_dataset
 from ir_runtime.dask.job import run_job
+from ir_runtime.dask.manifest import LARGEST, encode_line
 from ir_runtime.dask.model_source import ModelSource
 
 FOLDER = "messages"
@@ -92,6 +98,15 @@ def files() -> None:
     np.save("rows/1.npy", np.zeros(3, np.float32))
 
 
+def run(line: str) -> str:
+    return CliRunner().invoke(main, shlex.split(f"run {line} --scheduler threads --workers 1")).stderr
+
+
+def without_names(text: str) -> str:
+    """Replace what differs each time: the folder, and the name of a partial result."""
+    return re.sub("[0-9a-f]{16}", "0123456789abcdef", text.replace(f"{os.getcwd()}/", ""))
+
+
 def command(line: str, after: Callable[[], None] = lambda: None, before: str = "", absent: str = "") -> Call:
     """What a run by rows says, in a folder of its own."""
 
@@ -101,10 +116,7 @@ def command(line: str, after: Callable[[], None] = lambda: None, before: str = "
             if before:
                 run(before)
                 after()
-            return run(line).replace(f"{os.getcwd()}/", "")
-
-    def run(line: str) -> str:
-        return CliRunner().invoke(main, shlex.split(f"run {line} --scheduler threads --workers 1")).stderr
+            return without_names(run(line))
 
     call.__name__ = f"run {line}"
     return call  # type: ignore[return-value]
@@ -116,6 +128,103 @@ def removed() -> None:
 
 def damaged() -> None:
     Path("out.npy.manifest.jsonl").write_text("{")
+
+
+MANIFEST = Path("out.npy.manifest.jsonl")
+
+
+def locked() -> None:
+    """Another run that writes the same result, and ends with this process."""
+    fcntl.flock(os.open(MANIFEST, os.O_RDONLY), fcntl.LOCK_EX)
+
+
+def another_result() -> None:
+    """A result that another program has written."""
+    Path("out.npy").unlink()
+    np.save("out.npy", np.zeros((4, 2), np.float32))
+
+
+def unfinished(output: str = "out.npy") -> Path:
+    """A run that was killed before its first chunk was recorded; return the partial result."""
+    manifest = Path(f"{output}.manifest.jsonl")
+    header = manifest.read_text().splitlines()[0]
+    manifest.write_text(f"{header}\n")
+    return Path(output).rename(json.loads(header)["partial"])
+
+
+def longer() -> None:
+    os.truncate(unfinished(), 1000)
+
+
+def second_name() -> None:
+    os.link(unfinished(), "another.npy")
+
+
+def a_folder() -> None:
+    unfinished().unlink()
+    MANIFEST.rename("elsewhere")
+    MANIFEST.mkdir()
+
+
+def without_metadata() -> None:
+    (unfinished("out.zarr") / "zarr.json").unlink()
+
+
+def name_taken() -> None:
+    unfinished()
+    Path("out.npy").touch()
+
+
+def manifest_elsewhere() -> None:
+    MANIFEST.rename("elsewhere")
+    MANIFEST.symlink_to("elsewhere")
+
+
+def write_lines(*changes: dict[str, object]) -> None:
+    """Write a manifest whose checksums are right, but which says what no run has written."""
+    header = json.loads(MANIFEST.read_text().splitlines()[0])
+    del header["crc32"]
+    MANIFEST.write_bytes(b"".join(map(encode_line, (header | changes[0], *changes[1:]))))
+
+
+def chunk_beyond() -> None:
+    write_lines({}, {"done": 7})
+
+
+def result_removed() -> None:
+    Path("out.npy").unlink()
+
+
+def named_otherwise() -> None:
+    write_lines({"partial": "../../etc/passwd"})
+
+
+def larger() -> None:
+    os.truncate(MANIFEST, LARGEST + 1)
+
+
+@cache
+def finished(output: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder with the files, and a result with its manifest."""
+    folder = tempfile.TemporaryDirectory()
+    with chdir(folder.name):
+        files()
+        run(f"net.xml -i x.npy -o {output} --batch 2")
+    return folder
+
+
+def again(after: Callable[[], None], output: str = "out.npy") -> Call:
+    """What a run says that is to go on with a result to which something has happened."""
+
+    def call() -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(finished(output).name, folder, dirs_exist_ok=True)
+            with chdir(folder):
+                after()
+                return without_names(run(f"net.xml -i x.npy -o {output} --batch 2 --resume"))
+
+    call.__name__ = f"--resume: {after.__name__.replace('_', ' ')}"
+    return call  # type: ignore[return-value]
 
 
 def in_folder(call: Callable[[], object]) -> Callable[[], None]:
@@ -278,4 +387,8 @@ REFUSALS = [
     command(
         "net.xml -i x.npy -o out.npy --batch 4  --resume", damaged, "net.xml -i x.npy -o out.npy --batch 4"
     ),
+    again(chunk_beyond),
+    *map(again, (named_otherwise, larger, locked, another_result, longer, second_name, a_folder)),
+    *map(again, (name_taken, manifest_elsewhere, result_removed)),
+    again(without_metadata, "out.zarr"),
 ]

@@ -7,6 +7,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -40,6 +41,28 @@ def saving(what: Any, path: str = "model.xml", name: str = "", **how: Any) -> Ca
     return call
 
 
+def beside(save: Callable[[], object]) -> Callable[[], None]:
+    """Save in a folder of its own, which messages do not name, and which has a file, and links to another folder."""
+
+    def call() -> None:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            Path("file").touch()
+            Path("model.xml").symlink_to("elsewhere/model.xml")
+            Path("out").symlink_to("elsewhere")
+            try:
+                save()
+            except ir.InputError as reason:
+                hint = reason.hint.replace(os.path.realpath("."), "/home")
+                raise ir.InputError(reason.message, code=reason.code, hint=hint) from None
+
+    return call
+
+
+def into(target: str) -> None:
+    with files.replacing_in(Path(target)):
+        pass
+
+
 def full() -> None:
     """Save on a disk that has no room."""
     problem = OSError(errno.ENOSPC, "No space left on device")
@@ -66,6 +89,9 @@ REFUSALS = [
     Call("no folder", saving(model(), "none/model.xml")),
     Call("pipe", saving(model(), name="model.bin")),
     Call("full disk", full),
+    Call("link", beside(lambda: ir.save_model(model(), "model.xml"))),
+    Call("folder that is a link", beside(lambda: into("out"))),
+    Call("file that would become a folder", beside(lambda: into("file"))),
     Call("character that XML does not have", saving(model("a\x07b"))),
     Call("two backslashes", saving(backslashes())),
 ]

@@ -47,6 +47,21 @@ def check_zarr(path: str = "out.zarr") -> None:
         assert np.array_equal(found[name][:], array)
 
 
+def partial(output: str) -> Path:
+    """The file or store that has the rows until a run ends, as the manifest names it."""
+    return Path(json.loads(Path(f"{output}.manifest.jsonl").read_text().splitlines()[0])["partial"])
+
+
+def unfinished(output: str, chunks: int, rest: str = "") -> list[str]:
+    """Make a result that of a run that was killed after so many chunks; return the lines of the others."""
+    manifest = Path(f"{output}.manifest.jsonl")
+    header, *lines = manifest.read_text().splitlines()
+    done = [line for line in lines if '"done"' in line]
+    manifest.write_text("\n".join([header, *done[:chunks], rest]))
+    os.rename(output, partial(output))
+    return done[chunks:]
+
+
 def _zarr() -> str:
     zarr.create_array(store="x.zarr", data=X, chunks=(5, 6))
     return "x.zarr"
@@ -122,11 +137,9 @@ def test_sequences_do_not_share_their_state(folder: Path) -> None:
 
 def test_resumes_what_is_not_done(folder: Path) -> None:
     by_threads("dense.xml -i x.npy -o out.zarr")
-    manifest = Path("out.zarr.manifest.jsonl")
-    lines = manifest.read_text().splitlines()
-    manifest.write_text("\n".join(lines[:8]) + '\n{"don')  # killed while it wrote the eighth
-    found = zarr.open("out.zarr", mode="r+")
-    undone = {json.loads(line)["done"] for line in lines[8:]}
+    lines = unfinished("out.zarr", 7, '{"don')  # killed while it wrote the eighth
+    found = zarr.open(partial("out.zarr"), mode="r+")
+    undone = {json.loads(line)["done"] for line in lines}
     for chunk in undone:
         found["scores"][chunk * BATCH : (chunk + 1) * BATCH] = 7
     again = json.loads(by_threads("dense.xml -i x.npy -o out.zarr --resume --json").stdout)

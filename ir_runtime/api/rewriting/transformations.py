@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...files import save_text
 from ...ir.element import ElementType
 from ..building.control import Loop, TensorIterator
 from ..building.descriptions import BodyOutputDescription, MergedInputDescription
@@ -155,7 +156,7 @@ class VisualizeTree(ModelPass):
         """Write the file."""
         lines = [*_drawn(model.get_ordered_ops())]
         text = "\n".join(["digraph ngraph", "{", *(f"    {line}" for line in lines), "}"])
-        self._path.write_text(text + "\n", encoding="utf-8")
+        save_text(self._path, text + "\n")
         return False
 
 
