@@ -1,7 +1,8 @@
-"""What a killed process leaves on its way to a file is removed by the next one; what others are writing is not."""
+"""Files are written by one module: whole or not at all, through no link; what a killed process leaves is removed later."""
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.sources import PACKAGE, trees
 
+from ir_runtime import InputError
 from ir_runtime.cli.saving import save
-from ir_runtime.files import replacing, temporary_file
+from ir_runtime.files import create, remove, rename, reopen, replacing, replacing_in, temporary_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="it needs signals that cannot be caught")
 
@@ -104,3 +107,172 @@ def test_a_part_is_gone_unless_it_was_moved(tmp_path: Path) -> None:
         if os.name == "posix":
             assert path.stat().st_mode & 0o777 == 0o600
     assert names(tmp_path) == []
+
+
+@posix
+def test_a_pipe_with_the_name_of_a_part_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".m.xml.12345678.part")
+    write(tmp_path / "m.xml")
+    assert "m.xml" in names(tmp_path)
+
+
+@posix
+@pytest.mark.parametrize("to", ["victim", "nothing", "folder", "/dev/null", "pipe"])
+def test_nothing_is_written_through_links(tmp_path: Path, to: str) -> None:
+    (tmp_path / "victim").write_bytes(b"mine")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    link = tmp_path / "link"
+    link.symlink_to(to)
+    before = names(tmp_path)
+    with pytest.raises(InputError, match="symbolic link"), replacing(link):
+        pass
+    with pytest.raises(InputError, match="symbolic link"), replacing_in(link):
+        pass
+    with pytest.raises(InputError, match="symbolic link"):
+        reopen(link)
+    with pytest.raises(FileExistsError):
+        create(link)
+    with pytest.raises(InputError, match="exists"):
+        rename(tmp_path / "victim", link)
+    assert names(tmp_path) == before
+    assert link.readlink() == Path(to)
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    remove(link)
+    assert names(tmp_path) == sorted({*before} - {"link"})
+
+
+@posix
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_link_that_appears_while_a_file_is_written_is_replaced(tmp_path: Path, when: str) -> None:
+    (tmp_path / "victim").write_bytes(b"mine")
+    target = tmp_path / "m.xml"
+    if when == "after":
+        target.write_bytes(b"former")
+    with replacing(target) as (file,):
+        file.write(b"whole")
+        target.unlink(missing_ok=True)
+        target.symlink_to("victim")
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+    assert not target.is_symlink()
+    assert target.read_bytes() == b"whole"
+
+
+@posix
+def test_a_link_that_appears_after_the_check_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("victim", "regular", "link"):
+        (tmp_path / name).write_bytes(b"mine")
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("victim")
+    found = os.lstat(tmp_path / "regular")
+    monkeypatch.setattr(os, "lstat", lambda path: found)
+    with pytest.raises(OSError, match="symbolic links"):
+        reopen(tmp_path / "link")
+
+
+@posix
+@pytest.mark.parametrize("kind", ["pipe", "folder", "hard link"])
+def test_what_is_not_the_only_name_of_a_file_is_not_opened(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        (tmp_path / "victim").touch()
+        os.link(tmp_path / "victim", path)
+    with pytest.raises(InputError, match="hard link" if kind == "hard link" else "not a regular file"):
+        reopen(path)
+
+
+def test_folders_are_not_left_half_written(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_bytes(b"former")
+    for target in (tmp_path / "out", tmp_path / "new"):
+        with pytest.raises(OSError, match="full"), replacing_in(target) as stage:  # noqa: PT012
+            for name in "ab":
+                with create(stage / name) as file:
+                    file.write(b"whole")
+            raise OSError("full")
+    assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == ["a"]
+    assert (tmp_path / "out" / "a").read_bytes() == b"former"
+
+
+def test_files_of_a_folder_change_together(tmp_path: Path) -> None:
+    (tmp_path / "out" / "b").mkdir(parents=True)
+    (tmp_path / "out" / "a").write_bytes(b"former")
+    with pytest.raises(InputError, match="is a folder"), replacing_in(tmp_path / "out") as stage:  # noqa: PT012
+        for name in "ab":
+            with create(stage / name) as file:
+                file.write(b"whole")
+    assert (tmp_path / "out" / "a").read_bytes() == b"former"
+    assert names(tmp_path / "out") == ["a", "b"]
+
+
+# What opens a file for writing, and the position of its mode, or of what stands for the file.
+_WRITERS = {"write_text", "write_bytes", "touch", "open_memmap", "copyfile", "copy", "copy2", "copytree"}
+_OF_FILES = {"tofile", "save", "savez", "savez_compressed", "ZipFile"}
+_FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
+
+
+def _writes(call: ast.Call) -> bool:
+    """Whether a call may open a file for writing."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    owner = getattr(call.func.value, "id", "") if isinstance(call.func, ast.Attribute) else ""
+    first = call.args[0] if call.args else None
+    if ast.unparse(call.func).startswith("super()."):
+        return False
+    if name in _WRITERS:
+        return name not in ("copy", "copy2") or owner == "shutil"
+    if name in _OF_FILES:
+        is_opened = isinstance(first, ast.Name) and first.id == "file"
+        return (name not in ("save", "savez") or owner == "np") and not is_opened
+    if name == "open" and owner == "os":
+        flags = {node.attr for node in ast.walk(call) if isinstance(node, ast.Attribute)}
+        return bool(flags & _FLAGS) and "devnull" not in flags
+    if name in ("open", "fdopen", "memmap"):
+        position = {"open": 0 if owner else 1, "fdopen": 1, "memmap": 2}[name]
+        modes = [*call.args[position : position + 1], *(k.value for k in call.keywords if k.arg == "mode")]
+        return any(isinstance(mode, ast.Constant) and {*str(mode.value)} & {*"wax+"} for mode in modes)
+    return False
+
+
+def test_files_are_opened_for_writing_in_one_module_only() -> None:
+    """There links are refused, and what fails leaves nothing."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _writes(node) and path.name != "files.py"
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ('open(path, "wb")', True),
+        ("open(path)", False),
+        ('path.open("a")', True),
+        ('path.open("rb")', False),
+        ('archive.open(member, "w")', False),
+        ('open(path, mode="r+b")', True),
+        ("os.open(path, os.O_RDONLY)", False),
+        ("os.open(path, os.O_WRONLY | os.O_CREAT)", True),
+        ("os.open(os.devnull, os.O_WRONLY)", False),
+        ("array.tofile(path)", True),
+        ("array.tofile(file)", False),
+        ("np.save(path, array)", True),
+        ("page.save(path)", False),
+        ('np.memmap(path, of, "r")', False),
+        ('np.memmap(path, of, "r+")', True),
+        ("path.touch()", True),
+    ],
+)
+def test_calls_that_write_are_told_from_others(code: str, expected: bool) -> None:
+    call = ast.parse(code, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert _writes(call) is expected

@@ -260,7 +260,10 @@ def _decode_line(line: bytes) -> dict[str, Any] | None:
     """Return the record of a line; ``None`` if it was truncated or damaged."""
     try:
         record = json.loads(line)
-        if isinstance(record, dict) and encode_line({k: v for k, v in record.items() if k != _CHECKSUM}) == line:
+        if (
+            isinstance(record, dict)
+            and encode_line({k: v for k, v in record.items() if k != _CHECKSUM}) == line
+        ):
             return record
     except (ValueError, RecursionError):
         pass

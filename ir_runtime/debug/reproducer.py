@@ -10,7 +10,7 @@ import numpy as np
 from ..api.model import Model
 from ..api.saving import save_model
 from ..errors import InputError
-from ..files import create, replacing_in, save_text
+from ..files import create, folder_target, replacing_in, save_text
 from .oracle import oracle
 from .reduced import Reduced
 from .tensors import computed_layers
@@ -58,6 +58,8 @@ def check_folder(folder: Path) -> None:
     Raises:
         InputError: if something is in the way, or nothing may be written there.
     """
+    if folder.is_symlink():
+        folder_target(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{str(folder)!r} is there already", hint="give the name of a new folder")
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())

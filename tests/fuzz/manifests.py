@@ -31,7 +31,19 @@ _VALUES = (
     None, True, -1, 0, 7, 10**30, 0.5, float("nan"), float("inf"), "", "x", "../out.npy", "/etc/passwd", "out.npy", "\0",
     "\ud800", [], [0], {}, {"done": 0}, {"inode": 1}, "9" * 5000, [[[[]]]],
 )  # fmt: skip
-_KEYS = ("schema", "model", "config", "chunk", "partial", "done", "failed", "message", "finished", "crc32", "")
+_KEYS = (
+    "schema",
+    "model",
+    "config",
+    "chunk",
+    "partial",
+    "done",
+    "failed",
+    "message",
+    "finished",
+    "crc32",
+    "",
+)
 
 
 class WrongResultError(Exception):
@@ -46,7 +58,9 @@ def cases() -> Iterator[Case]:
                 path = Path(name) / target
                 _begin(path, is_finished)
                 text = Manifest.path_of(path).read_bytes()
-            yield Case(f"manifest of {target}", text, manifest_of=f"{'finished ' if is_finished else ''}{target}")
+            yield Case(
+                f"manifest of {target}", text, manifest_of=f"{'finished ' if is_finished else ''}{target}"
+            )
 
 
 def changed(base: Case, donor: Case, steps: Sequence[int]) -> Case:
@@ -151,10 +165,12 @@ def _in_place(case: Case, partial: str, path: Path) -> bytes:
 
 def _plant(folder: Path, target: str) -> dict[Path, bytes]:
     """Put files beside a result that are not of the run."""
-    others = [folder / name for name in ("mine.part", f"{target}.part", f"{target}.{_TOKEN}.part.npy", "passwd")]
+    others = [
+        folder / name for name in ("mine.part", f"{target}.part", f"{target}.{_TOKEN}.part.npy", "passwd")
+    ]
     for other in others:
         other.write_bytes(b"mine")
-    return {other: b"mine" for other in others}
+    return dict.fromkeys(others, b"mine")
 
 
 def _complete(path: Path) -> None:

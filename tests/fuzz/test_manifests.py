@@ -54,7 +54,20 @@ def test_wrong_rows_and_other_files_are_found(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"\n", b"null", b"[]", b"1", b'"x"', b"NaN", b"{}", b"\xff\xfe", b"\0" * 5000, b"[" * 200_000, b"1" * 10_000],
+    [
+        b"",
+        b"\n",
+        b"null",
+        b"[]",
+        b"1",
+        b'"x"',
+        b"NaN",
+        b"{}",
+        b"\xff\xfe",
+        b"\0" * 5000,
+        b"[" * 200_000,
+        b"1" * 10_000,
+    ],
     ids=lambda text: repr(text[:9]),
 )
 def test_what_no_run_has_written_is_refused(tmp_path: Path, text: bytes) -> None:

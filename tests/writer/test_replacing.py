@@ -179,15 +179,20 @@ def test_modes_are_those_of_ordinary_files(path: Path) -> None:
 
 
 @posix
-def test_links_are_followed(path: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    for suffix in (".xml", ".bin"):
-        shutil.move(path.with_suffix(suffix), tmp_path / "elsewhere" / f"real{suffix}")
-        path.with_suffix(suffix).symlink_to(tmp_path / "elsewhere" / f"real{suffix}")
-    ir.save_model(adding(2), path)
-    assert path.is_symlink()
-    assert added(tmp_path / "elsewhere" / "real.xml") == 2
-    assert names(tmp_path / "elsewhere") == ["real.bin", "real.xml"]
+@pytest.mark.parametrize("suffix", [".xml", ".bin"])
+def test_links_are_refused(path: Path, tmp_path: Path, suffix: str) -> None:
+    link, real = path.with_suffix(suffix), tmp_path / "elsewhere" / f"real{suffix}"
+    real.parent.mkdir()
+    shutil.move(link, real)
+    link.symlink_to(real)
+    before = real.read_bytes()
+    with pytest.raises(ir.InputError, match="symbolic link") as caught:
+        ir.save_model(adding(2), path)
+    assert str(real) in caught.value.hint
+    assert link.readlink() == real
+    assert real.read_bytes() == before
+    assert added(path) == 1
+    assert names(tmp_path) == ["elsewhere", "m.bin", "m.xml"]
 
 
 @posix

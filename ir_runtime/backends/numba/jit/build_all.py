@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
+from ....files import create
 from ....garbage import no_collection
 from .. import kernels
 from ..codegen.language import Routine
@@ -52,8 +53,8 @@ def build_all() -> Iterator[Routine]:
                 build(routine)
         yield routine
     if (place := folder()) is not None:
-        with suppress(OSError):  # of which the cache has warned
-            (place / _COMPLETE).touch(mode=0o600)
+        with suppress(OSError):  # of which the cache has warned, or it is there
+            create(place / _COMPLETE, 0o600).close()
 
 
 def in_background() -> None:
@@ -104,7 +105,9 @@ class BuildLock:
         if _is_held(path):
             yield False
             return
-        path.write_text(str(os.getpid()))
+        path.unlink(missing_ok=True)  # a stale one
+        with create(path, 0o600) as file:
+            file.write(str(os.getpid()).encode())
         yield True
         path.unlink(missing_ok=True)
 
