@@ -108,6 +108,20 @@ def test_the_hook_to_copy_is_the_one_that_is_defined() -> None:
     ] == []
 
 
+@pytest.mark.parametrize("file", ["-fjson.xml", "--jobs=0.xml", "--weights.xml"])
+def test_the_hook_takes_names_of_files_for_nothing_else(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pre-commit appends them to the command."""
+    monkeypatch.chdir(tmp_path)
+    Path(file).write_text("no model", encoding="utf-8")
+    defined = (PACKAGE.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    program, *arguments = re.findall(r"^  entry: (.*)$", defined, re.M)[0].split()
+    assert program == "ir-runtime"
+    found = CliRunner().invoke(main, [*arguments, file])
+    assert (found.exit_code, found.stdout.split(":")[0]) == (1, file)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_they_name_exists(name: str) -> None:
     paths = re.findall(
