@@ -1,8 +1,47 @@
-"""``python -m ir_runtime``: the same as ``ir-runtime``."""
+"""The program ``ir-runtime``, also as ``python -m ir_runtime``: an interrupt, or a lack of memory, is one line from its start on."""
 
 from __future__ import annotations
 
-from .cli import main
+import os
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        from .interrupts import end
+
+        end(130, b"interrupted\n")
+    except MemoryError:  # also while a failure was reported
+        from .interrupts import end
+
+        end(5, b"error: not enough memory\n")
+
+
+def _run() -> None:
+    from .interrupts import catch
+
+    catch()
+    from .cli import main as command_line
+
+    command_line(prog_name="ir-runtime")
+
+
+def _leave_working_directory() -> None:
+    """Remove the working directory from the search path, where ``python -m`` puts it first."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if not sys.flags.safe_path and sys.path[:1] == [here] != [package]:
+        del sys.path[0]
+
 
 if __name__ == "__main__":
-    main(prog_name="ir-runtime")
+    _leave_working_directory()
+    main()

@@ -32,7 +32,10 @@ def test_importing_loads_nothing_heavy() -> None:
     assert not loaded_by("import ir_runtime") & set(HEAVY)
 
 
-CLI = {f"ir_runtime.{name}" for name in ("_version", "cli", "cli._index", "cli.exits", "cli.helping")}
+CLI = {
+    f"ir_runtime.{name}"
+    for name in ("_version", "cli", "cli._index", "cli.exits", "cli.helping", "interrupts")
+}
 
 
 @pytest.mark.parametrize(

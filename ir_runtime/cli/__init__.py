@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from .._version import __version__
+from ..interrupts import raised
 from ._index import COMMANDS
 from .exits import Exit, reported
 from .helping import Context, keep_args, with_two_dashes
@@ -93,8 +94,10 @@ class _Program(click.Group):
         if os.environ.get("NO_COLOR"):
             ctx.color = False
         from ..command_line import for_command_line
+        from .address_space import check_before_numpy
 
-        with for_command_line(), reported():
+        check_before_numpy()
+        with for_command_line(), reported(), raised():
             return super().invoke(ctx)
 
 

@@ -112,11 +112,12 @@ def _wants_json() -> bool:
 
 def _explain(problem: Exception) -> tuple[Exit, str]:
     from ..errors import IRError
+    from .address_space import shortage
 
     if isinstance(problem, IRError):
         return _code(problem), str(problem)
-    if isinstance(problem, MemoryError):
-        return Exit.FAILED, f"error: not enough memory: {str(problem) or 'for this model'}"
+    if (lack := shortage(problem)) is not None:
+        return Exit.FAILED, f"error: not enough memory: {lack}"
     if isinstance(problem, OSError):
         _abandon_stdout()
         name = "" if problem.filename is None else f"{problem.filename}: "

@@ -1,0 +1,148 @@
+"""Child processes: Python that runs modules of this package, and never code of the working directory.
+
+``python -m`` and ``python -c``, by which `multiprocessing` starts processes, search the working directory first, as an
+empty entry of ``PYTHONPATH`` does: a ``numpy.py`` beside a downloaded model would be executed. So every child of this package
+is started here, in an environment that says where modules are: where this process has found them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .forks import PACKAGES
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+__all__ = [
+    "can_import",
+    "can_start",
+    "process_pool",
+    "run_module",
+    "safe_environment",
+    "search_path",
+    "start_in_background",
+]
+
+
+def can_start() -> bool:
+    """Return whether the executable of this process is a Python interpreter."""
+    return not getattr(sys, "frozen", False) and bool(sys.executable)
+
+
+def run_module(
+    module: str, *, stdin: str, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a module as a program until it ends, and return its output.
+
+    Args:
+        module: its name.
+        stdin: the text that it reads.
+        environment: its environment variables; those of its search path are added.
+    """
+    return subprocess.run(  # noqa: S603 - this interpreter, and code of this package
+        _command(module),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment, **_variables(search_path())},
+    )
+
+
+def start_in_background(module: str) -> None:
+    """Start a module as a program that outlives this process, without input or output, in the root folder.
+
+    Raises:
+        OSError: if no process can be started.
+    """
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(  # noqa: S603 - this interpreter, and code of this package
+        _command(module),
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+        start_new_session=True,
+        cwd=os.path.abspath(os.sep),
+        env={**os.environ, **_variables(search_path())},
+    )
+
+
+def can_import(name: str) -> bool:
+    """Return whether a module can be imported, as far as memory goes: a copy of this process tries, without output."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        import_module(name)
+        code = 0
+    except ModuleNotFoundError:
+        code = 0
+    finally:
+        os._exit(code)
+
+
+@contextmanager
+def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of this many new processes."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with safe_environment(), ProcessPoolExecutor(count, get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def safe_environment() -> Iterator[None]:
+    """Keep processes that libraries start from the working directory, by the environment that they inherit.
+
+    `multiprocessing` tells its processes the search path of this one, once they have found the standard library.
+    """
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    variables = _variables(_without_working_directory(paths))
+    former = {name: text for name, text in os.environ.items() if name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() & variables.keys() - former.keys():
+            del os.environ[name]
+        os.environ.update(former)
+
+
+def search_path() -> list[str]:
+    """Return the folders in which a child finds the modules of this process, but not the working directory.
+
+    Packages that were imported from the working directory, or by a relative path, are found last, after all else.
+    """
+    imported = [sys.modules[name] for name in sorted(PACKAGES) if name in sys.modules]
+    files = [module.__file__ for module in imported if module.__file__]
+    roots = [os.path.dirname(os.path.dirname(os.path.abspath(file))) for file in files]
+    return list(dict.fromkeys([*_without_working_directory(sys.path), *roots]))
+
+
+def _command(module: str) -> list[str]:
+    return [sys.executable, "-P", "-m", module]
+
+
+def _variables(paths: Iterable[str]) -> dict[str, str]:
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _without_working_directory(paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if os.path.isabs(path) and not _is_working_directory(path)]
+
+
+def _is_working_directory(path: str) -> bool:
+    try:
+        return os.path.samefile(path, os.curdir)
+    except OSError:  # one of them does not exist
+        return False

@@ -1,0 +1,61 @@
+"""A limit on the address space of the process (``ulimit -v``) that is too small for the libraries it loads.
+
+An import that lacks memory fails in ways that do not say so. NumPy's BLAS ends the process by itself, or interrupts it as Ctrl-C
+does, where it cannot have its buffers and threads.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["check_before_numpy", "shortage"]
+
+# What the dynamic linker says where memory lacks.
+_SHORTAGES = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
+
+def check_before_numpy() -> None:
+    """Let the first import of NumPy raise `MemoryError` where the address space is limited and too small for it."""
+    if _limit() is not None and "numpy" not in sys.modules:
+        sys.meta_path.insert(0, _Check())
+
+
+def shortage(problem: BaseException) -> str | None:
+    """Return what to say of a failure that has to do with memory; ``None`` of others."""
+    if isinstance(problem, MemoryError):
+        return str(problem) or "for this model"
+    if not isinstance(problem, ImportError) or isinstance(problem, ModuleNotFoundError):
+        return None
+    limit, lines = _limit(), str(problem).strip().splitlines()
+    if limit is None and not any(text in str(problem) for text in _SHORTAGES):
+        return None
+    said = f": {lines[-1]}" if lines else ""
+    return f"a library cannot be loaded{_within(limit)}{said}"
+
+
+def _limit() -> int | None:
+    """Return the most bytes of address space that this process may have; ``None`` for any number."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _within(limit: int | None) -> str:
+    return "" if limit is None else f" within {limit >> 20} MiB of address space (ulimit -v)"
+
+
+class _Check:
+    """Tries the import in a child, before this process does the same."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Find nothing, but raise `MemoryError` for NumPy if it cannot be imported for lack of memory."""
+        if name == "numpy":
+            sys.meta_path.remove(self)
+            from ..child_process import can_import
+
+            if not can_import(name):
+                raise MemoryError(f"NumPy cannot be loaded{_within(_limit())}")

@@ -1,0 +1,78 @@
+"""Interrupts of the command line: the program ends at once, unless a command is at work that has to clean up.
+
+While modules are imported, an exception would not do: imports turn it into another one, or ignore it. What this module itself
+needs is loaded when Python starts, but for `signal`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+TYPE_CHECKING = False  # that of typing is not loaded yet
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
+
+__all__ = ["catch", "end", "raised"]
+
+# Seconds in which what Python ignored exceptions of has ended.
+_A_LITTLE = 0.01
+
+
+def catch() -> None:
+    """Let interrupts end this process from now on, unless it ignores them, as in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end_at_once)
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Let interrupts raise `KeyboardInterrupt` within a ``with`` statement, if `catch` was called."""
+    if signal.getsignal(signal.SIGINT) is not _end_at_once:
+        yield
+        return
+    former = sys.unraisablehook
+    sys.unraisablehook = _interrupt_again
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _end_at_once)
+        sys.unraisablehook = former
+
+
+def end(code: int, said: bytes) -> NoReturn:
+    """End the process with a message, without anything that needs memory or could be interrupted."""
+    try:
+        os.write(2, said)
+    finally:
+        os._exit(code)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
+    end(130, b"interrupted\n")
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Repeat an interrupt a little after it came where Python ignores exceptions, as in callbacks of the import system."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        import threading
+
+        threading.Timer(_A_LITTLE, _interrupt_main_thread).start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _interrupt_main_thread() -> None:
+    import threading
+
+    if hasattr(signal, "pthread_kill"):  # which wakes the thread, too
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        import _thread
+
+        _thread.interrupt_main()
