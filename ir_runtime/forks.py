@@ -25,6 +25,7 @@ from weakref import WeakSet
 from .scoped import Scope
 
 __all__ = [
+    "PACKAGES",
     "SAFEPOINT",
     "Forked",
     "in_user_code",
@@ -112,14 +113,14 @@ class _Safepoint:
         self._renew()
 
 
-# This package, and packages that it imports lazily.
-_PACKAGES = frozenset({"ir_runtime", "llvmlite", "lxml", "ml_dtypes", "networkx", "numba", "numpy"})
+PACKAGES = frozenset({"ir_runtime", "llvmlite", "lxml", "ml_dtypes", "networkx", "numba", "numpy"})
+"""This package, and packages that it imports lazily."""
 
 
 def _importing() -> set[int]:
     """Return the threads that are importing modules."""
     locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
-    found = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in _PACKAGES]
+    found = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in PACKAGES]
     return {owner for lock in found if isinstance(owner := getattr(lock, "owner", None), int)}
 
 

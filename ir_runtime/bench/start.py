@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ..child_process import run_module
 from .feeding import restore, store
 from .sides import Runtime, Setting, Side, import_runtime
 
@@ -80,16 +80,7 @@ def _least(sizes: Sequence[int | None]) -> int | None:
 
 
 def _measured(job: str, backend: str | None) -> Start:
-    package = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(  # noqa: S603 - this interpreter, and code of this package
-        [sys.executable, "-m", __name__],
-        input=job,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**environment(backend), "PYTHONPATH": path},
-    )
+    done = run_module(__name__, stdin=job, environment=environment(backend))
     if done.returncode:
         from ..errors import ExecutionError
 

@@ -143,10 +143,9 @@ def _reports(
         if count == 1:
             yield map(check, _counted(files, shown))
             return
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
+        from ..child_process import process_pool
 
-        with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+        with process_pool(count) as pool:
             try:
                 yield _counted(pool.map(check, files), shown)
             except BaseException:

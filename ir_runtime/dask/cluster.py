@@ -12,6 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from ..child_process import safe_environment
 from ..errors import ExecutionError, InputError
 from .model_source import ModelSource
 from .needed import needed
@@ -79,6 +80,7 @@ def _local_cluster(distributed: Any, processes: bool, workers: int) -> Iterator[
         else {"n_workers": 1, "threads_per_worker": workers}
     )
     with (
+        safe_environment(),
         dask.config.set(_settings()),
         _started(
             distributed, processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _has_bokeh()},

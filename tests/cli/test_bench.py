@@ -310,7 +310,7 @@ def test_a_process_that_fails_is_said(folder: Path, check: Check, monkeypatch: p
     def killed(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([], -9, "", "")
 
-    monkeypatch.setattr(starting.subprocess, "run", killed)
+    monkeypatch.setattr(starting, "run_module", killed)
     write_chain(folder)
     assert check("bench_killed", "bench chain.xml -niter 1").exit_code == 5
 

@@ -172,7 +172,7 @@ def test_a_fork_does_not_wait_for_observers(model: ir.CompiledModel, monkeypatch
 def test_a_fork_waits_for_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A module that is being imported stays locked in the child."""
     monkeypatch.setattr(forks, "FORK_TIMEOUT", 3600)
-    monkeypatch.setattr(forks, "_PACKAGES", {"slow_to_import"})
+    monkeypatch.setattr(forks, "PACKAGES", {"slow_to_import"})
     monkeypatch.syspath_prepend(str(tmp_path))
     events = "import threading; begun, over = threading.Event(), threading.Event()\n"
     (tmp_path / "events_of_import.py").write_text(events)

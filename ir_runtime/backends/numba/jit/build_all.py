@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import textwrap
 import time
@@ -15,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
+from ....child_process import can_start, start_in_background
 from ....files import create
 from ....garbage import no_collection
 from .. import kernels
@@ -59,8 +59,8 @@ def build_all() -> Iterator[Routine]:
 
 def in_background() -> None:
     """Start a process that compiles the missing kernels, unless one is running; it outlives this one."""
-    if getattr(sys, "frozen", False) or not sys.executable:
-        return  # the executable is not a Python interpreter
+    if not can_start():
+        return
     place = folder()
     if place is None:
         return
@@ -75,13 +75,8 @@ def in_background() -> None:
     _notify(
         "compiling kernels for this machine in the background (once); numpy is used until compilation ends"
     )
-    nothing = subprocess.DEVNULL
-    command = [sys.executable, "-m", __package__.rpartition(".")[0]]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with suppress(OSError):
-        subprocess.Popen(  # noqa: S603 - this interpreter, and a module of this package
-            command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, env=environment
-        )
+        start_in_background(__package__.rpartition(".")[0])
 
 
 class BuildLock:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 import llvmlite.binding as llvm
 
+from ....errors import InputError
 from ..codegen.language import Routine
 from .host import RUNTIME_SYMBOLS, target_machine
-from .translate import translate
 
 __all__ = ["machine_code"]
 
+# The file of numba's settings.
+_SETTINGS = ".numba_config.yaml"
 # Functions of the C library that LLVM may call by itself.
 _LIBRARY = ("mem", "expf", "fma", "rint", "floor", "ceil", "roundeven")
 
@@ -18,8 +22,12 @@ def machine_code(routine: Routine) -> bytes:
     """Compile a routine to an object file that refers only to `RUNTIME_SYMBOLS` and other routines.
 
     Raises:
-        RuntimeError: if it needs numba, or the interpreter, when it runs.
+        InputError: if numba would take settings from the working directory.
+        RuntimeError: if the routine needs numba, or the interpreter, when it runs.
     """
+    _check_settings()
+    from .translate import translate
+
     module = translate(routine)
     for part in (*module.functions, *module.global_variables):
         if not part.is_declaration and part.name != routine.name:
@@ -28,6 +36,18 @@ def machine_code(routine: Routine) -> bytes:
     _optimise(module, machine)
     _check_symbols(routine, module)
     return bytes(machine.emit_object(module))
+
+
+def _check_settings() -> None:
+    """Check that no file beside a model decides how kernels are compiled, which are then cached for all models.
+
+    numba reads it when it is imported, and again whenever it compiles.
+    """
+    if os.path.lexists(_SETTINGS):
+        raise InputError(
+            f"kernels cannot be compiled here: {_SETTINGS} in the working directory would change them",
+            hint="run ir-runtime kernels in another folder",
+        )
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

@@ -1,0 +1,115 @@
+"""Folders of planted modules: each, of every name that this environment has, says so in a file when it is executed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import numpy as np
+
+from .tiny import chain, chain_weights
+
+__all__ = ["COMMANDS", "Planted", "plantable"]
+
+MODULE = """\
+with open({log!r}, "a") as log:
+    log.write({name!r} + " in {place}\\n")
+"""
+# numba takes settings from the working directory; this one would print what it compiles.
+SETTINGS = (".numba_config.yaml", "dump_assembly: 1\n")
+EXTENSION = "[ir_runtime.ops]\nplanted = planted_extension\n"
+
+COMMANDS = {
+    "bench": "model.xml -niter 1",
+    "bisect": "model.xml --against reference --random",
+    "budget": "model.xml --random",
+    "cache": "",
+    "compare": "model.xml --against reference --random",
+    "completion": "bash",
+    "cost": "model.xml",
+    "diff": "model.xml model.xml",
+    "explain": "IR301",
+    "graph": "model.xml",
+    "guide": "security",
+    "inspect": "model.xml --fusion",
+    "kernels": "",
+    "ops": "ReduceL2",
+    "oracle": "model.xml --random",
+    "profile": "model.xml --random",
+    "reduce": "model.xml --against reference --random -o small.xml",
+    "report": "model.xml -o report.html",
+    "run": "model.xml -i x.npy -o y.zarr --batch 2 --scheduler local --workers 1",
+    "shapes": "model.xml",
+    "trace-nan": "model.xml --random",
+    "validate": "model.xml model.xml -j 2",
+}
+"""Arguments with which each command does its work."""
+
+
+def plantable() -> list[str]:
+    """Names of modules that a program here can import: of this package, its dependencies, and the standard library."""
+    installed = [name for name in packages_distributions() if name.isidentifier()]
+    hooks = ["ir_runtime", "planted_extension", "sitecustomize", "usercustomize"]
+    return sorted({*installed, *sys.stdlib_module_names, *hooks})
+
+
+@dataclass
+class Planted:
+    """A folder with a model, and planted modules beside it.
+
+    Args:
+        folder: the folder.
+        log: the file that lists the modules that were executed.
+        home: a folder for what programs keep.
+    """
+
+    folder: Path
+    log: Path
+    home: Path
+    names: Sequence[str] = field(default_factory=plantable)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        self.home.mkdir(mode=0o700)
+        (self.folder / "model.xml").write_text(chain("-1"), encoding="utf-8")
+        (self.folder / "model.bin").write_bytes(chain_weights())
+        np.save(self.folder / "x.npy", np.ones((4, 3), np.float32))
+        for name in self.names:
+            text = MODULE.format(log=str(self.log), name=name, place=self.folder.name)
+            (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
+        name, text = SETTINGS
+        (self.folder / name).write_text(text, encoding="utf-8")
+        package = self.folder / "planted-1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
+        (package / "entry_points.txt").write_text(EXTENSION)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The environment variables of a program: without settings of Python, but for where the package is."""
+        import ir_runtime
+
+        former = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        package = str(Path(ir_runtime.__file__).parents[1])
+        own = {"PYTHONPATH": package, "IR_RUNTIME_CACHE": str(self.home), "IR_RUNTIME_BACKEND": "numpy"}
+        return {**former, **own, **more}
+
+    def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run Python in the folder."""
+        return subprocess.run(
+            [sys.executable, *command],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
+
+    def executed(self) -> list[str]:
+        """The planted modules that were executed."""
+        return self.log.read_text(encoding="utf-8").split("\n") if self.log.exists() else []

@@ -1,0 +1,201 @@
+"""Nothing is executed, or read as settings, because it lies in the working directory."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness.planted import COMMANDS, Planted
+from harness.snapshots import same_as_before
+from harness.sources import PACKAGE, trees
+
+import ir_runtime
+from ir_runtime import InputError
+from ir_runtime.child_process import process_pool, run_module, safe_environment, search_path
+from ir_runtime.cli._index import COMMANDS as EXISTING
+
+PROGRAM = """\
+import json, shlex, sys
+from ir_runtime.cli import main
+
+if __name__ == "__main__":
+    codes = {}
+    for name, arguments in json.loads(sys.argv[1]).items():
+        try:
+            main([name, *shlex.split(arguments)], prog_name="ir-runtime")
+        except SystemExit as ended:
+            codes[name] = ended.code
+    print(json.dumps(codes))
+"""
+# A model that is large enough for machine code, which is not there yet.
+SCRIPT = """\
+import numpy as np
+import ir_runtime as ov
+from ir_runtime import opset13 as op
+
+x = op.parameter([512, 512], np.float32)
+compiled = ov.compile_model(ov.Model([op.relu(x)], [x]), "CPU")
+print(compiled.backend, compiled(np.ones((512, 512), np.float32))[0].sum())
+"""
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Planted:
+    return Planted(tmp_path / "models", tmp_path / "log", tmp_path / "home")
+
+
+def test_no_command_executes_what_is_planted(planted: Planted, tmp_path: Path) -> None:
+    """Nor do the processes that bench, validate and Dask start."""
+    assert COMMANDS.keys() == EXISTING.keys()
+    script = tmp_path / "ir-runtime"
+    script.write_text(PROGRAM)
+    done = planted.run(str(script), json.dumps(COMMANDS))
+    codes = json.loads(done.stdout.splitlines()[-1])
+    refused = {"kernels": 2}
+    assert codes == dict.fromkeys(COMMANDS, 0) | refused, done.stderr
+    assert "kernels cannot be compiled here" in done.stderr
+    assert planted.executed() == []
+
+
+def test_no_script_executes_what_is_planted(planted: Planted, tmp_path: Path) -> None:
+    """Nor does the process that compiles kernels in the background."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = planted.run(str(script), IR_RUNTIME_BACKEND="")
+    assert done.stdout == f"numpy {float(512 * 512)}\n", done.stderr
+    try:
+        wait_for(planted, "*.o")
+    finally:
+        os.kill(int(wait_for(planted, "building").read_text()), signal.SIGKILL)
+    assert planted.executed() == []
+
+
+def wait_for(planted: Planted, pattern: str) -> Path:
+    """Wait for a file in the cache."""
+    for _ in range(1200):
+        if (found := next((planted.home / "ir_runtime").rglob(pattern), None)) is not None:
+            return found
+        assert planted.executed() == []
+        time.sleep(0.1)
+    raise AssertionError(f"no {pattern} in {planted.home}")
+
+
+def test_python_m_executes_nothing_once_the_package_runs(tmp_path: Path) -> None:
+    """Python itself imports some modules of the standard library before; ``python -P -m`` prevents that."""
+    names = ["click", "lxml", "ml_dtypes", "networkx", "numpy", "rich"]
+    planted = Planted(tmp_path / "models", tmp_path / "log", tmp_path / "home", names)
+    done = planted.run("-m", "ir_runtime", "run", "model.xml", "--random")
+    assert done.returncode == 0, done.stderr
+    assert planted.executed() == []
+
+
+def test_python_m_finds_a_package_in_the_working_directory(tmp_path: Path) -> None:
+    """As in a folder into which pip has installed this package with all that it needs."""
+    (tmp_path / "ir_runtime").symlink_to(PACKAGE)
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ir_runtime", "ops", "ReduceL2"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with modules that shadow others, of a process that searches it first."""
+    for name in ("platform", "multiprocessing", "sitecustomize", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), ".", "relative", *sys.path])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(tmp_path), ".", "relative"]))
+    return tmp_path
+
+
+def test_a_child_does_not_search_the_working_directory(modules: Path) -> None:
+    assert [entry for entry in search_path() if not os.path.isabs(entry) or entry == str(modules)] == []
+    done = run_module("platform", stdin="", environment=os.environ)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_child_searches_where_its_parent_has_found_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere, here = tmp_path / "elsewhere", tmp_path / "here"
+    for folder in (elsewhere, here):
+        folder.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [str(elsewhere), *sys.path])
+    assert search_path()[0] == str(elsewhere)
+    monkeypatch.setattr(ir_runtime, "__file__", str(here / "ir_runtime" / "__init__.py"))
+    assert str(here) in search_path()[-3:], "the package itself lies in the working directory"
+
+
+def test_processes_of_a_pool_do_not_search_the_working_directory(modules: Path) -> None:
+    former = dict(os.environ)
+    sys.path[:4] = []  # the search path of a parent is that of its processes, once they have started
+    with process_pool(1) as pool:
+        assert pool.submit(os.getenv, "PYTHONSAFEPATH").result() == "1"
+    assert dict(os.environ) == former
+
+
+@pytest.mark.parametrize("former", [None, "/somewhere"])
+def test_the_environment_is_restored(former: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if former is not None:
+        monkeypatch.setenv("PYTHONPATH", former)
+    with safe_environment():
+        assert os.environ["PYTHONPATH"] == (former or "")
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert os.environ.get("PYTHONPATH") == former
+
+
+def test_settings_of_numba_in_the_working_directory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ir_runtime.backends.numba.codegen.language import ROUTINES
+    from ir_runtime.backends.numba.jit.compiler import machine_code
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".numba_config.yaml").write_text("opt: 0\n")
+    with pytest.raises(InputError) as caught:
+        machine_code(next(iter(ROUTINES.values())))
+    same_as_before("messages/numba_settings", str(caught.value))
+
+
+# Names by which Python starts other programs, or copies of its own.
+STARTERS = {"subprocess", "multiprocessing", "ProcessPoolExecutor", "pty", "create_subprocess_exec", "create_subprocess_shell"}  # fmt: skip
+OF_OS = ("exec", "spawn", "posix_spawn", "system", "popen", "fork", "startfile")
+
+
+def starters(tree: ast.Module) -> Iterator[str]:
+    """What starts processes, among the names that a module imports or takes from other modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if STARTERS & set(alias.name.split(".")))
+        elif isinstance(node, ast.ImportFrom):
+            named = [(node.module or "").split(".")[0], *(alias.name for alias in node.names)]
+            yield from STARTERS.intersection(named) if not node.level else ()
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            yield from [f"os.{node.attr}"] if node.attr.startswith(OF_OS) else []
+
+
+def test_children_are_started_in_one_place() -> None:
+    found = {path.relative_to(PACKAGE).as_posix(): list(starters(tree)) for path, tree in trees().items()}
+    assert found.pop("child_process.py")
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import subprocess", "from multiprocessing.pool import Pool", "from concurrent.futures import ProcessPoolExecutor", "os.execv(a, b)", "os.system(a)", "import multiprocessing.pool as p"],
+)  # fmt: skip
+def test_what_starts_processes_is_seen(source: str) -> None:
+    assert list(starters(ast.parse(source)))
