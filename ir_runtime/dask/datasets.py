@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, IRError
 from ..ir.tensor import Array
 from ..nearest import did_you_mean
 from .lengths import row_range
 from .needed import kept_open, needed
 
 __all__ = ["Dataset", "open_dataset"]
+
+_PLAIN = "save an array of numbers"
+# The filters of HDF5 that h5py brings.
+_FILTERS = ("DEFLATE", "SHUFFLE", "FLETCHER32", "SZIP", "NBIT", "SCALEOFFSET", "LZF")
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class _Keyed(Dataset):
     opened: Callable[[str, str], Any]
 
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.opened(self.path, self.key)[start:stop])
+        with _reading(f"{self.path}: {row_range(start, stop)} cannot be read", of_disk=True):
+            return np.asarray(self.opened(self.path, self.key)[start:stop])
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,24 @@ class _Folder(Dataset):
                     f"{list(self.shape[1:])} as {self.files[0]}"
                 )
         return np.stack(rows)
+
+
+@contextmanager
+def _reading(problem: str, of_disk: bool = False) -> Iterator[None]:
+    """Raise an `InputError` for whatever a library says about the contents of a file.
+
+    Args:
+        problem: the beginning of the message, with the file.
+        of_disk: whether errors of the file system stay as they are.
+    """
+    try:
+        yield
+    except (IRError, MemoryError):
+        raise
+    except Exception as reason:
+        if of_disk and isinstance(reason, OSError) and reason.errno:
+            raise
+        raise InputError(f"{problem}: {reason or type(reason).__name__}") from None
 
 
 def open_dataset(path: str, name: str) -> Dataset:
@@ -115,46 +139,47 @@ def _is_zarr(path: str) -> bool:
 
 
 def _load(path: str) -> Array:
-    try:
-        found: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as reason:
-        raise InputError(f"{path} cannot be read: {reason}") from None
+    with _reading(f"{path} cannot be read"), open(path, "rb") as file:
+        found: Array = np.load(file, allow_pickle=False)
     return found
 
 
 def _open_npy(path: str, name: str) -> Dataset:
-    try:
+    with _reading(f"{path} is damaged or cut off"):
         found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as reason:
-        raise InputError(f"{path} is damaged or cut off: {reason}") from None
+    if not found.dtype.itemsize:
+        raise InputError(f"{path} has elements of 0 bytes")
     if not found.flags.c_contiguous:
         raise InputError(f"{path} is stored in Fortran order", hint="save numpy.ascontiguousarray(array)")
     return _Npy(path, found.shape, found.dtype, found.offset)
 
 
 def _open_npz(path: str, name: str) -> Dataset:
-    with np.load(path, allow_pickle=False) as archive:
+    with (
+        _reading(f"{path} cannot be read"),
+        open(path, "rb") as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
         key = _chosen(path, archive.files, name)
-    found = _npz(path, key)
+    with _reading(f"{path} cannot be read"):
+        found = _npz(path, key)
     return _Keyed(path, found.shape, found.dtype, key, _npz)
 
 
 @kept_open
 def _npz(path: str, key: str) -> Array:
-    with np.load(path, allow_pickle=False) as archive:
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
         found: Array = archive[key]
     return found
 
 
 def _open_zarr(path: str, name: str) -> Dataset:
     zarr = needed("zarr", f"reading {path}")
-    try:
-        store = zarr.open(path, mode="r")
-    except (OSError, ValueError, KeyError) as reason:
-        raise InputError(f"{path} cannot be read: {reason}") from None
-    key = "" if isinstance(store, zarr.Array) else _chosen(path, _arrays_in(store), name)
-    found = _zarr(path, key)
-    return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _zarr)
+    with _reading(f"{path} cannot be read"):
+        store = _open_store(path)
+        key = "" if isinstance(store, zarr.Array) else _chosen(path, _arrays_in(store), name)
+        found = _zarr(path, key)
+        return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _zarr)
 
 
 def _arrays_in(group: Any, place: str = "") -> list[str]:
@@ -167,26 +192,77 @@ def _arrays_in(group: Any, place: str = "") -> list[str]:
 
 @kept_open
 def _zarr(path: str, key: str) -> Any:
-    store = needed("zarr", f"reading {path}").open(path, mode="r")
-    return store[key] if key else store
+    store = _open_store(path)
+    array = store[key] if key else store
+    _check_codecs(path, array.metadata)
+    return array
+
+
+def _open_store(path: str) -> Any:
+    """Open a store of this machine, also where its path looks like a URL."""
+    zarr = needed("zarr", f"reading {path}")
+    return zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
+
+
+def _check_codecs(path: str, metadata: Any) -> None:
+    """Check that the chunks of a zarr array are not pickled, as unpickling can run any code.
+
+    Raises:
+        InputError: if they are not.
+    """
+    # Version 3 has no such codec.
+    codecs = [getattr(metadata, "compressor", None), *(getattr(metadata, "filters", None) or ())]
+    if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
+        raise InputError(f"{path} holds Python objects, which are never read", hint=_PLAIN)
 
 
 def _open_hdf5(path: str, name: str) -> Dataset:
     h5py = needed("h5py", f"reading {path}", "pip install h5py")
     keys: list[str] = []
-    try:
+    with _reading(f"{path} cannot be read"):
         with h5py.File(path, "r") as file:
             file.visititems(lambda key, found: keys.append(key) if isinstance(found, h5py.Dataset) else None)
-    except OSError as reason:
-        raise InputError(f"{path} cannot be read: {reason}") from None
-    key = _chosen(path, keys, name)
-    found = _hdf5(path, key)
+        key = _chosen(path, keys, name)
+        found = _hdf5(path, key)
     return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _hdf5)
 
 
 @kept_open
 def _hdf5(path: str, key: str) -> Any:
-    return needed("h5py", f"reading {path}").File(path, "r")[key]
+    h5py = needed("h5py", f"reading {path}")
+    file = h5py.File(path, "r")
+    try:
+        _check_hdf5(path, file[key], h5py)
+        return file[key]
+    except BaseException:
+        file.close()
+        raise
+
+
+def _check_hdf5(path: str, found: Any, h5py: Any) -> None:
+    """Check that an HDF5 array is in its file, and can be read without plugins, whose code is that of others.
+
+    Raises:
+        InputError: if it is not.
+    """
+    created = found.id.get_create_plist()
+    elsewhere = [created.get_external(index)[0].decode() for index in range(created.get_external_count())]
+    if found.is_virtual:
+        elsewhere += [source.file_name for source in found.virtual_sources() if source.file_name != "."]
+    if elsewhere:
+        raise InputError(
+            f"{path}: {found.name!r} has its data in another file, {elsewhere[0]!r}, which is not read",
+            hint="copy the data into one file, or name that file",
+        )
+    own = [getattr(h5py.h5z, f"FILTER_{name}") for name in _FILTERS]
+    for index in range(created.get_nfilters()):
+        if (number := created.get_filter(index)[0]) not in own:
+            raise InputError(
+                f"{path}: {found.name!r} needs the filter {number}, a plugin that would have to be loaded",
+                hint="h5repack -f GZIP=4 writes a file that needs none",
+            )
+    if found.dtype.hasobject and h5py.check_string_dtype(found.dtype) is None:
+        raise InputError(f"{path}: {found.name!r} holds objects, not numbers", hint=_PLAIN)
 
 
 def _open_folder(path: str, name: str) -> Dataset:

@@ -242,6 +242,50 @@ def in_folder(call: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
+def hdf5(name: str) -> Callable[[], None]:
+    """An HDF5 file whose arrays need other files or plugins, or are none of numbers."""
+
+    def run() -> None:
+        import h5py
+
+        created = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        created.set_chunk((4, 2))
+        created.set_filter(32001, h5py.h5z.FLAG_OPTIONAL)
+        with h5py.File("data.h5", "w") as file:
+            file.create_dataset("external", (4, 2), "f4", external=[("/etc/passwd", 0, 32)])
+            h5py.h5d.create(
+                file.id, b"blosc", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((4, 2)), created
+            ).close()
+            file["references"] = np.array([file["external"].ref], h5py.ref_dtype)
+        open_dataset("data.h5", name)
+
+    return run
+
+
+def pickled() -> None:
+    """An array of zarr with a codec that runs code."""
+    os.mkdir("x.zarr")
+    codec = {"id": "pickle", "protocol": 5}
+    found = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|O", "fill_value": 0, "order": "C"}
+    found |= {"filters": [{"id": "vlen-utf8"}], "compressor": codec}
+    Path("x.zarr/.zarray").write_text(json.dumps(found))
+    open_dataset("x.zarr", "x")
+
+
+def damaged_chunk() -> None:
+    import zarr
+
+    zarr.create_array(store="x.zarr", data=np.ones((4, 2), np.float32))
+    Path("x.zarr/c/0/0").write_bytes(b"damaged")
+    open_dataset("x.zarr", "x").read(0, 4)
+
+
+def without_bytes() -> None:
+    np.save("s.npy", np.zeros(4, "S1"))
+    Path("s.npy").write_bytes(Path("s.npy").read_bytes()[:-4].replace(b"S1", b"S0"))
+    open_dataset("s.npy", "x")
+
+
 def cut_off() -> None:
     """Rows of a file that was cut off after it was opened."""
     found = open_dataset("x.npy", "x")
@@ -353,6 +397,12 @@ REFUSALS = [
     Call("workers lost", lambda: lost("workers")),
     Call("scheduler lost", lambda: lost("scheduler")),
     Call("file cut off", in_folder(cut_off)),
+    Call("array in another file", in_folder(hdf5("external"))),
+    Call("array that needs a plugin", in_folder(hdf5("blosc"))),
+    Call("array of references", in_folder(hdf5("references"))),
+    Call("pickled array", in_folder(pickled)),
+    Call("chunk that is damaged", in_folder(damaged_chunk)),
+    Call("elements without bytes", in_folder(without_bytes)),
     Call("file that a worker lacks", in_folder(replaced(None))),
     Call("file that has changed", in_folder(replaced("<net/>"))),
     command("net.xml -i x.npy --batch 2"),
