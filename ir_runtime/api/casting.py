@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import DType
 from ..command_line import on_command_line
 from ..errors import InputError
+from ..ir.array import as_booleans
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
@@ -64,6 +65,7 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     same = array.dtype is wanted.dtype and said in (None, wanted)
     if same and array.dtype.kind in "fi" and shape.contains(array.shape):
         return array  # the usual case, decided quickly
+    array = as_booleans(array)
     if wanted is not ElementType.dynamic:
         if not strict and said is None and array.dtype != wanted.dtype:
             array = _cast(wanted, array)

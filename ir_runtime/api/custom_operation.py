@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from ..errors import ExecutionError
+from ..ir.array import as_booleans
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
@@ -99,7 +100,7 @@ class CustomOperation(Op):
                     f"operation {self.name!r} does not compute",
                     hint="its class must define has_evaluate and evaluate, and both must return True",
                 )
-            return tuple(output._data for output in outputs)
+            return tuple(as_booleans(output._data) for output in outputs)
 
         return evaluate
 

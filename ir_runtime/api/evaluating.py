@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..ir.array import as_booleans
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array
@@ -21,5 +22,5 @@ def evaluated(
     if op is None or layer.type == "Parameter" or layer.bodies() or op.needs("variables"):
         return None
     with np.errstate(all="ignore"):
-        found = op.evaluator(elements)(*inputs)
+        found = op.evaluator(elements)(*map(as_booleans, inputs))
     return found if isinstance(found, tuple) else (found,)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..absent import ExplainsAbsent
 from ..errors import InputError
+from ..ir.array import as_booleans
 from ..ir.element import ElementType
 from ..ir.graph import Port
 from ..ir.quantized_cache import Held, QuantizedCache
@@ -41,7 +42,7 @@ class VariableState(ExplainsAbsent):
         if not fits or not self._type.shape.contains(tensor.shape):
             found = f"{tensor.element_type}{tensor.shape}"
             raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
-        self._values[self.name] = tensor.data.copy()
+        self._values[self.name] = as_booleans(tensor.data).copy()
 
     def reset(self) -> None:
         """Give it its initial value."""

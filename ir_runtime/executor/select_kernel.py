@@ -15,6 +15,7 @@ from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
 from ..ir.array import Packed
+from ..ir.element import ElementType
 from ..ir.graph import Body, Layer, Port
 from ..ir.operation import Operation
 from ..ir.pages import held
@@ -25,9 +26,9 @@ from ..transform.program import Program
 from .context import VARIABLES, advance
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
-from .subgraphs import Visitor, contract_checked
+from .subgraphs import Visitor, contract_checked, with_booleans
 
-__all__ = ["KernelSelector", "needs_run"]
+__all__ = ["KernelSelector", "is_external", "needs_run"]
 
 
 @dataclass(slots=True)
@@ -93,7 +94,12 @@ class KernelSelector:
                 where=layer.where,
                 hint="its class has no evaluate, and no backend has a kernel for it",
             )
-        return contract_checked(kernel, layer, self._types(layer)) if _is_external(op) else kernel
+        if not is_external(op):
+            return kernel
+        types = self._types(layer)
+        if any(type.element in (ElementType.boolean, ElementType.dynamic) for type in types):
+            kernel = with_booleans(kernel)
+        return contract_checked(kernel, layer, types)
 
     def _quantized(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
         """Return a kernel that multiplies weights as they are stored."""
@@ -151,6 +157,6 @@ def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
     return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
 
 
-def _is_external(op: Operation) -> bool:
+def is_external(op: Operation) -> bool:
     """Return whether an operation comes from outside this package."""
     return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..arrays import DType
 from ..backends import Kernel
+from ..ir.array import as_booleans
 from ..ir.graph import Body, Layer
 from ..ir.tensor import Array, TensorType
 from .context import RUN
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 
-__all__ = ["Visitor", "contract_checked"]
+__all__ = ["Visitor", "contract_checked", "with_booleans"]
 
 # What a Parameter of a body receives that the port map leaves out, as nothing reads it.
 _UNREAD = np.empty(0)
@@ -38,6 +40,17 @@ class Visitor:
         arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
         found = self.plans[body.name].execute(arrays, RUN.get())
         return dict(zip(body.results, found, strict=True))
+
+
+def with_booleans(kernel: Kernel) -> Kernel:
+    """Return a kernel whose booleans have the bytes 0 and 1, which code from outside this package need not give."""
+
+    def normalizing(*arrays: Array) -> Array | tuple[Array, ...]:
+        results: Any = kernel(*arrays)
+        found = results if isinstance(results, tuple) else (results,)
+        return tuple([as_booleans(each) if isinstance(each, np.ndarray) else each for each in found])
+
+    return normalizing
 
 
 def contract_checked(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:

@@ -11,6 +11,7 @@ import numpy as np
 from ...codes import Code
 from ...diagnostics import Location
 from ...errors import UnsupportedError, ValidationError
+from ...ir.array import as_booleans
 from ...ir.element import ElementType
 from ...ir.graph import Layer, PortSpec
 from ...ir.operation import Operation
@@ -105,6 +106,7 @@ def changed(layer: Layer, name: str, value: object) -> Layer:
 def constant(array: Array, element: ElementType | None = None) -> Op:
     """Return a Constant that holds an array."""
     cls = operation_class("Constant", 1)
+    array = as_booleans(array)
     found = element or ElementType.from_dtype(array.dtype)
     size = max(found.nbytes(array.size), 1)  # without elements, one byte: OpenVINO does not read fewer
     return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
