@@ -20,12 +20,12 @@ from ..api.casting import as_array, describe
 from ..api.model import Model
 from ..api.names import find_port
 from ..api.nodes import Output
+from ..array_files import SAVED, check_claims
 from ..diagnostics import Location
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
 from ..widths import visible
-from .arrays import SAVED, check_claims
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures
@@ -200,9 +200,7 @@ def _load(path: str) -> Array | Mapping[str, Array]:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
     except MemoryError:
         raise InputError(f"not enough memory for the contents of {path}") from None
-    except (ValueError, SyntaxError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
-        if "allow_pickle" in str(reason):
-            raise InputError(f"{path} holds Python objects, which are never read", hint=SAVED) from None
+    except (ValueError, SyntaxError, EOFError, zipfile.BadZipFile, zlib.error):
         raise InputError(f"{path} is damaged or cut off", hint=SAVED) from None
 
 

@@ -9,6 +9,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..diagnostics import Location
 from ..errors import InputError
 from ..limits import current
@@ -21,6 +23,8 @@ __all__ = ["SUFFIXES", "open_picture", "picture_files"]
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"P5", b"P6")
+# Formats whose grey images of 16 bits Pillow gives as 32-bit integers.
+_OF_SHORTS = ("PPM", "PNG")
 # What Pillow raises on files that are cut off or made to break it.
 _DAMAGED: tuple[type[Exception], ...] = (
     OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error,
@@ -71,8 +75,8 @@ def open_picture(path: Path, mode: str) -> tuple[Image, str]:
         try:
             with Image.open(path, formats=_FORMATS) as found:
                 _check_size(path, found.width, found.height)
-                before = f"{found.width}x{found.height} {found.mode}"
-                return ImageOps.exif_transpose(found).convert(mode), before
+                before = f"{found.width}x{found.height} {found.mode}{_frames(found)}"
+                return _of_bytes(path, ImageOps.exif_transpose(found), found.format).convert(mode), before
         except Image.DecompressionBombError:
             raise InputError(f"{path} is too large: it has more pixels than Pillow reads") from None
         except MemoryError:
@@ -81,6 +85,34 @@ def open_picture(path: Path, mode: str) -> tuple[Image, str]:
             raise InputError(
                 f"{path} is not an image that can be read: {reason or 'it is damaged'}"
             ) from None
+
+
+def _frames(image: Image) -> str:
+    """Say that only the first image of a file is read, where it has several."""
+    count = getattr(image, "n_frames", 1)
+    return f", the first of {count} frames" if count > 1 else ""
+
+
+def _of_bytes(path: Path, image: Image, format: str | None) -> Image:
+    """Return an image whose channels are bytes. Pillow would limit larger values to 255.
+
+    Of 16 bits, the high ones are kept, as by OpenCV, and by Pillow itself in color.
+
+    Raises:
+        InputError: if there is no range of values that 0 to 255 could stand for.
+    """
+    from PIL import Image as Images
+
+    is_short = image.mode.startswith("I;16") or (image.mode == "I" and format in _OF_SHORTS)
+    if is_short:
+        return Images.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        kind = "32-bit integers" if image.mode == "I" else "real numbers"
+        raise InputError(
+            f"{path} has pixels that are {kind}, of no known range",
+            hint="save them as .npy in the scale that the model takes, or as an image of 8 or 16 bits",
+        )
+    return image
 
 
 def _check_size(path: Path, width: int, height: int) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..array_files import check_claims
 from ..errors import InputError, IRError
 from ..ir.tensor import Array
+from ..limits import current
 from ..nearest import did_you_mean
 from .lengths import row_range
 from .needed import kept_open, needed
@@ -140,15 +142,16 @@ def _is_zarr(path: str) -> bool:
 
 def _load(path: str) -> Array:
     with _reading(f"{path} cannot be read"), open(path, "rb") as file:
+        check_claims(file, path, current())
         found: Array = np.load(file, allow_pickle=False)
     return found
 
 
 def _open_npy(path: str, name: str) -> Dataset:
     with _reading(f"{path} is damaged or cut off"):
+        with open(path, "rb") as file:
+            check_claims(file, path, current(), mapped=True)
         found = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not found.dtype.itemsize:
-        raise InputError(f"{path} has elements of 0 bytes")
     if not found.flags.c_contiguous:
         raise InputError(f"{path} is stored in Fortran order", hint="save numpy.ascontiguousarray(array)")
     return _Npy(path, found.shape, found.dtype, found.offset)
@@ -168,8 +171,10 @@ def _open_npz(path: str, name: str) -> Dataset:
 
 @kept_open
 def _npz(path: str, key: str) -> Array:
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        found: Array = archive[key]
+    with open(path, "rb") as file:
+        check_claims(file, path, current())
+        with np.load(file, allow_pickle=False) as archive:
+            found: Array = archive[key]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from ..array_files import check_claims
 from ..backends import Precision, available, load
 from ..codes import Code
 from ..errors import InputError
@@ -17,6 +19,7 @@ from ..executor.compile import compile_plan
 from ..executor.step import Step
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
+from ..limits import current
 from ..nearest import did_you_mean
 from .observation import NamedArrays, Observation, Side, SideLike
 from .other_model import OtherModel, OtherParts
@@ -106,11 +109,13 @@ def _named(name: str) -> Side:
 
 def _saved(path: str) -> dict[int | str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as file:
+            check_claims(file, path, current())
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
     except OSError as reason:
         raise InputError(f"cannot read {path!r}: {reason.strerror}", code=Code.BAD_REQUEST) from None
-    except (AttributeError, ValueError, BadZipFile):
+    except (AttributeError, ValueError, EOFError, BadZipFile, zlib.error):
         hint = "expected an .npz of plain arrays, as numpy.savez writes it"
         raise InputError(f"{path!r} is not an archive of arrays", code=Code.BAD_REQUEST, hint=hint) from None
     return {int(name) if name.isdigit() else name: array for name, array in arrays.items()}

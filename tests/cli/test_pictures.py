@@ -119,6 +119,53 @@ def test_photographs_are_turned_as_their_camera_says(tmp_path: Path) -> None:
     assert fed(model("?,?,?,3", "u8", "NHWC"), path).tolist() == np.rot90(COLORS, -1)[None].tolist()
 
 
+SHORTS = np.array([[0, 255, 256], [32768, 65279, 65535]], np.uint16)
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff", "pgm"])
+@pytest.mark.parametrize("shape", ["1,1,2,3", "1,3,2,3"])
+def test_images_of_16_bits_keep_their_high_byte(tmp_path: Path, suffix: str, shape: str) -> None:
+    """As in OpenCV; Pillow would make 255 of all that is larger."""
+    path = tmp_path / f"x.{suffix}"
+    Image.fromarray(SHORTS).save(path)
+    found = fed(model(shape), path)
+    np.testing.assert_array_equal(found, np.broadcast_to(SHORTS >> 8, found.shape))
+
+
+def test_16_bits_in_the_other_byte_order(tmp_path: Path) -> None:
+    path = tmp_path / "x.tiff"
+    Image.frombytes("I;16B", (3, 2), SHORTS.astype(">u2").tobytes()).save(path)
+    np.testing.assert_array_equal(fed(model("2,3"), path), SHORTS >> 8)
+
+
+@pytest.mark.parametrize(("dtype", "said"), [(np.int32, "32-bit integers"), (np.float32, "real numbers")])
+def test_pixels_of_no_known_range_are_refused(tmp_path: Path, dtype: type, said: str) -> None:
+    path = tmp_path / "x.tiff"
+    Image.fromarray(SHORTS.astype(dtype)).save(path)
+    with pytest.raises(InputError, match=said):
+        fed(model("1,1,2,3"), path)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"])
+def test_modes_of_bytes_are_what_pillow_shows(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / ("x.tiff" if mode in ("CMYK", "YCbCr", "PA", "LA") else "x.png")
+    Image.fromarray(COLORS).convert("RGBA" if mode == "RGBA" else "RGB").convert(mode).save(path)
+    expected = np.asarray(Image.open(path).convert("RGB")).transpose(2, 0, 1)[None]
+    np.testing.assert_array_equal(fed(model("1,3,4,6"), path), expected)
+
+
+def test_the_first_image_of_several_is_read_and_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "x.gif"
+    frames = [Image.new("L", (6, 4), color) for color in (10, 200, 90)]
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    net = model("1,1,4,6")
+    files = picture_files(str(path))
+    assert files is not None
+    found, said = Pictures(str(path), files).laid_out(net, net.input(0), ImageOptions())
+    assert (found == 10).all()
+    assert ", the first of 3 frames" in said
+
+
 def test_folders_and_patterns_are_batches_in_the_order_of_names(tmp_path: Path) -> None:
     for number in (2, 1, 3):
         Image.new("L", (2, 2), number).save(tmp_path / f"{number}.png")

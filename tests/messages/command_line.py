@@ -36,6 +36,13 @@ def saved(**arrays: tuple[int, ...]) -> bytes:
     return file.getvalue()
 
 
+def declared(type: object, shape: tuple[int, ...]) -> bytes:
+    """The header of an ``.npy``, with nothing after it."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": type, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
 class SaidError(Exception):
     """What a command says, which ends with another exit code than 0."""
 
@@ -119,6 +126,14 @@ REFUSALS = [
     written("run net.xml -i image.npy # no batch", {**IMAGE, "image.npy": saved(x=(3, 8, 8))}),
     written("run net.xml -i image.npy # another size", {**IMAGE, "image.npy": saved(x=(1, 3, 9, 9))}),
     written("run net.xml -i image:image.npy", IMAGE),
+    written("run net.xml -i image.npy # records", {**IMAGE, "image.npy": declared([("a", "<f4")], (2,))}),
+    written(
+        "run net.xml -i image.npy # strings of no length", {**IMAGE, "image.npy": declared("<U0", (2**31,))}
+    ),
+    written(
+        "run net.xml -i image.npy --max-memory 1M # lengths",
+        {**IMAGE, "image.npy": declared("<f4", (2**31, 0))},
+    ),
     written("run net.xml -i other.npz", {**IMAGE, "other.npz": saved(photo=(1, 3, 8, 8))}),
     written("run net.xml -i image=other.npz", {**IMAGE, "other.npz": saved(a=(1,), b=(1,))}),
     written("run net.xml --random --timeout 0.000001"),

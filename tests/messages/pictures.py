@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 from click.testing import CliRunner
 from harness.missing import missing
 from harness.nets import Net
@@ -36,6 +37,8 @@ def in_folder(call: Callable[[Path], object]) -> None:
     for name, size in (("a", (2, 2)), ("b", (3, 2))):
         Image.new("L", size).save(folder / f"{name}.png")
     (folder / "empty").mkdir()
+    for name, pixels in (("i", np.zeros((2, 2), np.int32)), ("f", np.zeros((2, 2), np.float32))):
+        Image.fromarray(pixels).save(folder / f"{name}.tiff")
     (folder / "notes.txt").write_text("no image")
     (folder / "broken.png").write_bytes(b"\x89PNG broken")
     try:
@@ -122,6 +125,8 @@ REFUSALS = [
     feed("[ab].png", "?,1,?,?"),
     feed("[ab].png", "2,2"),
     feed("broken.png", "1,1,2,2"),
+    feed("i.tiff", "1,1,2,2"),
+    feed("f.tiff", "1,1,2,2"),
     feed("*", "1,1,2,2"),
     feed("empty", "1,1,2,2"),
     Call("a folder of arrays", lambda: in_folder(with_arrays)),

@@ -149,7 +149,7 @@ def test_arrays_of_objects_are_not_unpickled() -> None:
 def test_elements_without_bytes() -> None:
     np.save("x.npy", np.zeros((4, 2), "S1"))
     Path("x.npy").write_bytes(Path("x.npy").read_bytes()[:-8].replace(b"|S1", b"|S0"))
-    assert "0 bytes" in refusal("x.npy")
+    assert "take no bytes" in refusal("x.npy")
 
 
 def damage(path: str, seed: int) -> None:

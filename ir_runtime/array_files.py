@@ -1,4 +1,4 @@
-"""Check the declared sizes of arrays in files before allocating them."""
+"""Files of arrays: check what their headers declare before NumPy allocates memory for it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import IO
 
 import numpy as np
 
-from ..diagnostics import Location
-from ..errors import InputError, LimitError
-from ..limits import Limits
+from .arrays import DType
+from .diagnostics import Location
+from .errors import InputError, LimitError
+from .limits import Limits
 
 __all__ = ["SAVED", "check_claims"]
 
@@ -24,10 +25,16 @@ SAVED = "numpy.save and numpy.savez write arrays of numbers and strings as files
 LONGEST_HEADER = 10_000
 
 
-def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
+def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = False) -> None:
     """Refuse an ``.npy`` or ``.npz`` whose arrays are larger than the limits allow, or than the file.
 
     The file stands at its start, before and after.
+
+    Args:
+        file: the file.
+        path: its path, for messages.
+        limits: bounds on its arrays.
+        mapped: whether the array stays in the file, and so may be larger than memory.
 
     Raises:
         InputError: if there are more elements or bytes than the limits allow, if it does not hold what it
@@ -37,23 +44,47 @@ def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
     total = 0
     for name, stream, size in _members(file):
         start = f"{path}, {name}" if name else path
-        shape, itemsize = _header(stream, path, name)
+        shape, dtype = _header(stream, path, name)
         count = math.prod(shape)
-        total += count * itemsize
+        total += count * dtype.itemsize
         try:
-            limits.check("rank", len(shape), Location(start))
-            limits.check("elements", count, Location(start))
-            limits.check("memory", total, Location(path))
+            _check_lengths(shape, dtype, limits, start)
+            if not mapped:
+                limits.check("memory", total, Location(path))
         except LimitError as problem:
             raise InputError(
                 problem.message, code=problem.code, where=problem.where, hint=problem.hint
             ) from None
-        if count * itemsize > size:
+        _check_type(dtype, count, start)
+        if count * dtype.itemsize > size:
             raise InputError(
-                f"{start} declares {count * itemsize} bytes, but has only {size}",
+                f"{start} declares {count * dtype.itemsize} bytes, but has only {size}",
                 hint="the file is cut off, or is corrupt",
             )
     file.seek(0)
+
+
+def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: str) -> None:
+    """Raise `LimitError` for an array that is too large; one without elements must not have huge lengths, either."""
+    limits.check("rank", len(shape), Location(start))
+    span = math.prod([length or 1 for length in shape])
+    limits.check("elements", span, Location(start))
+    if 0 in shape:
+        limits.check("memory", span * dtype.itemsize, Location(start), f"lengths of an array {list(shape)}")
+
+
+def _check_type(dtype: DType, count: int, start: str) -> None:
+    """Refuse elements that are no numbers or strings, or take no bytes: NumPy would allocate some for each.
+
+    Raises:
+        InputError: if they are.
+    """
+    if dtype.hasobject:
+        raise InputError(f"{start} holds Python objects, which are never read", hint=SAVED)
+    if dtype.names is not None or dtype.subdtype is not None:
+        raise InputError(f"{start} holds records, not numbers or strings", hint=SAVED)
+    if count and not dtype.itemsize:
+        raise InputError(f"{start} declares {count} elements that take no bytes", hint=SAVED)
 
 
 def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
@@ -69,8 +100,8 @@ def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
                 yield info.filename, stream, info.file_size
 
 
-def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], int]:
-    """Read the shape and the item size in the header of an array."""
+def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], DType]:
+    """Read the shape and the dtype in the header of an array."""
     if stream.read(len(MAGIC)) != MAGIC:
         raise InputError(
             f"{path} contains {name!r}, which is not an array",
@@ -88,4 +119,4 @@ def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], i
         raise ValueError(f"the header cannot be read: {reason}") from None
     if min(shape, default=0) < 0:
         raise ValueError("a length is negative")
-    return shape, dtype.itemsize
+    return shape, dtype
