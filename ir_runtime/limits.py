@@ -90,7 +90,7 @@ class Limits:
     seconds: float = 3600
     findings: int = MOST
 
-    def check(self, name: str, found: int, where: Location | None = None) -> None:
+    def check(self, name: str, found: int, where: Location | None = None, of: str = "") -> None:
         """Raise `LimitError` if ``found`` is more than the limit of that name.
 
         >>> import ir_runtime as ov
@@ -100,6 +100,7 @@ class Limits:
             name: of a limit, such as ``memory``.
             found: what the model needs, in the unit of the limit.
             where: the place in the file, for the message.
+            of: what has so many bytes, if it is not the whole run.
 
         Raises:
             LimitError: if it is more.
@@ -109,8 +110,9 @@ class Limits:
             option = f", or {_OPTIONS[name]}" if name in _OPTIONS else ""
             python = f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...){option}"
             options = f"if you trust the file, give it more: {_OPTIONS[name]}" if name in _OPTIONS else ""
+            words = f"{of} come to {found} bytes" if of else _WORDS[name].format(found)
             raise LimitError(
-                f"{_WORDS[name].format(found)}; the limit is {most}",
+                f"{words}; the limit is {most}",
                 limit=name,
                 code=Code.LIMIT,
                 where=where,

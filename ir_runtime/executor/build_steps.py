@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
-from ..backends import KernelObject, name_of
+from ..backends import Kernel, KernelObject, Unary, name_of
 from ..backends.core.host_calls import has_host_calls, noting
 from ..backends.core.replay import contents_of, replayable, replayer_of
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
-from ..ir.sizes import bytes_of, elements_of
+from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
 from ..limits import current
 from ..transform.fuse import Group
@@ -24,7 +24,7 @@ from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .returned import with_contiguous_results
 from .scopes import scopes
-from .select_kernel import KernelSelector, needs_run
+from .select_kernel import KernelSelector, is_external, needs_run
 from .step import Step
 
 __all__ = ["StepBuilder"]
@@ -101,7 +101,7 @@ class StepBuilder:
         sizes = [0] * len(self.slots)
         for port, slot in self.places.items():
             type = self.state.type(port)
-            limits.check("elements", elements_of(type), graph[port.layer].where)
+            check_lengths(type, limits, graph[port.layer].where)
             sizes[slot] = bytes_of(type)
         written = {slot for step in steps for slot in step.writes}
         fixed = [port for port, slot in self.places.items() if slot not in written and self.state.owned(port)]
@@ -135,19 +135,23 @@ class StepBuilder:
             )  # fmt: skip
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)
-        kernel = group.kernel
+        always_runs = any(la.op is None or is_external(la.op) or not la.op.pure for la in group.layers)
+        chosen = kernel = group.kernel
         if not needs_run(layer):
             inputs = tuple(map(self.state.type, group.reads))
             outputs = self._types_of(group)
+            is_view = isinstance(kernel, Unary) and kernel.view  # which takes no memory anyway
+            if not (always_runs or is_view) and empty_results(outputs) is not None:
+                chosen = kernel = _without_elements(outputs)
             if (also or not by_reference) and any(type.shape.is_dynamic for type in inputs):
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            rule = getattr(group.kernel, "result_shape", None)
-            kernel = guarded(kernel, known, inputs, outputs, bounded, rule)
-            if kernel is not group.kernel and (replayer := replayer_of(group.kernel)) is not None:
-                contents = contents_of(group.kernel)
+            rule = getattr(chosen, "result_shape", None)
+            kernel = guarded(kernel, known, inputs, outputs, bounded, rule, always_runs)
+            if kernel is not chosen and (replayer := replayer_of(chosen)) is not None:
+                contents = contents_of(chosen)
                 kernel = replayable(kernel, replayer, contents)  # equal shapes pass equal checks
-            elif kernel is not group.kernel and has_host_calls(group.kernel):
+            elif kernel is not chosen and has_host_calls(chosen):
                 kernel = noting(kernel)
         return Step(
             layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
@@ -165,3 +169,14 @@ class StepBuilder:
 
     def _types(self, layer: Layer) -> tuple[TensorType, ...]:
         return tuple(map(self.state.type, layer.output_ports))
+
+
+def _without_elements(types: Sequence[TensorType]) -> Kernel:
+    """Return a kernel for results of which none has an element."""
+
+    def kernel(*arrays: Array) -> tuple[Array, ...]:
+        results = empty_results(types)
+        assert results is not None
+        return results
+
+    return kernel

@@ -8,6 +8,9 @@ wrapped in a guard, which must be cheap for shapes that recur:
 * the result of a `bounded` operation has at most as many elements as the product of its inputs, which is mostly small;
 * inferred sizes are cached by the shapes of the inputs, and by the contents of small ones.
 
+Inputs without elements are counted by inference, too. Where the results have none either, the kernel does not run: the
+other lengths of its inputs, which may be huge, then take neither time nor memory.
+
 Only when the bytes allocated so far reach the limit are the live ones counted.
 """
 
@@ -23,7 +26,7 @@ import numpy as np
 
 from ..analysis.expected import Expected
 from ..backends import Kernel, Unary
-from ..ir.sizes import bytes_of, elements_of
+from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
 from .base_buffers import base_buffer_of
 from .context import RUN, Run
@@ -47,6 +50,7 @@ def guarded(
     outputs: Sequence[TensorType],
     bounded: bool,
     result_shape: ResultShape | None = None,
+    always_runs: bool = False,
 ) -> Kernel:
     """Wrap a kernel in a guard that enforces the limits of the run; return it as it is if it cannot exceed them.
 
@@ -59,13 +63,15 @@ def guarded(
             where none is empty.
         result_shape: returns the shape of the result of a kernel for inputs that it has a rule for; for kernels
             of one result.
+        always_runs: whether the kernel must run even if no result has elements.
     """
     if isinstance(kernel, Unary) and kernel.view:
         return kernel
     if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
         return kernel
     width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
-    guard = Guard(expected, width if bounded else 0, result_shape, width // max(len(inputs), 1))
+    itemsize = width // max(len(inputs), 1)
+    guard = Guard(expected, width if bounded else 0, result_shape, itemsize, always_runs)
     for index, type in enumerate(inputs):
         if (ratio := _ratio(type, outputs)) is not None:
             return _proportional(kernel, guard, index, ratio)
@@ -103,8 +109,8 @@ def _proportional(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Ker
             most = ratio * arrays[index].size
             if 0 < most <= run.left and most <= run.limits.elements:
                 run.left -= most
-            else:
-                guard.check(run, arrays)
+            elif (empty := guard.check(run, arrays)) is not None:
+                return empty
         return kernel(*arrays)
 
     return _marked(guarding, guard)
@@ -121,8 +127,7 @@ def _of_many_inputs(kernel: Kernel, guard: Guard) -> Kernel:
         for array in arrays:
             most *= array.size
         if not 0 < most <= run.left or most > run.limits.elements:
-            guard.check(run, arrays)
-            return kernel(*arrays)
+            return kernel(*arrays) if (empty := guard.check(run, arrays)) is None else empty
         results = kernel(*arrays)
         run.left -= results.nbytes if isinstance(results, np.ndarray) else sum(a.nbytes for a in results)
         return results
@@ -153,34 +158,39 @@ class Guard:
     """The rule of a kernel for the shape of its result: lengths that grow need no inference."""
     itemsize: int = 0
     """Bytes of an element of each result."""
-    known: dict[Hashable, int] = field(default_factory=dict)
+    always_runs: bool = False
+    """Whether the kernel must run even if no result has elements."""
+    known: dict[Hashable, Sequence[TensorType]] = field(default_factory=dict)
+    """The types of the results by shapes, and contents of small inputs."""
 
-    def check(self, run: Run, arrays: Sequence[Array]) -> None:
-        """Count the bytes that the step needs for these inputs, before it runs.
+    def check(self, run: Run, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
+        """Count the bytes that the step needs for these inputs, before it runs. Return the results if they are empty.
 
         Raises:
             LimitError: if that exceeds the limits of the run.
             RefusedInputError: if inference refuses the inputs.
         """
-        reserve(run, self._need(run, arrays))
-
-    def _need(self, run: Run, arrays: Sequence[Array]) -> int:
-        if self.result_shape is not None and (shape := self.result_shape(*arrays)) is not None:
-            count = math.prod(shape)
+        rule = self.result_shape
+        if rule is not None and (shape := rule(*arrays)) is not None and (count := math.prod(shape)):
             run.limits.check("elements", count)
-            return count * self.itemsize
+            reserve(run, count * self.itemsize)
+            return None
+        types = self._types(arrays)
+        for type in types:
+            check_lengths(type, run.limits)
+        reserve(run, sum(map(bytes_of, types)))
+        return None if self.always_runs else empty_results(types)
+
+    def _types(self, arrays: Sequence[Array]) -> Sequence[TensorType]:
         key = _key(arrays)
-        need = self.known.get(key)
-        if need is None:
+        types = self.known.get(key)
+        if types is None:
             types = self.expected.types(arrays)
-            for type in types:
-                run.limits.check("elements", elements_of(type))
-            need = sum(map(bytes_of, types))
             if len(self.known) >= REMEMBERED:
                 self.known.clear()
             if key is not None:
-                self.known[key] = need
-        return need
+                self.known[key] = types
+        return types
 
 
 def _key(arrays: Sequence[Array]) -> Hashable:

@@ -18,7 +18,10 @@ from ..analysis.error_context import is_placed, with_context
 from ..backends.core.replay import Program, StepError
 from ..backends.core.threads import set_most
 from ..forks import SAFEPOINT, computing, in_user_code
-from ..ir.tensor import Array
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.sizes import check_lengths
+from ..ir.tensor import Array, TensorType
 from ..limits import DEFAULT, Limits, set_limits
 from ..scoped import Scope, inside
 from .base_buffers import base_buffer_of
@@ -144,7 +147,7 @@ class ExecutionPlan:
         ends = set_limits(limits)
         left = limits.memory - self.peak
         for feed in feeds:
-            left -= feed.nbytes
+            left -= feed.nbytes or _need_of_empty(feed, limits)
         run = Run(observers, state, limits, ends, left, [], patch)
         RUN.set(run)
         return run
@@ -217,6 +220,12 @@ class ExecutionPlan:
                     raise
                 raise with_context(step, args, reason) from reason
             step.store(env, results)
+
+
+def _need_of_empty(feed: Array, limits: Limits) -> int:
+    """Return the bytes that an input without elements takes, none, unless its other lengths are beyond the limits."""
+    check_lengths(TensorType(ElementType.from_dtype(feed.dtype), PartialShape(feed.shape)), limits)
+    return 0
 
 
 class _ObserverError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +11,7 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.graph import PortSpec
 from ..ir.shape import PartialShape
+from ..ir.sizes import span_of
 from ..ir.tensor import TensorType
 from ..limits import Limits
 from .document import Element, integer
@@ -95,7 +95,7 @@ class PortReader:
                 where,
             )
             return PartialShape.dynamic()
-        if len(texts) > self.limits.rank or _least(shape) > self.limits.elements:
+        if len(texts) > self.limits.rank or span_of(shape) > self.limits.elements:
             check_size(shape, self.limits, replace(where, line=port.sourceline))
         return shape
 
@@ -112,12 +112,7 @@ def check_size(shape: PartialShape, limits: Limits, where: Location | None = Non
     if shape.rank is None:
         return
     limits.check("rank", shape.rank, where)
-    limits.check("elements", _least(shape), where)
-
-
-def _least(shape: PartialShape) -> int:
-    """Return the least number of elements, with dynamic dims at their minimum, but at least 1."""
-    return math.prod([max(dim.min, 1) for dim in shape])
+    limits.check("elements", span_of(shape), where)
 
 
 def dim_text(dim: Element) -> str:

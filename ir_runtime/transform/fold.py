@@ -11,7 +11,7 @@ from .. import deadline
 from ..analysis.error_context import with_context
 from ..analysis.expected import Expected, expected
 from ..ir.graph import Graph, Layer, Port
-from ..ir.sizes import bytes_of
+from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, Value
 from ..limits import current
 
@@ -136,7 +136,12 @@ def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
     arrays = [array for v in inputs if (array := v.known()) is not None]
     known = expected(graph, (layer,), reads, [v.element for v in inputs])
     try:
-        if (need := sum(map(bytes_of, known.types(arrays)))) > left:
+        types = known.types(arrays)
+        for type in (*types, *(value.type for value in inputs)):
+            check_lengths(type, current())
+        if (empty := empty_results(types)) is not None:
+            return empty
+        if (need := sum(map(bytes_of, types))) > left:
             current().check("memory", current().memory - left + need)
         with np.errstate(all="ignore"):
             results = layer.op.evaluator([v.element for v in inputs])(*arrays)

@@ -32,6 +32,8 @@ class Case:
     """What it is run with, where that is what matters."""
     manifest_of: str = ""
     """The result of a run by rows whose manifest it is, instead of a model."""
+    kind: str = "lengths"
+    """What was changed in these inputs, and so what is held against what."""
 
 
 Corpus = list[Case]

@@ -17,7 +17,7 @@ import click
 
 from ir_runtime.cli.render import table
 
-from . import lengths, manifests
+from . import empties, lengths, manifests
 from .corpus import Corpus, build, write
 from .mutations import KINDS, OF_FILES, Kind, Recipe, mutant, recipe
 from .target import compiled_backends
@@ -102,7 +102,12 @@ def main(
     The exit code is 1 if something does. Each finding is saved as a model and a text about it.
     """
     kinds = KINDS if kind == "all" else tuple(k for k in KINDS if k == kind)
-    sources = {**dict.fromkeys(OF_FILES, build), "lengths": lengths.cases, "manifests": manifests.cases}
+    sources = {
+        **dict.fromkeys(OF_FILES, build),
+        **dict.fromkeys(("lengths", "booleans"), lengths.cases),
+        "empties": empties.cases,
+        "manifests": manifests.cases,
+    }
     corpus = [case for source in dict.fromkeys(sources[kind] for kind in kinds) for case in source()]
     tally = Tally()
     end = time.monotonic() + 60 * minutes if minutes else float("inf")

@@ -22,7 +22,18 @@ from ir_runtime.ir.tensor import Array
 from .corpus import LARGEST, Case
 from .structure import Element, Work, undeclared
 
-__all__ = ["DisagreementError", "cases", "compare", "opened"]
+__all__ = [
+    "DRAWING",
+    "REFERENCE",
+    "DisagreementError",
+    "cases",
+    "compare",
+    "is_limited",
+    "is_refused",
+    "opened",
+    "operations",
+    "outcome_of",
+]
 
 REFERENCE = "reference"
 LIMITS = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
@@ -132,33 +143,33 @@ def compare(case: Case, backends: Sequence[str]) -> str:
         model = ir.read_model(case.xml, case.weights, limits=LIMITS)
     except ir.IRError as refusal:
         return str(refusal.code)
-    wanted = _outcome(model, REFERENCE, case.inputs)
+    wanted = outcome_of(model, REFERENCE, case.inputs)
     for backend in backends:
-        found = wanted if backend == REFERENCE else _outcome(model, backend, case.inputs)
-        if _limited(found) or _limited(wanted):
+        found = wanted if backend == REFERENCE else outcome_of(model, backend, case.inputs)
+        if is_limited(found) or is_limited(wanted):
             continue
-        if isinstance(found, ir.IRError) and _is_refused(case):
+        if isinstance(found, ir.IRError) and is_refused(case):
             continue
         if problem := difference(found, wanted, backend, _rounding(case.inputs)):
-            raise DisagreementError(f"{_kind(found, wanted)} on {backend}: {_operations(model)}", problem)
+            raise DisagreementError(f"{_kind(found, wanted)} on {backend}: {operations(model)}", problem)
     return str(wanted.code) if isinstance(wanted, ir.IRError) else "result"
 
 
-def _outcome(model: ir.Model, backend: str, inputs: Sequence[Array]) -> Any:
+def outcome_of(model: ir.Model, backend: str, inputs: Sequence[Array], limits: ir.Limits = LIMITS) -> Any:
     """Results, or an error of the package."""
     try:
-        found = ir.compile_model(model, backend=backend, limits=LIMITS)(list(inputs))
+        found = ir.compile_model(model, backend=backend, limits=limits)(list(inputs))
     except ir.IRError as refusal:
         return refusal
     return list(found.to_tuple())
 
 
-def _limited(outcome: Any) -> bool:
+def is_limited(outcome: Any) -> bool:
     """Whether time or memory ended it, of which backends take more or less."""
     return isinstance(outcome, ir.IRError) and outcome.code == Code.LIMIT
 
 
-def _is_refused(case: Case) -> bool:
+def is_refused(case: Case) -> bool:
     """Whether inference refuses the very lengths, with which the reference may compute all the same, or has no time."""
     try:
         model = ir.read_model(case.xml, case.weights, limits=LIMITS)
@@ -179,7 +190,7 @@ def _kind(found: Any, wanted: Any) -> str:
     return "not refused" if isinstance(wanted, ir.IRError) else "other results"
 
 
-def _operations(model: ir.Model) -> str:
+def operations(model: ir.Model) -> str:
     """The operations of a model, to tell findings apart."""
     kinds = {node.get_type_name() for node in model.get_ops()} - {"Parameter", "Result", "Constant"}
     return " ".join(sorted(kinds))[:80]

@@ -9,16 +9,22 @@ from typing import Literal
 
 from lxml import etree
 
-from . import floods, growth, lengths, manifests, raw, structure
+from . import booleans, empties, floods, growth, lengths, manifests, raw, structure
 from .corpus import Case
 from .structure import Element, Work
 
 __all__ = ["KINDS", "OF_FILES", "Kind", "Recipe", "mutant", "recipe"]
 
-Kind = Literal["structure", "raw", "floods", "lengths", "manifests"]
+Kind = Literal["structure", "raw", "floods", "lengths", "empties", "booleans", "manifests"]
 OF_FILES: tuple[Kind, ...] = ("structure", "raw", "floods")
-"""What is changed in files; the others change what a good model is fed."""
-KINDS: tuple[Kind, ...] = (*OF_FILES, "lengths", "manifests")
+"""What is changed in files."""
+_OF_INPUTS: dict[Kind, Callable[[Case, Sequence[int]], Case]] = {
+    "lengths": lengths.opened,
+    "empties": empties.emptied,
+    "booleans": booleans.overwritten,
+}
+"""What changes what a good model is fed."""
+KINDS: tuple[Kind, ...] = (*OF_FILES, *_OF_INPUTS, "manifests")
 
 _STEPS = (1, 1, 1, 2, 2, 3, 5, 8)
 
@@ -87,14 +93,16 @@ def _serves(case: Case, kind: Kind) -> bool:
     """Whether a case is one that changes of a kind are made to."""
     if case.manifest_of:
         return kind == "manifests"
-    return kind in (OF_FILES if case.inputs is None else ("lengths",))
+    if case.inputs is None:
+        return kind in OF_FILES
+    return kind in _OF_INPUTS and (kind != "booleans" or any(x.dtype == bool for x in case.inputs))
 
 
 def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
     """What the recipe makes."""
     base, donor = corpus[recipe.base], corpus[recipe.donor]
-    if recipe.kind == "lengths":
-        return lengths.opened(base, recipe.steps)
+    if recipe.kind in _OF_INPUTS:
+        return _OF_INPUTS[recipe.kind](base, recipe.steps)
     if recipe.kind == "manifests":
         return manifests.changed(base, donor, recipe.steps)
     root, other = _tree(base.xml), _tree(donor.xml)

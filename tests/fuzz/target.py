@@ -14,7 +14,7 @@ import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.codes import Code
 
-from . import lengths, manifests
+from . import booleans, empties, lengths, manifests
 from .corpus import Case
 
 __all__ = ["BACKENDS", "RUNNING", "BrokenError", "compiled_backends", "probe"]
@@ -38,6 +38,13 @@ _BUGS = re.compile(
 )
 # What no message may say before there are data to blame.
 _LEAKS = re.compile(r"\b(?:ZeroDivision|Index|Overflow|FloatingPoint|Axis|Runtime|Value|Unicode\w*)Error\b")
+
+
+_COMPARISONS: dict[str, Callable[[Case, Sequence[str]], str]] = {
+    "lengths": lengths.compare,
+    "empties": empties.compare,
+    "booleans": booleans.compare,
+}
 
 
 class BrokenError(Exception):
@@ -74,7 +81,7 @@ def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:
     if case.manifest_of:
         return _code(lambda: manifests.resume(case))
     if case.inputs is not None:
-        return lengths.compare(case, backends)
+        return _COMPARISONS[case.kind](case, backends)
     _report(ir.validate(case.xml, case.weights))
     models: list[ir.Model] = []
     outcome = _code(lambda: models.append(ir.read_model(case.xml, case.weights, strict=False)))

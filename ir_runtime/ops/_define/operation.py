@@ -16,6 +16,7 @@ from ...ir.formula import Count, total
 from ...ir.graph import Body, bodies_of
 from ...ir.operands import Operands, size
 from ...ir.signature import Element, Input, Output, bind, port_at
+from ...ir.sizes import empty_results
 from ...ir.tensor import TensorType, Value
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
@@ -239,6 +240,9 @@ class Op:
         types = self.infer_types(*inputs, **context)
         if any(map(is_large, types)):
             return tuple(map(Value, types))
+        follows = self.pure and inputs and all(v.data is not None for v in inputs)
+        if follows and (empty := empty_results(types)) is not None:
+            return tuple(map(Value, types, empty))
         with np.errstate(all="ignore"):
             found = self.propagate(*inputs)
         contents = found if isinstance(found, tuple) else (found,) * len(types)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...ir.array import Array
 from ...ir.element import ElementType
+from ...ir.sizes import span_of
 from ...ir.tensor import Bounds, TensorType, Value
 
 __all__ = ["MAX_PROPAGATED", "Contents", "Propagated", "is_large", "propagate_contents"]
@@ -41,10 +42,18 @@ class _Evaluated(Protocol):
 
 
 def is_large(type: TensorType) -> bool:
-    """Return whether a tensor has too many elements for its contents to be propagated, or its rank is unknown."""
+    """Return whether a tensor has too many elements for its contents to be propagated, or its rank is unknown.
+
+    One without elements is large if its other lengths are.
+    """
     if type.shape.is_static:
-        return math.prod(type.shape.static) > MAX_PROPAGATED
+        return (math.prod(type.shape.static) or span_of(type.shape)) > MAX_PROPAGATED
     return type.shape.rank is None or Value(type).count.min > MAX_PROPAGATED
+
+
+def _is_much(array: Array) -> bool:
+    """Return whether an array is too large to compute with; one without elements is if its other lengths are."""
+    return (array.size or math.prod([n or 1 for n in array.shape])) > MAX_PROPAGATED
 
 
 def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
@@ -54,7 +63,7 @@ def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
     """
     if any(v.bounds is not None for v in inputs):
         return _propagate_bounds(op, inputs) if op.pure else None
-    if not op.pure or not inputs or any(v.data is None or v.data.size > MAX_PROPAGATED for v in inputs):
+    if not op.pure or not inputs or any(v.data is None or _is_much(v.data) for v in inputs):
         return None
     intervals = any(v.known() is None for v in inputs)
     if intervals and not op.symbolic:
