@@ -15,9 +15,12 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 from .errors import InputError
+
+if TYPE_CHECKING:
+    from .ir.tensor import Array
 
 try:
     import fcntl
@@ -42,6 +45,8 @@ __all__ = [
     "temporary_file",
     "temporary_name",
     "write_all",
+    "write_npy",
+    "write_raw",
 ]
 
 # What makes the names of temporary files unique.
@@ -49,6 +54,8 @@ _TOKEN = re.compile("[0-9a-f]{8}")
 # A pipe with a name of ours must not hold up who opens it; a link is an error.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK |= getattr(os, "O_BINARY", 0)
+# Bytes of an array that are copied to be written.
+_AT_ONCE = 1 << 24
 _REMOVE = "remove it, or choose another name"
 
 
@@ -123,6 +130,36 @@ def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
     rest = memoryview(data).cast("B")
     while rest:
         rest = rest[file.write(rest) :]
+
+
+def write_npy(file: IO[bytes], array: Array) -> None:
+    """Write an array of numbers as an ``.npy``, as `numpy.save` does.
+
+    Raises:
+        OSError: if the file accepts no more. That is what NumPy does not see: the last bytes of ``tofile`` are lost.
+    """
+    import numpy as np
+
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    write_raw(file, array.T if array.flags.f_contiguous and not array.flags.c_contiguous else array)
+
+
+def write_raw(file: IO[bytes], array: Array) -> None:
+    """Write the elements of an array, in the order of C.
+
+    Raises:
+        OSError: if the file accepts no more.
+    """
+    import numpy as np
+
+    if array.flags.c_contiguous:
+        file.write(array.reshape(-1).view(np.uint8).data)
+    else:  # some elements at a time, not a copy of all
+        flags: Any = ["external_loop", "buffered", "zerosize_ok"]
+        count = max(_AT_ONCE // max(array.itemsize, 1), 1)
+        parts: Any = np.nditer(array, flags, buffersize=count, order="C")
+        for part in parts:
+            file.write(part.tobytes())
 
 
 def remove(path: Path | str) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,17 @@ from harness.sources import PACKAGE, trees
 
 from ir_runtime import InputError
 from ir_runtime.cli.saving import save
-from ir_runtime.files import create, remove, rename, reopen, replacing, replacing_in, temporary_file
+from ir_runtime.files import (
+    create,
+    remove,
+    rename,
+    reopen,
+    replacing,
+    replacing_in,
+    temporary_file,
+    write_npy,
+    write_raw,
+)
 
 posix = pytest.mark.skipif(os.name != "posix", reason="it needs signals that cannot be caught")
 
@@ -212,9 +223,29 @@ def test_files_of_a_folder_change_together(tmp_path: Path) -> None:
     assert names(tmp_path / "out") == ["a", "b"]
 
 
+@pytest.mark.parametrize("dtype", ["f4", "?", "<U3", "S2", "V2", "i8", ">f8"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (4,), (3, 5), (2, 3, 4)])
+@pytest.mark.parametrize("change", ["as it is", "transposed", "every other", "read-only"])
+def test_arrays_are_written_as_numpy_writes_them(dtype: str, shape: tuple[int, ...], change: str) -> None:
+    array = np.frombuffer(bytes(range(120)) * 8, np.uint8)[: 16 * 24].view(np.dtype(dtype).str)
+    array = np.resize(array, shape)
+    if change == "transposed":
+        array = array.T
+    elif change == "every other" and shape:
+        array = array[::2]
+    array.flags.writeable = change != "read-only"
+    ours, theirs, raw = BytesIO(), BytesIO(), BytesIO()
+    write_npy(ours, array)
+    np.save(theirs, array)
+    write_raw(raw, array)
+    assert ours.getvalue() == theirs.getvalue()
+    assert raw.getvalue() == array.tobytes()
+
+
 # What opens a file for writing, and the position of its mode, or of what stands for the file.
 _WRITERS = {"write_text", "write_bytes", "touch", "open_memmap", "copyfile", "copy", "copy2", "copytree"}
-_OF_FILES = {"tofile", "save", "savez", "savez_compressed", "ZipFile"}
+_NUMPYS = {"tofile", "save", "write_array"}  # which lose bytes on a full disk
+_OF_FILES = {"savez", "savez_compressed", "ZipFile"}
 _FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
 
 
@@ -227,9 +258,11 @@ def _writes(call: ast.Call) -> bool:
         return False
     if name in _WRITERS:
         return name not in ("copy", "copy2") or owner == "shutil"
+    if name in _NUMPYS:
+        return name != "save" or owner == "np"
     if name in _OF_FILES:
         is_opened = isinstance(first, ast.Name) and first.id == "file"
-        return (name not in ("save", "savez") or owner == "np") and not is_opened
+        return not is_opened
     if name == "open" and owner == "os":
         flags = {node.attr for node in ast.walk(call) if isinstance(node, ast.Attribute)}
         return bool(flags & _FLAGS) and "devnull" not in flags
@@ -264,7 +297,8 @@ def test_files_are_opened_for_writing_in_one_module_only() -> None:
         ("os.open(path, os.O_WRONLY | os.O_CREAT)", True),
         ("os.open(os.devnull, os.O_WRONLY)", False),
         ("array.tofile(path)", True),
-        ("array.tofile(file)", False),
+        ("array.tofile(file)", True),
+        ("np.savez(file, array)", False),
         ("np.save(path, array)", True),
         ("page.save(path)", False),
         ('np.memmap(path, of, "r")', False),

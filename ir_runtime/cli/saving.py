@@ -13,7 +13,7 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
-from ..files import create, folder_target, replacing, replacing_in, resolve_target
+from ..files import create, folder_target, replacing, replacing_in, resolve_target, write_npy
 from ..ir.tensor import Array
 from .names import unique
 
@@ -89,7 +89,7 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
 
 def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> None:
     if is_single:
-        np.lib.format.write_array(file, next(iter(arrays.values())), allow_pickle=False)
+        write_npy(file, next(iter(arrays.values())))
     else:
         _archive(file, arrays)
 
@@ -108,7 +108,7 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():  # a fixed date, so that equal results are equal files
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                write_npy(member, array)
 
 
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
@@ -117,7 +117,7 @@ def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     with replacing_in(target) as stage:
         for name, array in zip(names, arrays.values(), strict=True):
             with create(stage / f"{name}.npy") as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+                write_npy(file, array)
     return {key: target / f"{name}.npy" for key, name in zip(arrays, names, strict=True)}
 
 

@@ -21,7 +21,7 @@ from .._version import __version__
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
-from ..files import create, replacing
+from ..files import create, replacing, write_raw
 from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..records import Json
@@ -119,7 +119,7 @@ class Entry:
                 path = self._folder / f"{name}.{index}"
                 path.unlink(missing_ok=True)  # arrays that were read may be mapped from it
                 with create(path) as file:
-                    array.tofile(file)
+                    write_raw(file, array)
                 types.append((array.dtype.name, array.shape))
             with replacing(self._folder / f"{name}.json") as (file,):
                 file.write(json.dumps({"record": record, "arrays": types}).encode())

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from ..api.model import Model
 from ..api.saving import save_model
 from ..errors import InputError
-from ..files import create, folder_target, replacing_in, save_text
+from ..files import create, folder_target, replacing_in, save_text, write_npy
 from .oracle import oracle
 from .reduced import Reduced
 from .tensors import computed_layers
@@ -90,7 +88,7 @@ def write(found: Reduced, folder: Path, other: Model | None = None) -> Path:
         for kind, arrays in (("input", found.inputs), ("expected", truth)):
             for index, array in enumerate(arrays):
                 with create(stage / f"{kind}_{index}.npy") as file:
-                    np.save(file, array)
+                    write_npy(file, array.astype(str) if array.dtype == object else array)
         save_text(stage / "show.py", _program(found, len(truth), other is not None))
         save_text(stage / "issue.md", _text(found))
     return folder

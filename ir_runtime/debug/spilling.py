@@ -14,7 +14,7 @@ from weakref import finalize
 
 import numpy as np
 
-from ..files import create
+from ..files import create, write_raw
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..limits import Limits
@@ -51,7 +51,7 @@ class MemoryBudget:
             finalize(self, rmtree, self._folder, ignore_errors=True)
         path = self._folder / f"{next(self._numbers)}.bin"
         with create(path) as file:
-            array.tofile(file)
+            write_raw(file, array)
         self.spilled += array.nbytes
         return _mapped(path, array)
 

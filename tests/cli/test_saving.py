@@ -154,11 +154,11 @@ def test_nothing_is_left_behind_when_saving_fails(
     write(folder, chain())
     before = names_in(folder)
 
-    def full(file: object, array: object, **how: object) -> None:
+    def full(file: object, array: object) -> None:
         file.write(b"half")  # type: ignore[attr-defined]
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(saving.np.lib.format, "write_array", full)
+    monkeypatch.setattr(saving, "write_npy", full)
     found = invoke(f"run chain.xml -i x.npy -o {path}")
     assert found.exit_code == 5
     assert found.stderr == "error: No space left on device\n"

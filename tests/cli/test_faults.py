@@ -1,0 +1,268 @@
+"""One call of the file system fails, or one allocation, or a file gets no longer: each of them in turn.
+
+Each time there is one message and the exit code of a failure; the target is whole or as it was, nothing is left and no
+file stays open; and the same again without a fault succeeds, with the same result.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from harness.allocations import failing
+from harness.faults import failing_call, open_files
+from harness.tiny import write_chain
+
+import ir_runtime as ir
+from ir_runtime.cli import main
+from ir_runtime.dask import cluster, job
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed by Linux")
+
+Contents = Mapping[str, bytes]
+
+MOST = 4
+"""How many faults of an operation are caused, unless it is all."""
+
+BY_ROWS = "run rows.xml -i long.npy --chunk 2 --scheduler threads -o"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is done in a folder: a command, or a call.
+
+    Args:
+        line: the command, or how the call is named.
+        call: the call.
+        former: whether the result of another model is there before.
+        partial: whether what is unfinished may stay, for ``--resume``.
+    """
+
+    line: str
+    call: Callable[[], object] | None = None
+    former: bool = False
+    partial: bool = False
+
+    def run(self) -> tuple[int, str]:
+        """Run it; return the exit code and what it says."""
+        if self.call is None:
+            found = CliRunner().invoke(main, self.line.split())
+            if found.exception is not None and not isinstance(found.exception, SystemExit):
+                raise found.exception
+            return int(found.exit_code), found.stderr
+        try:
+            self.call()
+        except ir.IRError as reason:
+            return 5, str(reason)
+        except (MemoryError, OSError) as reason:
+            return 5, f"error: {reason}"
+        return 0, ""
+
+    def resumed(self) -> tuple[int, str]:
+        """Run it again, after a fault."""
+        manifest = any(Path().glob("*.manifest.jsonl"))
+        return Operation(f"{self.line} --resume").run() if self.partial and manifest else self.run()
+
+
+def save() -> None:
+    ir.save_model(ir.read_model("chain.xml"), "saved.xml")
+
+
+def page() -> None:
+    ir.read_model("chain.xml").report("page.html")
+
+
+OPERATIONS = [
+    Operation("run chain.xml -i x.npy -o out.npy"),
+    Operation("run chain.xml -i x.npy -o out.npy", former=True),
+    Operation("run chain.xml -i x.npy -o out.npz --layers shift"),
+    Operation("run chain.xml -i x.npy -o out/ --layers shift"),
+    Operation("run chain.xml -i x.npy -o out/ --layers shift", former=True),
+    Operation("report chain.xml"),
+    Operation("report chain.xml", former=True),
+    Operation("graph chain.xml -o chain.dot"),
+    Operation("save_model", save),
+    Operation("save_model", save, former=True),
+    Operation("Model.report", page),
+    Operation(f"{BY_ROWS} out.npy", partial=True),
+    Operation(f"{BY_ROWS} out.zarr", partial=True),
+]
+NAMES = [f"{each.line}{' over another' if each.former else ''}" for each in OPERATIONS]
+
+
+@pytest.fixture(autouse=True)
+def _folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A model and data; runs by rows compute in this thread, which takes less time than a scheduler of Dask."""
+    from ir_runtime import opset13 as op
+
+    write_chain(folder)
+    np.save("x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    np.save("long.npy", np.arange(12, dtype=np.float32).reshape(6, 2))
+    x = op.parameter([-1, 2], np.float32, name="x")
+    ir.save_model(ir.Model([op.result(op.add(x, x))], [x], "rows"), "rows.xml")
+    client = SimpleNamespace(nthreads=lambda: {"here": 1}, dashboard_link="", cluster=object())
+    monkeypatch.setattr(cluster, "connected", lambda *_: nullcontext(client))
+    monkeypatch.setattr(cluster, "dashboard_of", lambda client: "")
+    monkeypatch.setattr(job, "_results", lambda client, job, chunks: ({n: job.compute(n)} for n in chunks))
+    before = open_files()
+    yield
+    gc.collect()
+    assert open_files() <= before, "files stay open"
+
+
+def contents() -> Contents:
+    """All files of the current folder."""
+    return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+
+
+def results(found: Contents) -> Contents:
+    """What differs from run to run, for another reason than a fault, left out."""
+    return {name: data for name, data in found.items() if not name.endswith(".manifest.jsonl")}
+
+
+class Faults:
+    """An operation in which faults are caused, one after the other."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.start = contents()
+        if operation.former:
+            self._change()
+            assert operation.run()[0] == 0
+            self._restore_model()
+        self.before = contents()
+        code, said = operation.run()
+        assert code == 0, said
+        self.after = results(contents())
+        self.restore()
+
+    def _change(self) -> None:
+        """Give the model other weights and another name."""
+        for name, data in contents().items():
+            if name == "chain.bin":
+                Path(name).write_bytes(data[:4] + data[:4] + data[8:])
+            elif name == "chain.xml":
+                Path(name).write_bytes(data.replace(b"scale", b"other"))
+
+    def _restore_model(self) -> None:
+        for name in ("chain.bin", "chain.xml"):
+            Path(name).write_bytes(self.start[name])
+
+    def restore(self) -> None:
+        for path in Path().iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for name, data in self.before.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_bytes(data)
+
+    def check(self, what: str, code: int, said: str) -> None:
+        """Check what a fault has led to, and repeat the operation without one."""
+        if code == 0:  # a fault that nobody needs to hear of
+            assert results(contents()) == self.after, what
+        else:
+            # What a file claims to need may be more than there is: it is the file that is refused then.
+            assert code == (2 if "not enough memory for the contents of" in said else 5), (what, said)
+            assert said.count("error") == 1, (what, said)
+            assert "bug" not in said, (what, said)
+            assert "Traceback" not in said, (what, said)
+            self._check_left(what)
+        again, problem = self.operation.resumed()
+        assert again == 0, (what, problem)
+        assert results(contents()) == self.after, what
+        self.restore()
+
+    def _check_left(self, what: str) -> None:
+        left = dict(contents())
+        if self.operation.partial:
+            partial = [name for name in left if ".part" in name.partition("/")[0] or ".manifest" in name]
+            assert not partial or any(".manifest" in name for name in partial), what
+            assert not any(Path(name).name.startswith(".") for name in left), what
+            for name in partial:
+                del left[name]
+        assert left in (self.before, self.after), (what, set(left) ^ set(self.before))
+        folders = {str(path) for path in Path().rglob("*") if path.is_dir() and ".part" not in str(path)}
+        assert folders <= {str(Path(name).parent) for name in (*self.before, *self.after)}, what
+
+
+def chosen(count: int, most: int | None) -> Iterator[int]:
+    """Numbers of faults from 1 on, not more than ``most`` of them, spread evenly."""
+    step = 1 if most is None else max(-(-count // most), 1)
+    yield from sorted({*range(1, count + 1, step), count})
+
+
+EACH = [
+    pytest.param(each, most, id=name + ("" if most else ", all"), marks=() if most else pytest.mark.oracle)
+    for most in (MOST, None)
+    for each, name in zip(OPERATIONS, NAMES, strict=True)
+]
+"""Some of the faults of each operation, and exhaustively all."""
+
+
+@pytest.mark.parametrize(("operation", "most"), EACH)
+def test_each_call_of_the_file_system_may_fail(operation: Operation, most: int | None) -> None:
+    faults = Faults(operation)
+    with failing_call(0) as calls:
+        operation.run()
+    faults.restore()
+    assert calls.count > 4, "an operation has several calls"
+    for number in chosen(calls.count, most):
+        with failing_call(number) as calls:
+            code, said = operation.run()
+        assert calls.failed
+        faults.check(f"call {number}, {calls.failed}", code, said)
+
+
+@contextmanager
+def _file_size(limit: int) -> Iterator[None]:
+    """Let no file get longer; Python ignores the signal, so that writing fails."""
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+
+
+@pytest.mark.parametrize(("operation", "most"), EACH)
+def test_a_disk_may_be_full_at_each_byte(operation: Operation, most: int | None) -> None:
+    """The system refuses, whatever makes the call; of long files, some of the places are tried."""
+    faults = Faults(operation)
+    written = [data for name, data in faults.after.items() if faults.before.get(name) != data]
+    for limit in chosen(max(map(len, written)), 200 if most is None else most):
+        with _file_size(limit - 1):
+            code, said = operation.run()
+        assert code == 5, limit
+        faults.check(f"{limit - 1} bytes", code, said)
+
+
+@pytest.mark.parametrize(("operation", "most"), EACH)
+def test_each_allocation_may_fail(operation: Operation, most: int | None) -> None:
+    faults = Faults(operation)
+    with failing(0) as memory:
+        operation.run()
+    faults.restore()
+    for number in chosen(memory.count, most):
+        with failing(number) as memory:
+            code, said = operation.run()
+        faults.check(f"allocation {number}", code, said)
+
+
+def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be left is seen."""
+    faults = Faults(OPERATIONS[0])
+    Path(".out.npy.12345678.part").touch()
+    with pytest.raises(AssertionError):
+        faults.check("left", 5, "error: No space left on device")
+    for said in ("error: a bug", "error: one\nerror: two", "", "error\nTraceback"):
+        with pytest.raises(AssertionError):
+            Faults(OPERATIONS[0]).check("said", 5, said)
