@@ -66,7 +66,7 @@ table: $(VENV)/test ## what each operation version was tested against
 	@$(BIN)/python tests/harness/table.py
 
 oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted networks
-	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(PYTEST) -m oracle
+	IR_RUNTIME_ZOO="$(abspath $(ZOO))" $(PYTEST) -m oracle
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/ops/test_robustness.py
 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
@@ -76,7 +76,7 @@ bench: $(VENV)/zoo ## time against OpenVINO, side by side; BENCH="resnet50 --thr
 	$(BIN)/python tests/bench/all.py --dir $(ZOO) $(BENCH)
 
 clients: $(CLIENTS)/ready ## run ultralytics, optimum-intel and others with ir_runtime in the place of openvino
-	PYTHONPATH=tests $(CLIENTS)/bin/python -m clients $(abspath out/clients)
+	PYTHONPATH=tests $(CLIENTS)/bin/python -m clients "$(abspath out/clients)"
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

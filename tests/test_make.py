@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -53,13 +55,28 @@ def test_a_package_that_is_not_there_is_named() -> None:
     assert check_torch.installed("no_such_package") == "no no_such_package"
 
 
+def plan(folder: Path, *arguments: str) -> str:
+    """Return the commands that make would run in a folder."""
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "-n", "--no-print-directory", *arguments]
+    return subprocess.run(command, cwd=folder, env=alone, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("group", ["zoo", "clients"])
 def test_torch_is_checked_before_it_counts_as_installed(group: str, tmp_path: Path) -> None:
     stamp = {"zoo": tmp_path / "venv" / "zoo", "clients": tmp_path / "clients" / "ready"}[group]
-    command = ["make", "-n", f"VENV={tmp_path / 'venv'}", f"CLIENTS={tmp_path / 'clients'}", str(stamp)]
-    alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    planned = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=True).stdout
+    planned = plan(ROOT, str(stamp), f"VENV={tmp_path / 'venv'}", f"CLIENTS={tmp_path / 'clients'}")
     installed, checked, stamped = (
         planned.index(text) for text in (f"--group {group}", "check_torch.py", f"touch {stamp}")
     )
     assert installed < checked < stamped
+
+
+def test_the_checkout_may_lie_in_a_folder_with_spaces(tmp_path: Path) -> None:
+    checkout = tmp_path / "my models"
+    checkout.mkdir()
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, checkout)
+    words = shlex.split(plan(checkout, "oracle", "clients"), comments=True)
+    assert f"IR_RUNTIME_ZOO={checkout}/out/zoo" in words
+    assert f"{checkout}/out/clients" in words
