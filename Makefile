@@ -9,7 +9,12 @@ CHROMIUM ?= /usr/bin/chromium
 # Python compiles what is imported when it is; pip would compile everything there is, on one core.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Tests that take long stand next to each other: a worker that has nothing left takes half of what waits for the other.
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal -o cache_dir="$(abspath $(VENV))/caches/pytest"
+
+# Tools keep their caches beside the environment: nothing else of the checkout need be writable for `make test`.
+export RUFF_CACHE_DIR := $(VENV)/caches/ruff
+export MYPY_CACHE_DIR := $(VENV)/caches/mypy
+export HYPOTHESIS_STORAGE_DIRECTORY := $(abspath $(VENV))/caches/hypothesis
 
 # Where it is set, each of the many processes that tests start compiles the package anew, and each run the tests.
 unexport PYTHONDONTWRITEBYTECODE
