@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 
 import pytest
+from harness.environment import forget_settings
 from harness.garbage import Bounded
 from harness.left_out import Chosen
 from harness.order import long_ones_first
 from hypothesis import HealthCheck, settings
 
+forget_settings()
 # What a model runs on by default depends on what is installed, and on what the cache holds.
-os.environ.setdefault("IR_RUNTIME_BACKEND", "numpy")
+os.environ["IR_RUNTIME_BACKEND"] = "numpy"
 
 settings.register_profile(
     "usual", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
@@ -25,7 +27,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Bound the memory of the process; make no tests that are not run, in the two runs that divide all of them."""
+    """Bound the memory and the open files of the process; make no tests that are not run, in the two runs that divide all of them."""
     config.pluginmanager.register(Bounded())
     wanted = {"oracle": True, "not oracle": False}.get(config.getoption("markexpr"))
     if wanted is not None:

@@ -21,8 +21,7 @@ Invoke = Callable[[str], Result]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and the current one, so that messages have short paths."""
     monkeypatch.chdir(tmp_path)
-    for name in ("IR_RUNTIME_BACKEND", "IR_RUNTIME_TRACEBACK", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("IR_RUNTIME_BACKEND", raising=False)
     return tmp_path
 
 

@@ -70,14 +70,14 @@ def _guides() -> Iterator[Page]:
 
 
 def _commands() -> Iterator[Page]:
-    context = click.Context(main, info_name="ir-runtime")
+    context = main.context_class(main, info_name="ir-runtime", terminal_width=80, **main.context_settings)
     names = main.list_commands(context)
     found = {name: command for name in names if (command := main.get_command(context, name)) is not None}
     rows = ((name, command.get_short_help_str(200)) for name, command in found.items())
     program = _help(main, context)
     yield _contents("commands", "Commands", f"What `ir-runtime --help` prints:\n\n{program}", rows)
     for name, command in found.items():
-        shown = _help(command, click.Context(command, info_name=name, parent=context))
+        shown = _help(command, command.context_class(command, info_name=name, parent=context))
         yield Page(f"commands/{name}.md", name, f"# ir-runtime {name}\n\n{shown}\n")
 
 

@@ -9,11 +9,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import ir_runtime as ir
 from docs.build import BuildError, make_local, write
 from docs.pages import Page, Section, linked, sections
 from docs.reference import markdown, modules
+from ir_runtime.cli import main
 from ir_runtime.codes import Code
 from ir_runtime.guides import guides
 from ir_runtime.ops import registry
@@ -38,6 +40,13 @@ def test_a_page_is_what_the_terminal_prints() -> None:
         [sys.executable, "-m", "ir_runtime", "ops", "ReduceL2-4"], capture_output=True, text=True, check=True
     )
     assert printed.stdout.rstrip() == texts()["operations/ReduceL2-4.md"].rstrip()
+
+
+def test_the_page_of_a_command_is_its_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ("run", "bench"):
+        printed = CliRunner().invoke(main, [command, "--help"], prog_name="ir-runtime").stdout
+        assert printed.rstrip() in texts()[f"commands/{command}.md"]
 
 
 def test_every_public_name_is_in_the_reference() -> None:

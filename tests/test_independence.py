@@ -1,0 +1,58 @@
+"""Tests depend on the checkout alone: not on settings of the user, on the order of tests, or on how many files may be open."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import garbage
+
+SETTINGS = {
+    "COLUMNS": "47",
+    "FORCE_COLOR": "1",
+    "IR_RUNTIME_BACKEND": "reference",
+    "IR_RUNTIME_TRACEBACK": "1",
+    "NUMBA_DISABLE_JIT": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONSAFEPATH": "1",
+    "PYTHONWARNINGS": "ignore",
+}
+PLACES = {"IR_RUNTIME_CACHE": "/cache", "IR_RUNTIME_ZOO": "/zoo", "PYTHONHASHSEED": "0"}
+PROGRAM = "import sys; sys.path.append(sys.argv[1]); import conftest, os; print(*os.environ, sep='\\n')"
+
+
+def test_settings_of_the_user_do_not_reach_tests() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(Path(__file__).parent)],
+        env={**os.environ, **SETTINGS, **PLACES},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    left = set(done.stdout.splitlines())
+    assert left & set(SETTINGS) == {"IR_RUNTIME_BACKEND"}
+    assert set(PLACES) <= left
+
+
+class Holder:
+    """A file in memory, as weights are; garbage that only a collection finds."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self.pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.itself = self
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not say which files are open")
+def test_files_that_garbage_holds_are_closed_before_there_are_too_many() -> None:
+    plugin = garbage.Bounded()
+    with garbage.only_new_objects():
+        for _ in range(garbage.OPENED + 1):
+            Holder(Path(__file__))
+        before = len(os.listdir("/proc/self/fd"))
+        plugin.pytest_runtest_logfinish()
+    assert len(os.listdir("/proc/self/fd")) <= before - garbage.OPENED // 2
