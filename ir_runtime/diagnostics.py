@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity, one_line
+from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity
 
 __all__ = [
     "MOST",
@@ -19,7 +19,6 @@ __all__ = [
     "Mark",
     "More",
     "Severity",
-    "one_line",
 ]
 
 MOST = 1000

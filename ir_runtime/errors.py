@@ -21,7 +21,8 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from .codes import Code
-from .diagnostics import Diagnostic, Location, More, one_line
+from .diagnostics import Diagnostic, Location, More
+from .escaping import one_line
 
 __all__ = [
     "ExecutionError",

@@ -6,27 +6,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from .escaping import one_line, quoted, visible
 from .widths import display_width
 
-__all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity", "one_line"]
+__all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity"]
 
-# Characters of a message, and of the name of a layer, that are shown: files may have any.
-_LONGEST = 1000
+# Characters of the name of a layer that are shown with a place.
 _LONGEST_NAME = 200
 # Columns before the text of an excerpt.
 _MARGIN = 8
-
-
-def one_line(text: str, most: int = _LONGEST) -> str:
-    r"""Return the text without line breaks, and without its middle where it is longer than ``most``.
-
-    >>> one_line("a\nb"), one_line("123456789", 8)
-    ('a b', '123456 … 89')
-    """
-    if len(text) > most:
-        text = f"{text[: most * 3 // 4]} … {text[-(most // 4) :]}"
-    lines = text.splitlines()
-    return " ".join(lines) if len(lines) > 1 else text
 
 
 class Severity(StrEnum):
@@ -56,8 +44,8 @@ class Location:
     operation: str = ""
 
     def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line) if part)
-        layer = f"layer {one_line(repr(self.layer), _LONGEST_NAME)}" if self.layer is not None else ""
+        place = ":".join(str(part) for part in (visible(self.file), self.line) if part)
+        layer = f"layer {quoted(self.layer, _LONGEST_NAME)}" if self.layer is not None else ""
         if layer and self.operation:
             layer += f" ({one_line(self.operation, _LONGEST_NAME)})"
         return ": ".join(filter(None, (place, layer)))

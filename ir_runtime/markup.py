@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .widths import visible
+from .escaping import cut, markup_text
 
 __all__ = ["Shown", "element", "record_html", "table"]
 
@@ -24,11 +23,11 @@ def element(tag: str, *inside: str, text: str | None = None, **attributes: objec
     '<a class="x" data-id="1">&lt;b&gt;</a>'
     """
     said = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{html.escape(visible(str(value)))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{markup_text(str(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
-    content = "".join(inside) + ("" if text is None else html.escape(visible(text)))
+    content = "".join(inside) + ("" if text is None else markup_text(text))
     return f"<{tag}{said}>{content}</{tag}>"
 
 
@@ -45,12 +44,12 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]],
 
 def _breakable(text: str) -> str:
     """Return escaped text that may be broken behind the separators of names and shapes, in narrow columns."""
-    return _SEPARATORS.sub(r"\g<0><wbr>", html.escape(visible(text)))
+    return _SEPARATORS.sub(r"\g<0><wbr>", markup_text(cut(text)))
 
 
 def record_html(text: str, record: Mapping[str, Any]) -> str:
     """Return a report as HTML: its text, and its lists as tables."""
-    parts = [element("pre", text=text)] if text else []
+    parts = [element("pre", "\n".join(map(markup_text, text.split("\n"))))] if text else []
     for name, rows in record.items():
         if isinstance(rows, list) and rows and all(isinstance(row, Mapping) for row in rows):
             header = list(rows[0])

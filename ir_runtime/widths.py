@@ -1,10 +1,10 @@
-"""Text as terminals and pages show it: its width, and characters that are not shown."""
+"""The width of text on terminals."""
 
 from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["display_width", "shortened", "visible"]
+__all__ = ["display_width", "shortened"]
 
 
 def display_width(text: str) -> int:
@@ -37,14 +37,3 @@ def shortened(text: str, width: int) -> str:
             break
         end = tail + end
     return f"{start}…{end}"
-
-
-def visible(text: str) -> str:
-    r"""Return text in which characters that are not printed, or change the direction of others, are written out.
-
-    >>> visible("a\u202eb"), visible("Übung")
-    ('a\\u202eb', 'Übung')
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

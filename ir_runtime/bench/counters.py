@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..escaping import csv_lines
 from ..files import save_text
 from ..records import Record
 from .sides import OURS, Setting, Side
@@ -90,7 +90,7 @@ def write_report(
         shown = [average(runs)] if kind == "average_counters" else runs
         files[folder / f"benchmark_{kind}_report.csv"] = [row for run in shown for row in _rows(run)]
     for path, lines in files.items():
-        save_text(path, _text(lines))
+        save_text(path, csv_lines(lines))
     return list(files)
 
 
@@ -98,11 +98,3 @@ def _rows(run: Sequence[Counter]) -> list[tuple[str, ...]]:
     rows = [(c.layer, f"Status.{c.status}", c.operation, "", f"{c.ms:.3f}", f"{c.ms:.3f}") for c in run]
     total = f"{sum(c.ms for c in run):.3f}"
     return [_HEADER, *rows, ("Total", "", "", "", total, total), ()]
-
-
-def _text(rows: Sequence[Sequence[object]]) -> str:
-    from io import StringIO
-
-    text = StringIO()
-    csv.writer(text, delimiter=";", lineterminator="\n").writerows(rows)
-    return text.getvalue()

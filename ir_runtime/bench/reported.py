@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..escaping import visible
 from ..report import Measures
-from ..widths import visible
 from .peaks import Peaks
 from .profiled import ProfileReport
 from .timed import StepTime

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..widths import visible
+from ..escaping import visible
 from .exits import Exit
 from .render import Record, plural, result
 from .terminal import show

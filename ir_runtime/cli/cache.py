@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ..widths import visible
+from ..escaping import visible
 from .models import as_json
 from .render import Record, plain, plural, result, table
 from .terminal import show

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..widths import visible
+from ..escaping import shown
 from .render import Record, plural, result, table
 
 if TYPE_CHECKING:
@@ -55,16 +55,16 @@ def _layer(layer: Layer) -> dict[str, str]:
 
 def _text(report: FusionReport) -> str:
     rows = [
-        [visible(each.layers[0].name), " + ".join(_operation(layer) for layer in each.layers), each.pattern]
+        [each.layers[0].name, " + ".join(_operation(layer) for layer in each.layers), each.pattern]
         for each in report.fused
     ]
     parts = [table("Fused", ["first layer", "layers of one kernel", "pattern"], rows)] if rows else []
     rows = [
         [
-            visible(each.layer.name),
+            each.layer.name,
             _operation(each.layer),
-            "" if each.producer is None else f"{visible(each.producer.name)} ({_operation(each.producer)})",
-            visible(each.reason),
+            "" if each.producer is None else f"{shown(each.producer.name)} ({_operation(each.producer)})",
+            each.reason,
         ]
         for each in report.unfused
     ]
@@ -79,4 +79,4 @@ def _text(report: FusionReport) -> str:
 
 
 def _operation(layer: Layer) -> str:
-    return visible(layer.where.operation)
+    return shown(layer.where.operation)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..diagnostics import one_line
+from ..escaping import one_line, shown
 from ..ir.formula import Formula
 from ..quantities import prefixed
-from ..widths import visible
 from .limited import limited
 from .models import as_json, read, selects, weights
 from .render import plain, plural, result, table
@@ -80,7 +79,7 @@ def cost(
         lambda: "\n\n".join(_text(model, found, top, net.inputs)),
     )
     if found.unknown:
-        show(f"not counted, as ranks are not known: {', '.join(map(visible, found.unknown))}", err=True)
+        show(f"not counted, as ranks are not known: {', '.join(map(shown, found.unknown))}", err=True)
 
 
 def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterator[str]:
@@ -93,7 +92,7 @@ def _text(path: str, found: Cost, top: int, inputs: Sequence[Output]) -> Iterato
             _why_no_peak(found, inputs) if found.peak is None else _exact(found.peak),
         ],
     ]
-    title = f"{visible(path)}: {plural(len(found.layers), 'layer')} that run"
+    title = f"{shown(path)}: {plural(len(found.layers), 'layer')} that run"
     yield table(title, ["quantity", "value"], totals, sentences=("value",))
     if found.lengths:
         rows = [[each.input, str(each.axis), each.name, each.bounds] for each in found.lengths]

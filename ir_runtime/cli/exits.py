@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..escaping import shown, visible
 from .helping import kept_args, misspelt_option
 
 if TYPE_CHECKING:
@@ -74,10 +75,15 @@ def _precise(problem: click.ClickException) -> click.ClickException:
 
 
 def _usage(problem: click.ClickException) -> str:
-    """Return what click says about a command line that is wrong."""
+    """Return what click says about a command line that is wrong, which may consist of names of files."""
     said = StringIO()
     problem.show(said)
-    return said.getvalue().rstrip("\n")
+    text = said.getvalue().rstrip("\n")
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    for arg in kept_args(context) if context is not None else ():
+        if arg != shown(arg):
+            text = text.replace(arg, shown(arg))
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _end(code: int, said: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
@@ -120,7 +126,7 @@ def _explain(problem: Exception) -> tuple[Exit, str]:
         return Exit.FAILED, f"error: not enough memory: {lack}"
     if isinstance(problem, OSError):
         _abandon_stdout()
-        name = "" if problem.filename is None else f"{problem.filename}: "
+        name = "" if problem.filename is None else f"{visible(str(problem.filename))}: "
         return Exit.FAILED, f"error: {name}{problem.strerror or problem}"
     what = f"{type(problem).__name__}: {problem}".strip().splitlines()[0]
     return (

@@ -23,9 +23,9 @@ from ..api.nodes import Output
 from ..array_files import SAVED, check_claims
 from ..diagnostics import Location
 from ..errors import InputError
+from ..escaping import name_of_member, visible
 from ..ir.tensor import Array
 from ..limits import current
-from ..widths import visible
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures
@@ -229,7 +229,7 @@ def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
     if isinstance(found, np.ndarray):
         return found
     with found as archive:
-        return {key: archive[key] for key in archive.files}
+        return {name_of_member(key): archive[key] for key in archive.files}
 
 
 def _random(model: Model, port: Output, seed: int) -> Array:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..escaping import visible
 from .limited import limited
 from .models import read, selects, weights
 from .render import Record, dump
@@ -76,4 +76,4 @@ def _text(found: Record, form: str) -> str:
 
     if form in ("dot", "svg"):
         return dot_of(found) if form == "dot" else svg_of(found)
-    return dump(found if form == "json" else model_explorer(found)) + "\n"
+    return (dump(found, whole=True) if form == "json" else dump(model_explorer(found))) + "\n"

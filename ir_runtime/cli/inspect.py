@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..escaping import quoted, shown, visible
 from .compiling import show_after, show_fusions
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
@@ -134,7 +134,7 @@ def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
 
 
 def _text(found: Record) -> str:
-    named = f"{found['name']!r}, " if found["name"] else ""
+    named = f"{quoted(found['name'])}, " if found["name"] else ""
     layers = plural(found["layers"], "layer")
     title = f"{visible(found['file'])}: {named}IR version {found['version']}, {layers}"
     parts = [title, _ports("Inputs", found["inputs"]), _ports("Outputs", found["outputs"])]
@@ -179,7 +179,7 @@ def _remark(found: Record) -> None:
     unknown = [o for o in found["operations"] if not o["known"]]
     if unknown:
         layers = plural(sum(o["count"] for o in unknown), "layer")
-        names = ", ".join(visible(o["operation"]) for o in unknown)
+        names = ", ".join(shown(o["operation"]) for o in unknown)
         show(f"not supported: {names}, in {layers}", err=True)
     if found["errors"]:
         show(f"the model has {plural(found['errors'], 'error')}; ir-runtime validate shows them", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..escaping import visible
 from .long import Debugging, debugs, declared_types
 from .models import as_json
 from .render import number, plural, result, table
@@ -49,7 +50,7 @@ def oracle(debugging: Debugging, output: str | None, layers: Sequence[str], type
     if target is not None:
         check_count(target, list(found))
         save(target, dict(found))
-        show(f"saved {plural(len(found), 'tensor')} to {output}", err=True)
+        show(f"saved {plural(len(found), 'tensor')} to {visible(str(output))}", err=True)
     summaries = {name: summarize(array, ElementType.from_dtype(array.dtype)) for name, array in found.items()}
     if target == STDOUT:
         show(_text(summaries), err=True)

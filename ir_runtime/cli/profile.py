@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..escaping import json_text, visible
 from .cost import short
 from .fed import data_options
 from .limited import limited
@@ -100,11 +100,9 @@ def profile(
 
 
 def _save(path: str, trace: Trace) -> None:
-    import json
-
     from ..files import save_text
 
-    save_text(path, json.dumps(trace))
+    save_text(path, json_text(trace))
     show(f"saved the trace to {visible(path)}", err=True)
 
 

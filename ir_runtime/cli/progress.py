@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import shortened, visible
+from ..escaping import visible
+from ..widths import shortened
 from .terminal import columns
 
 if TYPE_CHECKING:

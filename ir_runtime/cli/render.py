@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from ..escaping import json_text, shown, visible
 from ..records import Json, encodable
-from ..widths import display_width, visible
+from ..widths import display_width
 from .terminal import columns, show
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ SHOWN = 30
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def dump(data: Json) -> str:
-    """Format JSON in ASCII, which any encoding can represent.
+def dump(data: Json, *, whole: bool = False) -> str:
+    """Format JSON in ASCII, which any encoding can represent; `json_text` says what ``whole`` means.
 
     Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
     """
-    return json.dumps(encodable(data), indent=2, allow_nan=False)
+    return json_text(encodable(data), whole=whole, indent=2)
 
 
 def result(
@@ -81,7 +81,7 @@ def table(
         sentences: the names of columns whose cells may be broken between words; others lose their middle.
         rest: how to see rows that are cut; by default, all are shown.
     """
-    cells = [[visible(cell) for cell in row] for row in rows]
+    cells = [[shown(cell) for cell in row] for row in rows]
     width = columns()
     hidden = len(cells) - SHOWN if rest and width is not None and len(cells) > SHOWN + 1 else 0
     cells = cells[: len(cells) - hidden]

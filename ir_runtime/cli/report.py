@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..escaping import visible
 from .fed import data_options, feeds_of
 from .limited import limited
 from .models import read, weights

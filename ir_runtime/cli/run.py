@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..escaping import shown, unique, visible
 from .exits import Exit
 from .fed import data_options
 from .limited import limited
@@ -193,7 +193,6 @@ def _results(
     target: Path | None,
     check: NanCheck | None,
 ) -> list[_Tensor]:
-    from .names import unique
     from .progress import progress
     from .saving import check_count
     from .summary import summarize
@@ -284,7 +283,7 @@ def _top(tensor: _Tensor) -> str:
     if tensor.labels:
         header = [*header, "label"]
         rows = [[index, value, label(tensor.labels, int(index))] for index, value in rows]
-    return table(f"Top {len(rows)} of {visible(tensor.name)}", header, rows, right=("index", "value"))
+    return table(f"Top {len(rows)} of {shown(tensor.name)}", header, rows, right=("index", "value"))
 
 
 def _best(tensor: _Tensor) -> Iterator[str]:
@@ -294,5 +293,5 @@ def _best(tensor: _Tensor) -> Iterator[str]:
     if not tensor.labels or not (found := best_rows(tensor.array)):
         return
     rows = [[str(r), str(index), number(value), label(tensor.labels, index)] for r, index, value in found]
-    title = f"Best of {visible(tensor.name)}"
+    title = f"Best of {shown(tensor.name)}"
     yield table(title, ["row", "index", "value", "label"], rows, right=("row", "index", "value"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -13,9 +12,9 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
+from ..escaping import file_names, member_name
 from ..files import create, folder_target, replacing, replacing_in, resolve_target, write_npy
 from ..ir.tensor import Array
-from .names import unique
 
 __all__ = ["STDOUT", "check_count", "check_target", "save"]
 
@@ -62,9 +61,9 @@ def check_count(target: Path, names: Sequence[str]) -> None:
         InputError: if it is an ``.npy``, and there are several.
     """
     if target.suffix.lower() == ".npy" and len(names) != 1:
-        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        first = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         raise InputError(
-            f"{str(target)!r} holds one tensor, got {len(names)}: {shown}",
+            f"{str(target)!r} holds one tensor, got {len(names)}: {first}",
             hint="-o out.npz saves them in one file, -o out/ as .npy in a folder",
         )
 
@@ -107,20 +106,15 @@ def _plain(array: Array) -> Array:
 def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():  # a fixed date, so that equal results are equal files
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+            with archive.open(zipfile.ZipInfo(f"{member_name(name)}.npy"), "w", force_zip64=True) as member:
                 write_npy(member, array)
 
 
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     """Save each array to a file of a folder."""
-    names = unique(map(_file_name, arrays))
+    names = file_names(arrays)
     with replacing_in(target) as stage:
         for name, array in zip(names, arrays.values(), strict=True):
             with create(stage / f"{name}.npy") as file:
                 write_npy(file, array)
     return {key: target / f"{name}.npy" for key, name in zip(arrays, names, strict=True)}
-
-
-def _file_name(name: str) -> str:
-    """Return a file name that is valid on every file system, and stays inside its folder."""
-    return re.sub(r"[^A-Za-z0-9_.+=-]", "_", name).strip(".")[:150] or "_"

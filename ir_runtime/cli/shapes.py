@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import shortened, visible
+from ..escaping import shown, visible
+from ..widths import shortened
 from .exits import Exit
 from .limited import limited
 from .models import as_json, read, selects, weights
@@ -78,34 +79,40 @@ def shapes(
     net = read(model, weights, example, values, checked=False, limits=limits)
     if shapes:
         net.reshape(shapes_of(shapes))
-    _check_names(net, layers)
+    wanted_layers = _wanted_layers(net, layers)
     wanted = constraints and net.report.ok
     with status("finding the constraints on the inputs" if wanted else ""):
         found = net.constraints(confirm=confirm) if wanted else None
     listed = shapes_in(net._graph, net._values, net._parameter_types, found)
-    rows = [row for row in listed.ports if (inputs or not row.is_input) and _is_wanted(row, layers)]
+    rows = [
+        row
+        for row in listed.ports
+        if (inputs or not row.is_input) and (wanted_layers is None or row.layer in wanted_layers)
+    ]
     result(as_json, lambda: _record(model, rows, listed, found), lambda: _text(model, rows, listed, found))
     _remark(net)
     if found is not None and found.error is not None:
         ctx.exit(Exit.FINDINGS)
 
 
-def _check_names(net: Model, layers: Sequence[str]) -> None:
-    """Check that each pattern matches a layer.
+def _wanted_layers(net: Model, layers: Sequence[str]) -> frozenset[str] | None:
+    """Return the names of the layers that are asked for: by name, else by a pattern; ``None`` for all.
 
     Raises:
-        InputError: if one does not; it says which name may have been meant.
+        InputError: if there is no such layer; it says which name may have been meant.
     """
     from ..api.names import unknown_name
 
+    if not layers:
+        return None
     names = dict.fromkeys(layer.name for layer in net._graph.everywhere())
+    wanted = set[str]()
     for pattern in layers:
-        if not any(fnmatchcase(name, pattern) for name in names):
+        matching = {pattern} if pattern in names else {name for name in names if fnmatchcase(name, pattern)}
+        if not matching:
             raise unknown_name("layer", pattern, names)
-
-
-def _is_wanted(row: PortShape, layers: Sequence[str]) -> bool:
-    return not layers or any(fnmatchcase(row.layer, pattern) for pattern in layers)
+        wanted |= matching
+    return frozenset(wanted)
 
 
 def _record(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> Record:
@@ -160,7 +167,7 @@ def _constraints(found: Constraints) -> Iterator[str]:
 
 
 def _list(title: str, items: Sequence[str]) -> str:
-    return "\n".join([click.style(title, bold=True), *(f"  {visible(item)}" for item in items)])
+    return "\n".join([click.style(title, bold=True), *(f"  {shown(item)}" for item in items)])
 
 
 def _sure(constraint: Constraint) -> str:

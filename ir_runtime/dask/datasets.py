@@ -15,6 +15,7 @@ import numpy as np
 
 from ..array_files import check_claims
 from ..errors import InputError, IRError
+from ..escaping import member_name
 from ..ir.tensor import Array
 from ..limits import current
 from ..nearest import did_you_mean
@@ -163,7 +164,7 @@ def _open_npz(path: str, name: str) -> Dataset:
         open(path, "rb") as file,
         np.load(file, allow_pickle=False) as archive,
     ):
-        key = _chosen(path, archive.files, name)
+        key = _chosen(path, archive.files, member_name(name))
     with _reading(f"{path} cannot be read"):
         found = _npz(path, key)
     return _Keyed(path, found.shape, found.dtype, key, _npz)

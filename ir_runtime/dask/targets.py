@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..escaping import file_names
 from ..files import check_own, create, remove, reopen, temporary_name, write_all
 from ..ir.tensor import Array
 from .needed import needed
@@ -234,10 +234,10 @@ def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple
             )
         return tuple(_Npy(str(path), found.shape, _plain(found.dtype), rows) for found in types.values())
     needed("zarr", f"writing {path}")
-    several = len(types) > 1
+    keys = file_names(types) if len(types) > 1 else [""]
     return tuple(
-        _Zarr(str(path), found.shape, _plain(found.dtype), rows, _key(name) if several else "")
-        for name, found in types.items()
+        _Zarr(str(path), found.shape, _plain(found.dtype), rows, key)
+        for key, found in zip(keys, types.values(), strict=True)
     )
 
 
@@ -280,11 +280,6 @@ def read_identity(path: Path) -> dict[str, int]:
     """Return what stays the same when a result is renamed, and changes when another one replaces it."""
     found = os.lstat(path / "zarr.json" if path.is_dir() and not path.is_symlink() else path)
     return {"inode": found.st_ino, "size": found.st_size, "modified": found.st_mtime_ns}
-
-
-def _key(name: str) -> str:
-    """Return a name that is valid on every file system, and stays inside the store."""
-    return re.sub(r"[^A-Za-z0-9_.+=-]", "_", name).strip(".") or "_"
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:

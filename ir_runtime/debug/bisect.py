@@ -9,6 +9,7 @@ import numpy as np
 
 from ..api.model import Model
 from ..arrays import DType
+from ..escaping import quoted
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..markup import Shown
@@ -86,8 +87,8 @@ class Bisection(Shown):
     def __str__(self) -> str:
         if not self:
             return f"nothing to find: {self.report.summary}\n{self.report}"
-        first = f"first wrong: {self.layer!r} ({self.operation})"
-        span = f"the {len(self.layers)} layers from {self.layers[0]!r} to {self.layer!r}"
+        first = f"first wrong: {quoted(self.layer)} ({self.operation})"
+        span = f"the {len(self.layers)} layers from {quoted(self.layers[0])} to {quoted(self.layer)}"
         if self.partial:
             first = f"PARTIAL: the search was interrupted; wrong is one of {span}"
         elif len(self.layers) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
+from ..escaping import quoted
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
@@ -109,12 +110,12 @@ class Budget(Shown):
             return f"no layer multiplies matrices{weights}: {self.to} costs nothing"
         lines = [f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})"]
         if self.kept:
-            names = ", ".join(map(repr, self.kept))
+            names = ", ".join(map(quoted, self.kept))
             lines.append(f"with {names} in f32: error {self.remaining:.1e}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        lines = [f"{cost.error:.1e}  {cost.layer!r} ({cost.operation})" for cost in self.layers]
+        lines = [f"{cost.error:.1e}  {quoted(cost.layer)} ({cost.operation})" for cost in self.layers]
         return "\n".join([self.summary, *lines] if self.partial else [*lines, self.summary])
 
 

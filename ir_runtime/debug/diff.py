@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..api.model import Model
+from ..escaping import quoted, shown
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 from ..markup import Shown
@@ -55,7 +56,9 @@ class Change:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        return f"{self.kind:9} {self.layer!r} ({self.operation})" + (f": {self.what}" if self.what else "")
+        return f"{self.kind:9} {quoted(self.layer)} ({self.operation})" + (
+            f": {shown(self.what)}" if self.what else ""
+        )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..api.model import Model
 from ..api.names import find_ports
+from ..escaping import shown
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..records import Record
@@ -70,7 +71,7 @@ class Truth(Mapping[str, Array]):
         return f"<Truth: {'partial: ' if self.partial else ''}{', '.join(self)}>"
 
     def __str__(self) -> str:
-        lines = [f"{name} {array.dtype.name}{list(array.shape)}" for name, array in self.items()]
+        lines = [f"{shown(name)} {array.dtype.name}{list(array.shape)}" for name, array in self.items()]
         if self.partial:
             lines.insert(0, "PARTIAL: the run was interrupted; these layers were computed")
         return "\n".join(lines)

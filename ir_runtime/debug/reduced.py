@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..api.model import Model
+from ..escaping import shown
 from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..markup import record_html
@@ -96,7 +97,9 @@ class Reduced:
         drawn = [*(["weights"] if constants else []), *([] if self.kept_inputs else ["inputs"])]
         kept = [*self.kept_weights, *(["the inputs"] if self.kept_inputs else [])]
         said = f"{' and '.join(drawn)} are random numbers of the same mean and deviation" if drawn else ""
-        return "; ".join(filter(None, [said, f"kept as they are: {', '.join(kept)}" if kept else ""]))
+        return "; ".join(
+            filter(None, [said, f"kept as they are: {', '.join(map(shown, kept))}" if kept else ""])
+        )
 
     def __str__(self) -> str:
         if not self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..escaping import quoted, shown
 from ..markup import Shown
 from ..records import Record, encodable
 from .results import DecisionResult, OutputResult, UnitResult, verdict_of
@@ -155,7 +156,8 @@ def _lines(report: Comparison) -> list[str]:
             lines += _unit("largest", report.worst)
     lines += [_decision(decision) for decision in report.decisions if decision.differ or decision.undecided]
     lines += [
-        f"more of these in {name!r} than were tried: no fault can be shown there" for name in report.untried
+        f"more of these in {quoted(name)} than were tried: no fault can be shown there"
+        for name in report.untried
     ]
     if report.boundaries:
         seen = report.boundaries - len(report.unobserved)
@@ -165,16 +167,16 @@ def _lines(report: Comparison) -> list[str]:
 
 def _output(output: OutputResult, precision: str) -> str:
     return (
-        f"output {output.name}  rel {output.relative:.1e}; {precision} rounding explains {output.scatter:.1e}   "
+        f"output {shown(output.name)}  rel {output.relative:.1e}; {precision} rounding explains {output.scatter:.1e}   "
         f"{output.verdict.upper()} (R {output.excess:.2g})"
     )
 
 
 def _unit(title: str, unit: UnitResult) -> Sequence[str]:
-    head = f"{title}: {unit.name!r} ({unit.operation})  local R {unit.excess:.2g}, rel {unit.relative:.1e}; "
+    head = f"{title}: {quoted(unit.name)} ({unit.operation})  local R {unit.excess:.2g}, rel {unit.relative:.1e}; "
     *others, _ = unit.layers
     more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-    members = [f"  computed with it: {', '.join(others[-SHOWN:])}{more}"] if others else []
+    members = [f"  computed with it: {', '.join(map(shown, others[-SHOWN:]))}{more}"] if others else []
     return [head + f"inherited {unit.inherited:.1e}", *members]
 
 
@@ -186,4 +188,4 @@ def _decision(decision: DecisionResult) -> str:
         judged += f", by {decision.levels:.0f} level{'s' if decision.levels > 1 else ''} at most"
     if decision.undecided:
         judged += f"; rounding leaves {decision.undecided} open, which cannot be observed"
-    return f"decision {decision.name!r} ({decision.operation}): {decision.differ} of {decision.of} elements differ, {judged}"
+    return f"decision {quoted(decision.name)} ({decision.operation}): {decision.differ} of {decision.of} elements differ, {judged}"

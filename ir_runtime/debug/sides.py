@@ -15,6 +15,7 @@ from ..array_files import check_claims
 from ..backends import Precision, available, load
 from ..codes import Code
 from ..errors import InputError
+from ..escaping import name_of_member
 from ..executor.compile import compile_plan
 from ..executor.step import Step
 from ..ir.graph import Graph, Port
@@ -112,7 +113,7 @@ def _saved(path: str) -> dict[int | str, Array]:
         with open(path, "rb") as file:
             check_claims(file, path, current())
             with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+                arrays = {name_of_member(key): archive[key] for key in archive.files}
     except OSError as reason:
         raise InputError(f"cannot read {path!r}: {reason.strerror}", code=Code.BAD_REQUEST) from None
     except (AttributeError, ValueError, EOFError, BadZipFile, zlib.error):

@@ -11,6 +11,7 @@ import numpy as np
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
+from ..escaping import quoted
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
@@ -151,7 +152,7 @@ class NanTrace(Shown):
 
     def __str__(self) -> str:
         lines = [
-            f"{peak.largest:.2g} {peak.layer!r} ({peak.operation}): {1 / peak.part:.2g} times below the limit {self.limit:.4g}"
+            f"{peak.largest:.2g} {quoted(peak.layer)} ({peak.operation}): {1 / peak.part:.2g} times below the limit {self.limit:.4g}"
             for peak in self.peaks
             if peak.part
         ]

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
-from ..diagnostics import one_line
+from ..escaping import one_line
 from .dimension import Dimension, DimensionLike
 
 __all__ = ["PartialShape", "have_same_lengths", "lengths_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..widths import visible
+from ..escaping import shown
 from .overlays import MANY
 from .records import Record, Records
 from .source import OldModel
@@ -35,7 +35,7 @@ def _mark(
     told: dict[int, list[str]] = {}
     for id, texts in changes.items():
         for number in [numbers[id]] if id in numbers else records.readers_of_constant(id):
-            told.setdefault(number, []).extend(visible(text) for text in texts)
+            told.setdefault(number, []).extend(shown(text) for text in texts)
     for number, texts in told.items():
         data["nodes"][number]["x"] = texts
     values = [len(told[number]) if number in told else None for number in range(len(records.items))]

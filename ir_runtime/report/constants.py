@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..escaping import shown
 from ..ir.array import Array
 from ..ir.element import ElementType
-from ..widths import visible
 from .items import Item, Items
 from .text import dims, numbers
 from .weights import Statistics, statistics
@@ -69,8 +69,8 @@ class Constants:
     def _record(self, number: int, item: Item) -> dict[str, Any]:
         value = item.value(0)
         record: dict[str, Any] = {
-            "n": visible(item.layer.name),
-            "t": visible(item.layer.type),
+            "n": shown(item.layer.name),
+            "t": shown(item.layer.type),
             "line": item.layer.where.line,
         }
         if value is not None:

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..escaping import shown
 from ..markup import element
 from ..quantities import bytes_text, prefixed
-from ..widths import visible
 from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
 from .memory import memory_of
@@ -64,7 +64,7 @@ def _by_scope(
     for item, value in zip(records.items, own, strict=True):
         by_type[item.layer.type] += value
     rows = [
-        Bar(visible(name), value, text(value))
+        Bar(shown(name), value, text(value))
         for name, value in sorted(by_type.items(), key=lambda pair: -pair[1])[:_MOST]
         if value
     ]
@@ -72,7 +72,7 @@ def _by_scope(
     order = sorted(range(len(values)), key=lambda k: -values[k])[:_MOST]
     yield bars(
         f"{title}: the layers with the most",
-        [Bar(f"{records.items[k].layer.type} {visible(records.items[k].layer.name)}", values[k], text(values[k]), ("node", k)) for k in order if values[k]],
+        [Bar(f"{records.items[k].layer.type} {shown(records.items[k].layer.name)}", values[k], text(values[k]), ("node", k)) for k in order if values[k]],
     )  # fmt: skip
 
 
@@ -107,13 +107,13 @@ class _Blocks:
         for index in scope.layers:
             node = self.records.index[index]
             if value := self.values[node]:
-                name = visible(self.tree.found.items[index].layer.type)
+                name = shown(self.tree.found.items[index].layer.type)
                 inside.append(Block(name, value, self.text(value), ("node", node)))
                 deepest = max(deepest, level + 1)
         return self._block(number, self._owned(scope, sum(block.value for block in inside)), inside), deepest
 
     def _block(self, number: int, total: float, inside: Sequence[Block]) -> Block:
-        label = visible(self.tree.scopes[number].label) or "the model"
+        label = shown(self.tree.scopes[number].label) or "the model"
         return Block(label, total, self.text(total), ("scope", number), inside)
 
     def _owned(self, scope: Scope, inside: float) -> float:
@@ -129,22 +129,22 @@ class _Blocks:
 
 def _histograms(records: Records, measures: Measures) -> Iterator[str]:
     if measures.histograms:
-        shown = []
+        charts = []
         for number, found in records.constants.statistics.items():
             counted = histogram(found.values) if found.values.size > BINS else None
             if counted is not None:
-                name = visible(records.constants.items[number].layer.name)
-                shown.append(_small(name, histogram_svg(*counted, name, f"histogram-c{number}")))
-        if shown:
-            yield element("h2", text="Weights") + element("div", *shown, class_="grid")
+                name = shown(records.constants.items[number].layer.name)
+                charts.append(_small(name, histogram_svg(*counted, name, f"histogram-c{number}")))
+        if charts:
+            yield element("h2", text="Weights") + element("div", *charts, class_="grid")
     if measures.activations:
         names = records.layers_by_name()
-        shown = [
-            _small(visible(name), histogram_svg(*counted, visible(name), f"histogram-n{names[name]}"))
+        charts = [
+            _small(shown(name), histogram_svg(*counted, shown(name), f"histogram-n{names[name]}"))
             for name, counted in measures.activations.items()
             if name in names
         ]
-        yield element("h2", text="Activations") + element("div", *shown, class_="grid")
+        yield element("h2", text="Activations") + element("div", *charts, class_="grid")
 
 
 def _small(name: str, svg: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from ..escaping import shown
 from ..ir.formula import Formula
-from ..widths import visible
 from .items import Item
 from .lengths import Lengths
 from .memory import output_bytes
@@ -50,7 +50,7 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
     if measures.times:
         yield _overlay(records, "time", "time", "ms", "sum", time) | {"inclusive": 1}
     if measures.errors:
-        label = f"error against {visible(measures.against)} (R)"
+        label = f"error against {shown(measures.against)} (R)"
         yield by_name("error", label, "R", "max", measures.errors, full=2 * _EXPLAINED, legend=_ERROR)
     if measures.broken or measures.peaks:
         yield by_name(
@@ -59,7 +59,7 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
     flops = _overlay(
         records, "flops", "FLOPs", "FLOP", "sum", lambda i: lengths.at(records.cost_of(i)) or None
     )
-    yield flops | {"inclusive": 1, "at": visible(str(lengths))}
+    yield flops | {"inclusive": 1, "at": shown(str(lengths))}
     yield _overlay(
         records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
     )
@@ -90,12 +90,12 @@ def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for number, item in enumerate(records.items):
         if isinstance(count := records.cost_of(item), Formula):
-            found[number] = [f"FLOPs: {visible(count.text())}"]
+            found[number] = [f"FLOPs: {shown(count.text())}"]
     for name, number in records.layers_by_name().items():
         if name in measures.rates:
             found.setdefault(number, []).append(measures.rates[name])
         if name in measures.fused:
-            found.setdefault(number, []).append(f"computed together with {visible(measures.fused[name])}")
+            found.setdefault(number, []).append(f"computed together with {shown(measures.fused[name])}")
         if name in measures.broken:
-            found.setdefault(number, []).append(visible(measures.broken[name]))
+            found.setdefault(number, []).append(shown(measures.broken[name]))
     return found

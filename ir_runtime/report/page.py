@@ -6,7 +6,6 @@ import base64
 import gzip
 import hashlib
 import html
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -19,8 +18,8 @@ from .._version import __version__
 from ..analysis.cost.counting import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
+from ..escaping import json_text, markup_text, shown
 from ..files import save_text
-from ..widths import visible
 from .changes import mark_changes
 from .figures import figures
 from .lengths import lengths_of
@@ -82,7 +81,7 @@ class _Content:
         """Return what the scripts of the page read."""
         records, source = self.records, self.source
         return {
-            "file": visible(Path(source.file).name or source.name),
+            "file": shown(Path(source.file).name or source.name),
             "nodes": records.nodes(),
             "edges": records.edges(),
             "scopes": records.scopes(),
@@ -135,14 +134,14 @@ def _filled(content: _Content, data: Record) -> str:
     source, records = content.source, content.records
     script, style = _scripts(), _asset("static/page.css")
     errors = source.report.count(Severity.ERROR) + source.report.count(Severity.WARNING)
-    title = visible(source.name or Path(source.file).stem or "model")
+    title = shown(source.name or Path(source.file).stem or "model")
     if source.file and title.startswith("Model"):  # the name that converters give every model
-        title = visible(Path(source.file).stem)
+        title = shown(Path(source.file).stem)
     parts = {
         "POLICY": _policy(script, style),
         "VERSION": __version__,
-        "TITLE": html.escape(title),
-        "SUBTITLE": html.escape(visible(subtitle(source, records))),
+        "TITLE": markup_text(title),
+        "SUBTITLE": markup_text(subtitle(source, records)),
         "COUNT": f" ({errors})" if errors else "",
         "STYLE": style,
         "SCRIPT": script,
@@ -177,5 +176,5 @@ def _digest(text: str) -> str:
 
 def _packed(data: Mapping[str, Any]) -> str:
     """Return compressed JSON in base64, which cannot contain a tag."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json_text(data, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

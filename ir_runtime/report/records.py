@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 from ..analysis.cost.counted import Cost
 from ..analysis.shapes import Shapes
 from ..diagnostics import Diagnostics
+from ..escaping import shown
 from ..ir.formula import Count
 from ..ir.graph import IO_TYPES, PortSpec
-from ..widths import visible
 from .constants import Constants
 from .items import Edge, Item, body_path
 from .scopes import Scopes
@@ -71,7 +71,7 @@ class Records:
         """Return the scopes, the whole model first."""
         return [
             {
-                "l": visible(scope.label), "p": scope.parent, "open": int(scope.open), "n": scope.size,
+                "l": shown(scope.label), "p": scope.parent, "open": int(scope.open), "n": scope.size,
                 "o": self.index.get(scope.owner, -1),
             }
             for scope in self._tree.scopes
@@ -110,9 +110,9 @@ class Records:
     def _node(self, item: Item) -> Record:
         layer = item.layer
         node: Record = {
-            "n": visible(layer.name),
-            "t": visible(layer.type),
-            "v": visible(layer.where.operation or f"{layer.type} ({layer.version})"),
+            "n": shown(layer.name),
+            "t": shown(layer.type),
+            "v": shown(layer.where.operation or f"{layer.type} ({layer.version})"),
             "g": self._group_of[_group(item)],
             "s": self._tree.of[item.index],
             "id": layer.id,
@@ -134,7 +134,7 @@ class Records:
     def _input(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
         """Return the name, the producer and its output, or the constant, and the declared type."""
         port = item.layer.op.port_of(number) if item.layer.op is not None else None
-        name = visible(port.name if port is not None and port.name else f"{spec.id}")
+        name = shown(port.name if port is not None and port.name else f"{spec.id}")
         declared = None if spec.type is None else f"{spec.type.element} {dims(spec.type.shape)}"
         edge = self._sources.get((item.index, number))
         if edge is None:
@@ -147,7 +147,7 @@ class Records:
         """Return the inferred type and shape, the declared ones if they differ, the names, and 1 if they contradict."""
         value = item.value(number)
         declared = None if spec.type is None else [str(spec.type.element), dims(spec.type.shape)]
-        names = [visible(name) for name in spec.names]
+        names = [shown(name) for name in spec.names]
         if value is None:
             return [None, None, declared, names]
         shape = self._named.get((spec.line or item.layer.where.line, item.layer.name, spec.id)) or dims(
@@ -161,12 +161,12 @@ class Records:
     def _note(self, item: Item) -> str:
         """Return a short text that distinguishes a layer: the name of an input or output, or its constants."""
         if item.layer.type == "Parameter":
-            return visible(item.layer.name)
+            return shown(item.layer.name)
         if item.layer.type == "Result":
             edge = self._sources.get((item.index, 0))
             source = self._tree.found.items[edge.source].layer if edge is not None else item.layer
             names = source.outputs[edge.port].names if edge is not None and source.outputs else ()
-            return visible(tensor_name(names, source.name))
+            return shown(tensor_name(names, source.name))
         return " ".join(filter(None, (self.constants.note(item.index), _settings(item))))
 
 
@@ -183,7 +183,7 @@ def _settings(item: Item) -> str:
         found += [f"axis {axis}"] if item.layer.type in ("Concat", "Softmax", "LogSoftmax", "Split") else []
     if item.layer.type == "Convert":
         found.append(f"to {given.get('destination_type', '')}")
-    return visible(", ".join(found))
+    return shown(", ".join(found))
 
 
 def _group(item: Item) -> str:
@@ -203,4 +203,4 @@ def _finding(found: Any) -> Record:
         key: plain(value) if isinstance(value, str) else value
         for key, value in record.items()
         if value is not None
-    } | {"causes": [visible(str(cause)) for cause in found.causes]}
+    } | {"causes": [shown(str(cause)) for cause in found.causes]}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..escaping import shown
 from ..ir.array import Array
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
-from ..widths import visible
 
 __all__ = ["dims", "numbers", "plain", "tensor_name", "type_text"]
 
@@ -52,15 +52,15 @@ def numbers(array: Array, most: int = _SHOWN) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+    return f"{value:.4g}" if isinstance(value, float) else shown(str(value))
 
 
 def plain(value: Any) -> Any:
     """Return attributes or runtime information as data for JSON."""
     if isinstance(value, Mapping):
-        return {visible(str(key)): plain(inner) for key, inner in value.items()}
+        return {shown(str(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray):
         return numbers(value)
     if isinstance(value, list | tuple):
-        return ", ".join(visible(str(inner)) for inner in value)[:_LONGEST]
-    return visible(str(value))[:_LONGEST]
+        return shown(", ".join(map(str, value)), _LONGEST)
+    return shown(str(value), _LONGEST)

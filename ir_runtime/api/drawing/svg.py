@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
-from xml.sax.saxutils import escape
 
-from ...widths import visible
+from ...escaping import markup_text, shown
 
 __all__ = ["svg_of"]
 
@@ -38,7 +37,7 @@ def svg_of(record: dict[str, Any]) -> str:
     parts += [text for id, node in nodes.items() for text in _box(node, places[id])]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}"><title>{_clean(record["name"])}</title><style>{_STYLE}</style>'
+        f'viewBox="0 0 {width:g} {height:g}"><title>{markup_text(shown(record["name"]))}</title><style>{_STYLE}</style>'
         f"{''.join(parts)}</svg>\n"
     )
 
@@ -126,14 +125,10 @@ def _box(node: dict[str, Any], place: _Place) -> Iterator[str]:
     x, y = place
     shapes = " ".join(output["shape"] for output in node["outputs"])
     yield f'<rect x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}" width="{WIDTH}" height="{HEIGHT}" rx="5">'
-    yield f"<title>{_clean(node['name'])}</title></rect>"
-    yield f'<text x="{x:g}" y="{y - 3:g}">{_clean(_cut(node["operation"]))}</text>'
-    yield f'<text class="s" x="{x:g}" y="{y + 12:g}">{_clean(_cut(shapes or node["name"]))}</text>'
+    yield f"<title>{markup_text(shown(node['name']))}</title></rect>"
+    yield f'<text x="{x:g}" y="{y - 3:g}">{markup_text(_cut(node["operation"]))}</text>'
+    yield f'<text class="s" x="{x:g}" y="{y + 12:g}">{markup_text(_cut(shapes or node["name"]))}</text>'
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 2]}…{text[-_LETTERS // 2 :]}"
-
-
-def _clean(text: str) -> str:
-    return escape(visible(text))

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ...escaping import github_data, github_property
+
 if TYPE_CHECKING:
     from ...diagnostics import Diagnostic, Diagnostics, More
 
 __all__ = ["commands"]
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
-_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
@@ -31,8 +31,8 @@ def _finding(found: Diagnostic) -> str:
         place |= {"file": where.file, **_region(found)}
     if found.layer is not None:
         place["title"] = f"{found.code}: {found.layer}"
-    text = "\n".join([found.message, *map(str, found.causes), *([found.hint] if found.hint else [])])
-    return _command(found.severity, place, text)
+    lines = [found.message, *map(str, found.causes), *([found.hint] if found.hint else [])]
+    return _command(found.severity, place, *lines)
 
 
 def _region(found: Diagnostic) -> dict[str, str]:
@@ -49,10 +49,6 @@ def _more(file: str, more: More) -> str:
     return _command(more.severity, {"title": more.code, "file": file}, more.text)
 
 
-def _command(severity: str, place: dict[str, str], text: str) -> str:
-    said = ",".join(f"{key}={_escaped(value, _PROPERTY)}" for key, value in place.items())
-    return f"::{_LEVELS[severity]} {said}::{_escaped(text, _DATA)}"
-
-
-def _escaped(text: str, how: dict[str, str]) -> str:
-    return "".join(how.get(character, character) for character in text)
+def _command(severity: str, place: dict[str, str], *lines: str) -> str:
+    said = ",".join(f"{key}={github_property(value)}" for key, value in place.items())
+    return f"::{_LEVELS[severity]} {said}::{github_data(*lines)}"

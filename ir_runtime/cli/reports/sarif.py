@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ..._version import __version__
+from ...escaping import sarif_text
 from ..render import Record
 
 if TYPE_CHECKING:
@@ -75,12 +76,11 @@ def _notification(file: str, more: More) -> Record:
 
 
 def _result(found: Diagnostic, codes: Sequence[str]) -> Record:
-    hint = f"\n{found.hint}" if found.hint else ""
     result: Record = {
         "ruleId": found.code,
         "ruleIndex": codes.index(found.code),
         "level": str(found.severity),
-        "message": {"text": found.message + hint},
+        "message": {"text": sarif_text(found.message, *([found.hint] if found.hint else []))},
     }
     if found.where is not None and found.where.file:
         result["locations"] = [_location(found.where, _region(found))]
@@ -102,7 +102,7 @@ def _region(found: Diagnostic) -> Record:
 
 def _related(number: int, message: str, where: Location) -> Record:
     region = {"startLine": where.line} if where.line else {}
-    return {"id": number, "message": {"text": message}, **_location(where, region)}
+    return {"id": number, "message": {"text": sarif_text(message)}, **_location(where, region)}
 
 
 def _location(where: Location, region: Record) -> Record:

@@ -1,0 +1,330 @@
+r"""Names and other text of models and files on their way outside, with one function for each destination.
+
+Whoever made a model chose its strings: names of layers, types, tensors, attributes, variables, files. Each may hold line
+breaks, escapes of terminals, marks that turn the direction of text, markup, formulas, ``../``, or 200,000 letters. So no
+text of a model is written anywhere but through this module:
+
+================================  ==========================================================
+destination                       function
+================================  ==========================================================
+a line, a cell of a table         `visible`, `shown`; `quoted` for a name in a sentence
+a field of JSON                   `field`; `json_text` writes the whole
+SARIF                             `sarif_text` for messages, `field` for names
+an annotation of GitHub           `github_data`, `github_property`
+DOT                               `dot_text`
+HTML, SVG                         `markup_text`
+CSV                               `csv_lines`
+a file, a member of an ``.npz``   `file_names`, `member_name`; `name_of_member` reads it
+================================  ==========================================================
+
+Ordinary names stay as they are. A text for people has at most `LONGEST` characters of a name, with ``…`` in place of the
+middle. Data have names as they are, unless those longer than that come to more than `MOST` characters in a document:
+then they have the ends of each around its digest, so that different names stay different. So what is written is at most
+that, and `LONGEST` characters for each time that a file makes it mention a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = [
+    "LONGEST",
+    "MOST",
+    "csv_lines",
+    "cut",
+    "dot_text",
+    "field",
+    "file_names",
+    "github_data",
+    "github_property",
+    "json_text",
+    "markup_text",
+    "member_name",
+    "name_of_member",
+    "one_line",
+    "quoted",
+    "sarif_text",
+    "shown",
+    "unique",
+    "visible",
+]
+
+LONGEST = 1000
+"""Characters of a name, or of a message, that are written as they are."""
+MOST = 1 << 20
+"""Characters that the longer texts of a document of JSON may come to together, to be written as they are."""
+# Characters of a digest, and of a file name without its ending.
+_DIGITS = 16
+_LONGEST_FILE = 150
+
+# Where a line of a log begins a command: of GitHub (":: " and, anywhere, "##["), Azure ("##vso[") and TeamCity.
+_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)")
+# What spreadsheets take for the start of a formula.
+_FORMULA = re.compile(r"[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_IN_QUOTES = re.compile(r"[;\"]|,\s*[=+\-@]")
+# What DOT takes for a character of HTML.
+_ENTITY = re.compile(r"&(?=#|\w+;)")
+_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9_.+=-]")
+# Names of devices, whatever their ending.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+# What archivers take for another folder or a drive, and what looks like the escape of such a character.
+_OUTSIDE = re.compile(
+    r"^/|(?<=^[A-Za-z]):(?=[/\\.])|(?:^|(?<=/))[. ]*\.\.[. ]*(?=/|$)|\\|%(?=[0-9A-Fa-f]{2})"
+)
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    r"""Return the text without line breaks, and without its middle where it is longer than ``most``.
+
+    >>> one_line("a\nb"), one_line("123456789", 8)
+    ('a b', '123456 … 89')
+    """
+    if len(text) > most:
+        text = f"{text[: most * 3 // 4]} … {text[-(most // 4) :]}"
+    lines = text.splitlines()
+    return " ".join(lines) if len(lines) > 1 else text
+
+
+def visible(text: str) -> str:
+    r"""Return one line of text in which characters with an effect are written out.
+
+    These are characters that are not printed, that end lines or change the direction of others, and the first one of a
+    command in the logs of CI systems.
+
+    >>> visible("a\u202eb"), visible("Übung"), visible("a::b"), visible("::stop-commands::x")
+    ('a\\u202eb', 'Übung', 'a::b', '\\x3a:stop-commands::x')
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    if "##" in text or text.lstrip().startswith("::"):
+        text = _COMMAND.sub(lambda found: f"{found[1]}\\x3a" if found[0] != "#" else "\\x23", text)
+    return text
+
+
+def shown(text: str, most: int = LONGEST) -> str:
+    """Return `visible` text of at most ``most`` characters, without the middle where it is longer.
+
+    >>> shown("encoder/layers/0"), shown("encoder/layers/0", 9)
+    ('encoder/layers/0', 'enco…rs/0')
+    """
+    return visible(cut(text, most))
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """Return text of at most ``most`` characters, without the middle where it is longer.
+
+    >>> cut("123456789", 5)
+    '12…89'
+    """
+    half = (most - 1) // 2
+    return f"{text[: most - 1 - half]}…{text[-half:]}" if len(text) > most else text
+
+
+def quoted(name: str, most: int = LONGEST) -> str:
+    r"""Return a name in quotes, for a sentence, of at most about ``most`` characters.
+
+    >>> quoted("conv1"), quoted("it's"), quoted("123456789", 8)
+    ("'conv1'", '"it\'s"', "'12345 … 9'")
+    """
+    return visible(one_line(repr(name), most))
+
+
+def field(name: str) -> str:
+    """Return a name as data: whole, unless it has more than `LONGEST` characters; then its ends and its digest.
+
+    Names that differ stay different.
+
+    >>> field("conv1"), field("a" * 5000) == field("a" * 5000), field("a" * 5000) == field("a" * 5001)
+    ('conv1', True, False)
+    >>> len(field("a" * 5000))
+    1000
+    """
+    if len(name) <= LONGEST:
+        return name
+    from hashlib import sha256
+
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    half = (LONGEST - _DIGITS - 2) // 2
+    return f"{name[:half]}…{digest}…{name[-half:]}"
+
+
+def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
+    r"""Return JSON in ASCII, of which no line is a command in a log; all text in it is read back as it was.
+
+    Texts of more than `LONGEST` characters stay whole while they come to at most `MOST` characters together; beyond
+    that, each becomes a `field`.
+
+    >>> json_text(["##[group]", "\u202e"])
+    '["#\\u0023[group]", "\\u202e"]'
+
+    Args:
+        data: what to write.
+        whole: whether each name is said but once, so that no text is to be cut.
+        options: of `json.dumps`.
+    """
+    import json
+
+    if not whole and sum(_long_texts(data)) > MOST:
+        data = _cut(data)
+    return json.dumps(data, allow_nan=False, **options).replace("##", "#\\u0023")
+
+
+def _long_texts(data: Any) -> Iterator[int]:
+    """Yield the lengths of the texts that are longer than `LONGEST`, of keys, too."""
+    waiting = [data]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            if len(found) > LONGEST:
+                yield len(found)
+        elif isinstance(found, Mapping):
+            waiting += (*found, *found.values())
+        elif isinstance(found, list | tuple):
+            waiting += found
+
+
+def _cut(data: Any) -> Any:
+    if isinstance(data, str):
+        return field(data)
+    if isinstance(data, Mapping):
+        return {_cut(key): _cut(value) for key, value in data.items()}
+    return [_cut(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def sarif_text(*lines: str) -> str:
+    r"""Return a message of SARIF: readers make links of brackets, of which no name may make one.
+
+    >>> sarif_text("expected [1,3]", "see [here](https://example.org)")
+    'expected [1,3]\nsee [here] (https://example.org)'
+    """
+    return "\n".join(map(shown, lines)).replace("](", "] (")
+
+
+def github_data(*lines: str) -> str:
+    r"""Return the message of an annotation, whose lines GitHub shows below each other.
+
+    >>> github_data("a%b", "c\u0085")
+    'a%25b%0Ac\\x85'
+    """
+    return "\n".join(map(shown, lines)).replace("%", "%25").replace("\n", "%0A")
+
+
+def github_property(text: str) -> str:
+    """Return the value of a property of an annotation, such as its title.
+
+    >>> github_property("IR201: aten::add, 100%")
+    'IR201%3A aten%3A%3Aadd%2C 100%25'
+    """
+    return shown(text).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+
+
+def dot_text(*lines: str) -> str:
+    r"""Return a string of DOT in its quotes; ``\n`` stands between the lines.
+
+    >>> print(dot_text("Abs-1", 'a"];\\N &lt;'))
+    "Abs-1\na\"];\\N &amp;lt;"
+    """
+    escaped = (shown(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + _ENTITY.sub("&amp;", "\\n".join(escaped)) + '"'
+
+
+def markup_text(text: str) -> str:
+    r"""Return text for HTML and XML, in elements and in the quotes of attributes.
+
+    >>> markup_text("<b>&\x00")
+    '&lt;b&gt;&amp;\\x00'
+    """
+    import html
+
+    return html.escape(visible(text))
+
+
+def csv_lines(rows: Iterable[Sequence[object]], delimiter: str = ";") -> str:
+    """Return rows as CSV. No text is a formula, or ends its cell or its line, however the file is split.
+
+    >>> print(csv_lines([["conv1", 1.5], ["=1+1", "a;b"]]), end="")
+    conv1;1.5
+    '=1+1;"a;b"
+    """
+    return "".join(f"{delimiter.join(map(_cell, row))}\n" for row in rows)
+
+
+def _cell(value: object) -> str:
+    if not isinstance(value, str):
+        return "" if value is None else str(value)
+    text = visible(field(f"'{value}" if _FORMULA.match(value) else value))
+    return '"' + text.replace('"', '""') + '"' if _IN_QUOTES.search(text) else text
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Make names unique, also without regard to case.
+
+    >>> unique(["a", "b", "A", "a"])
+    ['a', 'b', 'A_2', 'a_3']
+    """
+    taken: set[str] = set()
+    next_number: dict[str, int] = {}
+    found = []
+    for name in names:
+        key, candidate = name.casefold(), name
+        number = next_number.get(key, 1)
+        while candidate.casefold() in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        next_number[key] = number
+        taken.add(candidate.casefold())
+        found.append(candidate)
+    return found
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """Return a file name for each name: different ones, valid on every file system, and inside their folder.
+
+    >>> file_names(["block1/conv", "../x", "-rf", "", "CON", "con"])
+    ['block1_conv', '_x', '_rf', '_', '_CON', '_con_2']
+    """
+    return unique(map(_file_name, names))
+
+
+def _file_name(name: str) -> str:
+    text = _NO_FILE_NAME.sub("_", name[: 2 * _LONGEST_FILE]).strip(".")[:_LONGEST_FILE] or "_"
+    if text.startswith("-"):  # which programs take for an option
+        text = f"_{text[1:]}"
+    return f"_{text}" if _DEVICE.match(text) else text
+
+
+def member_name(name: str) -> str:
+    r"""Return the name of a member of an archive: inside the folder that it may be extracted to.
+
+    What would leave the folder is escaped as in addresses; `name_of_member` reverses that.
+
+    >>> member_name("block1/conv:0"), member_name("../x"), member_name("/etc/x"), member_name("C:\\x")
+    ('block1/conv:0', '%2E%2E/x', '%2Fetc/x', 'C%3A%5Cx')
+    """
+    escaped = _OUTSIDE.sub(lambda found: _percent(found[0]), field(name))
+    return (
+        escaped if escaped.isprintable() else "".join(c if c.isprintable() else _percent(c) for c in escaped)
+    )
+
+
+def _percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+def name_of_member(member: str) -> str:
+    """Return the name that a member of an archive stands for; its own, unless `member_name` escaped it.
+
+    >>> name_of_member("%2E%2E/x"), name_of_member("100%25"), name_of_member("a%20b")
+    ('../x', '100%25', 'a%20b')
+    """
+    if "%" not in member:
+        return member
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        name = unquote_to_bytes(member).decode("utf-8", "surrogatepass")
+    except UnicodeError:
+        return member
+    return name if member_name(name) == member else member
