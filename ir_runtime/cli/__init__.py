@@ -84,6 +84,10 @@ class _Program(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding
             sys.stdout.reconfigure(errors="backslashreplace")
+        if any(name.endswith("_COMPLETE") for name in os.environ):
+            from .shells import register
+
+            register()
         return super().main(*args, **extra)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:

@@ -18,8 +18,8 @@ __all__ = ["attach"]
 _Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 # The start tags of layers, and their attributes; an .xml is searched as text, which is quick.
-_LAYER = re.compile(rb"<layer\s([^>]*)>")
-_ATTRIBUTE = re.compile(rb"\b(name|type)=\"([^\"]*)\"")
+_LAYER = re.compile(rb"<layer\s((?:[^<>\"']++|\"[^<\"]*\"|'[^<']*')*+)>")
+_ATTRIBUTE = re.compile(rb"(?<!\S)(name|type)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _MOST_BYTES = 1 << 26
 _HIDDEN = ("Const", "Result")
 _ARRAYS = (".npy", ".npz")
@@ -57,6 +57,8 @@ def _entries(start: str, endings: tuple[str, ...]) -> Iterator[str]:
             for entry in sorted(entries, key=lambda each: each.name):
                 if not entry.name.startswith(part) or (entry.name.startswith(".") and not part):
                     continue
+                if entry.name.startswith("-") and not folder:  # which would be an option
+                    continue
                 if entry.is_dir():
                     yield os.path.join(folder, entry.name) + "/"
                 elif entry.name.lower().endswith(endings):
@@ -75,24 +77,38 @@ def _inputs(ctx: click.Context, _: click.Parameter, start: str) -> list[Completi
     arrays = [word for word in _entries(path if equals else start, _ARRAYS) if not word.endswith("/")]
     if equals:
         return [CompletionItem(f"{name}={word}") for word in arrays]
-    inputs = [each for each, type in _in_model(ctx) if type == "Parameter" and each.startswith(start)]
+    inputs = [
+        each
+        for each, type in _in_model(ctx)
+        if type == "Parameter" and each.startswith(start) and "=" not in each
+    ]
     files = list(_entries("", _ARRAYS)) or [""]
     pairs = [f"{each}={file}" for each in inputs for file in files if not file.endswith("/")]
     return [CompletionItem(word) for word in (*arrays, *pairs)] or [CompletionItem(start, type="file")]
 
 
 def _in_model(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    """Yield the name and type of each layer of the model on the command line."""
+    """Yield the name and type of each layer of the model on the command line, if no option is called so."""
     # Options without their value keep click from parsing the line, so that the arguments themselves are searched.
     path = next((arg for arg in kept_args(ctx) if arg.endswith(".xml")), "")
     try:
         with open(path, "rb") as file:
-            text = file.read(_MOST_BYTES)
+            text = file.read(_MOST_BYTES) if os.path.isfile(path) else b""
     except OSError:
         return
     for tag in _LAYER.finditer(text):
-        found = {key: unescape(value.decode(errors="replace")) for key, value in _ATTRIBUTE.findall(tag[1])}
-        yield found.get(b"name", ""), found.get(b"type", "")
+        found = {key: _text(one or other) for key, one, other in _ATTRIBUTE.findall(tag[1])}
+        name = found.get(b"name")
+        if name and not name.startswith("-"):
+            yield name, found.get(b"type") or ""
+
+
+def _text(value: bytes) -> str | None:
+    """Return the text of an attribute, as a parser reads it; ``None`` if it is not in UTF-8."""
+    try:
+        return unescape(re.sub(r"[\t\r\n]", " ", value.decode()))
+    except UnicodeDecodeError:
+        return None
 
 
 def _codes(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:

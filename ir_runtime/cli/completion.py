@@ -14,9 +14,6 @@ fish:  ir-runtime completion fish > ~/.config/fish/completions/ir-runtime.fish
 For the shell that is open: source <(ir-runtime completion bash)
 """
 
-# Names of layers have colons, and NAME=FILE an equals sign: bash would break words there.
-_WORDS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//[:=]/}\n"
-
 
 @click.command(epilog=_EPILOG)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -25,7 +22,10 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print the script that lets SHELL complete ir-runtime: commands, options, files, layers, inputs, codes."""
     from click.shell_completion import get_completion_class
 
+    from .shells import register
+
+    register()
     found = get_completion_class(shell)
     assert found is not None
     made = found(ctx.find_root().command, {}, "ir-runtime", "_IR_RUNTIME_COMPLETE")
-    click.echo((_WORDS if shell == "bash" else "") + made.source_template % made.source_vars())
+    click.echo(made.source_template % made.source_vars(), nl=False)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import pytest
 from click.testing import CliRunner, Result
 from harness.tiny import write_chain
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-import ir_runtime
 from ir_runtime.cli import main
+from ir_runtime.cli.shells import in_bash, split
 
 Invoke = Callable[[str], Result]
 
@@ -45,13 +47,16 @@ def model(folder: Path) -> None:
     (folder / "notes.txt").touch()
 
 
+def answers(shell: str, line: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the script of a shell gets for a line."""
+    monkeypatch.setenv("_IR_RUNTIME_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_LINE", f"ir-runtime {line}")
+    return CliRunner().invoke(main, [], prog_name="ir-runtime").stdout
+
+
 def completed(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What click gives the script of bash."""
-    monkeypatch.setenv("_IR_RUNTIME_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", f"ir-runtime {line}")
-    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" "))))
-    said = CliRunner().invoke(main, [], prog_name="ir-runtime").stdout
-    return [item.partition(",")[2] for item in said.splitlines()]
+    """The words that bash gets."""
+    return [item.partition(",")[2] for item in answers("bash", line, monkeypatch).splitlines()]
 
 
 @pytest.mark.parametrize(("line", "expected"), CASES)
@@ -72,34 +77,128 @@ def test_each_shell_has_a_script(invoke: Invoke, shell: str) -> None:
     assert "ir-runtime" in script
 
 
-ASK = {
-    "bash": (
-        'source ./script; COMP_WORDS=(ir-runtime run chain.xml --layers "{word}"); COMP_CWORD=4\n'
-        '_ir_runtime_completion ir-runtime; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    ),
-    "zsh": (
-        "compdef() {{ :; }}; compadd() {{ print -rl -- $completions; }}\n"
-        'words=(ir-runtime run chain.xml --layers "{word}"); CURRENT=5; source ./script; _ir_runtime_completion'
-    ),
-    "fish": 'source ./script; complete -C "ir-runtime run chain.xml --layers {word}"',
-}
+# What a name may hold, and how much of it is typed, by the quote that is open.
+HOSTILE = [
+    "a1conv$(touch${IFS}PWNED)",
+    "b2it's `touch PWNED`",
+    'c3a"b\\c!d',
+    "d4*?[x]",
+    "e5sp ace;touch PWNED",
+    "x&y|z<w>#",
+    "中文 $HOME",
+    "~root",
+    "#hash",
+    "{f,g}",
+    "=ls",
+    "g,h:i",
+]
+# These would be answers of their own, or options, or more than they show.
+LEFT_OUT = ["nl\nplain,forged", "tab\tb", "esc\x9b2J", "mark\u202eb", "-options", ""]
 
 
-@pytest.mark.parametrize("shell", ASK)
+def hostile(folder: Path) -> None:
+    """A model, and files, whose names are hostile."""
+    layers = [
+        f"<layer id='{number}' name={quoteattr(name, {chr(10): '&#10;', chr(9): '&#9;'})} type='ReLU'/>"
+        for number, name in enumerate([*HOSTILE, *LEFT_OUT])
+    ]
+    layers.append('<layer name="p`touch PWNED`" type="Parameter"/><layer name="q=r" type="Parameter"/>')
+    (folder / "hostile.xml").write_text(f"<net><layers>{''.join(layers)}</layers></net>", encoding="utf-8")
+    (folder / "in$(touch PWNED).npy").touch()
+    (folder / "-in.npy").touch()
+    (folder / "in\nplain,forged.npy").touch()
+    (folder / "x.npy").unlink()
+
+
+def test_zsh_and_fish_get_each_name_in_a_line_and_quote_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile(folder)
+    names = [*HOSTILE, "p`touch PWNED`", "q=r"]
+    line = "run hostile.xml --layers "
+    assert answers("fish", line, monkeypatch).splitlines() == [f"plain,{name}" for name in names]
+    assert answers("zsh", line, monkeypatch).splitlines() == [
+        part for name in names for part in ("plain", name, "_")
+    ]
+    assert answers("powershell", line, monkeypatch) in ("", "\n", "plain\nq=r\n_\n")
+
+
+def test_inputs_that_the_command_line_cannot_name_are_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile(folder)
+    found = completed("run hostile.xml -i ", monkeypatch)
+    assert found == [r"in\$\(touch\ PWNED\).npy", r"p\`touch\ PWNED\`=in\$\(touch\ PWNED\).npy"]
+
+
+def test_a_script_that_quotes_nothing_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As click's own, which reads other variables."""
+    monkeypatch.setenv("_IR_RUNTIME_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "ir-runtime vali")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert not CliRunner().invoke(main, [], prog_name="ir-runtime").stdout.strip()
+
+
+@given(
+    word=st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), min_size=1),
+    quote=st.sampled_from(["", "'", '"']),
+)
+def test_a_word_for_bash_is_read_as_it_was(word: str, quote: str) -> None:
+    line = f"ir-runtime {quote}{in_bash(word, quote)}{quote}"
+    assert split(line)[0] == ["ir-runtime", word]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed; its quotes are read above")
+@settings(max_examples=20)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), min_size=1), min_size=20)
+)
+def test_bash_itself_reads_the_words_as_they_were(words: list[str]) -> None:
+    quoted = [f"{quote}{in_bash(word, quote)}{quote}" for word in words for quote in ("", "'", '"')]
+    asked = f"printf '%s\\0' {' '.join(quoted)}".encode()
+    bash = shutil.which("bash") or ""
+    found = subprocess.run([bash], input=asked, capture_output=True, check=True).stdout
+    assert found.decode().split("\0")[:-1] == [word for word in words for _ in range(3)]
+
+
+def lines() -> list[tuple[str, str]]:
+    """What is typed, and the last argument that the program is to get."""
+    layers = "ir-runtime run hostile.xml --layers"
+    found = []
+    for number, name in enumerate(HOSTILE):
+        start = f"\\{name[:2]}" if name[0] in "~#{=" else name[:2].replace("&", "")
+        typed = (start, f"'{name[:2]}", f'"{name[:2]}')[number % 3]
+        found.append((f"{layers} {typed}", name))
+    first = HOSTILE[0]
+    return [
+        *found,
+        (f'{layers} "a1', first),
+        (f"{layers} 'b2", HOSTILE[1]),
+        (f'{layers} "c3', HOSTILE[2]),
+        (f"{layers} a1conv\\$\\(t", first),
+        (f"{layers} a1co'nv", first),
+        (f'{layers} a1co"nv', first),
+        (f"{layers} 'a1c'onv", first),
+        (f"{layers}=a1", f"--layers={first}"),
+        (f"{layers}='a1", f"--layers={first}"),
+        (f"{layers} nl", "nl"),
+        ("ir-runtime run hostile.xml -i in", "in$(touch PWNED).npy"),
+        ("ir-runtime run hostile.xml -i p\\`touch\\ PWNED\\`=in", "p`touch PWNED`=in$(touch PWNED).npy"),
+        ("ir-runtime explain ir301", "IR301"),
+        ("ir-runtime vali", "validate"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-def test_a_real_shell_completes_layers(folder: Path, invoke: Invoke, shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    (folder / "script").write_text(invoke(f"completion {shell}").stdout)
-    program = folder / "bin" / "ir-runtime"
-    program.parent.mkdir()
-    program.write_text(
-        f'#!/bin/sh\nexec {sys.executable} -c "import sys; sys.argv[0] = \'ir-runtime\'; from ir_runtime.cli import main; main()" "$@"\n'
-    )
-    program.chmod(0o755)
-    package = str(Path(ir_runtime.__file__).parents[1])
-    env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": package}
-    for word, expected in (("str", "stretch"), ("aten::", "aten::sum")):
-        asked = ASK[shell].format(word=word)
-        found = subprocess.run([shell, "-c", asked], env=env, capture_output=True, text=True, check=False)
-        assert expected in found.stdout.split(), found.stderr
+def test_a_person_who_types_in_a_shell_gets_the_name(folder: Path, invoke: Invoke, name: str) -> None:
+    """And nothing in it runs, though Enter follows at once."""
+    from harness.typing_into import Shell
+
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed; what it gets, and what bash makes of its own, is tested above")
+    hostile(folder)
+    with Shell(name, folder, invoke(f"completion {name}").stdout) as shell:
+        for line, expected in lines():
+            assert shell.complete(line)[-1] == expected, shell.said[-1000:]
+    assert not (folder / "PWNED").exists()

@@ -1,0 +1,231 @@
+r"""Completion in each shell: words are read, and answers quoted, by the rules of that shell.
+
+What is completed may be the name of a layer or of a file, which others chose: ``conv$(reboot)``. Inserted as it is, it
+would run with the rest of the command. So bash gets words in its quotes, which depend on the quote that is open already;
+zsh and fish put matches into quotes themselves. An answer is a line, so that names with line breaks would be several, and
+with escapes more than they show: names that are not printable are left out.
+
+bash:  type,word           zsh:  type, word and help, or _, each on its line           fish:  type,word[tab]help
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TypeAlias
+
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
+
+from ..escaping import one_line
+
+__all__ = ["in_bash", "register", "split"]
+
+_Item: TypeAlias = "CompletionItem[str]"
+
+# Names of layers have colons, and NAME=FILE an equals sign: bash would break words there. The answers are read line by
+# line without an expansion, which would take a * in them for the names of files.
+_BASH = r"""COMP_WORDBREAKS=${COMP_WORDBREAKS//[:=]/}
+%(complete_func)s() {
+    local response line
+    response=$(env COMP_LINE="${COMP_LINE:0:COMP_POINT}" %(complete_var)s=bash_complete "$1")
+    COMPREPLY=()
+    while IFS= read -r line; do
+        case ${line%%%%,*} in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${line#*,}") ;;
+        esac
+    done <<< "$response"
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+_ZSH = r"""#compdef %(prog_name)s
+
+%(complete_func)s() {
+    local -a response completions described
+    local type key descr
+    (( ! $+commands[%(prog_name)s] )) && return 1
+
+    response=("${(@f)$(env COMP_LINE="${(j: :)words[1,CURRENT]}" %(complete_var)s=zsh_complete %(prog_name)s)}")
+
+    for type key descr in "${(@)response}"; do
+        if [[ $type == dir ]]; then
+            _path_files -/
+        elif [[ $type == file ]]; then
+            _path_files -f
+        elif [[ $type == plain && $descr == _ ]]; then
+            completions+=("$key")
+        elif [[ $type == plain ]]; then
+            described+=("$key:$descr")
+        fi
+    done
+
+    if (( $#described )); then
+        _describe -V unsorted described -U
+    fi
+    if (( $#completions )); then
+        compadd -U -V unsorted -a completions
+    fi
+}
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    %(complete_func)s "$@"
+else
+    compdef %(complete_func)s %(prog_name)s
+fi
+"""
+
+_FISH = r"""function %(complete_func)s
+    set -l response (env COMP_LINE=(commandline -cp | string collect) %(complete_var)s=fish_complete %(prog_name)s)
+    for completion in $response
+        set -l answer (string split -m 1 , -- $completion)
+        switch $answer[1]
+            case dir
+                __fish_complete_directories $answer[2]
+            case file
+                __fish_complete_path $answer[2]
+            case plain
+                printf '%%s\n' $answer[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+
+# ASCII that means nothing to bash wherever it stands in a word but its start; what is not ASCII means nothing, either.
+_SPECIAL = re.compile(r"[^\w@%+=:,./\x80-\U0010ffff-]", re.ASCII)
+_SPECIAL_IN_QUOTES = re.compile(r"[$`\"\\]")
+# An option with its value in one word.
+_OPTION = re.compile(r"--?[\w-]+=", re.ASCII)
+_PLAIN = re.compile(r"[\w./:=+-]+", re.ASCII)
+
+
+def split(line: str, in_single_quotes: str = "") -> tuple[list[str], str, int]:
+    r"""Return the words of a line, the quote that is open at its end, and the length of the last word before that.
+
+    >>> split("run 'a b' c\\$\\(d"), split('run x"y z')
+    ((['run', 'a b', 'c$(d'], '', 0), (['run', 'xy z'], '"', 1))
+
+    Args:
+        line: a command line up to the cursor; the last word is empty after a space.
+        in_single_quotes: the characters that a backslash escapes in single quotes.
+    """
+    escaped = {"": None, '"': '$`"\\', "'": in_single_quotes}
+    words: list[str] = []
+    word, quote, before = None, "", 0
+    letters = iter(range(len(line)))
+    for place in letters:
+        letter, following = line[place], line[place + 1 : place + 2]
+        if letter == "\\" and ((wanted := escaped[quote]) is None or (following and following in wanted)):
+            word = (word or "") + following
+            next(letters, None)
+        elif quote and letter == quote:
+            quote = ""
+        elif not quote and letter in "'\"":
+            word = word or ""
+            quote, before = letter, len(word)
+        elif not quote and letter in " \t\n":
+            words, word = words if word is None else [*words, word], None
+        else:
+            word = (word or "") + letter
+    return [*words, word or ""], quote, before if quote else 0
+
+
+def in_bash(word: str, quote: str = "") -> str:
+    r"""Return a word as bash reads it, after an open quote where there is one.
+
+    >>> print(in_bash("a$(b)"), in_bash("it's", "'"), in_bash('"$x"!', '"'))
+    a\$\(b\) it'\''s \"\$x\""\!"
+    """
+    if quote == "'":
+        return word.replace("'", "'\\''")
+    if quote:  # in which the history is expanded, whatever stands before
+        return _SPECIAL_IN_QUOTES.sub(r"\\\g<0>", word).replace("!", '"\\!"')
+    return _SPECIAL.sub(r"\\\g<0>", word)
+
+
+class _Quoting(ShellComplete):
+    """Completion of the line in ``COMP_LINE``, whose answers are printable."""
+
+    _in_single_quotes = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        words, self._quote, self._before = split(os.environ["COMP_LINE"], self._in_single_quotes)
+        return words[1:-1], words[-1] if len(words) > 1 else ""
+
+    def complete(self) -> str:
+        """Return the answers; none to a script that knows nothing of quotes, as click has it."""
+        if "COMP_LINE" not in os.environ:
+            return ""
+        args, incomplete = self.get_completion_args()
+        option = _OPTION.match(incomplete)
+        answers = []
+        for item in self.get_completions(args, incomplete):
+            if item.type == "plain":
+                item.value = self._word(f"{option[0] if option else ''}{item.value}", incomplete)
+            elif not item.value.isprintable():
+                item.value = ""
+            if item.type != "plain" or (item.value and item.value.isprintable()):
+                answers.append(self.format_completion(item))
+        return "\n".join(answers)
+
+    def _word(self, word: str, incomplete: str) -> str:
+        return word
+
+
+class _Bash(_Quoting, BashComplete):
+    source_template = _BASH
+
+    def _word(self, word: str, incomplete: str) -> str:
+        """Return what takes the place of what follows the open quote, or of the whole word."""
+        same = word.startswith(incomplete[: self._before])
+        return in_bash(word[self._before :], self._quote) if same else ""
+
+
+class _Zsh(_Quoting, ZshComplete):
+    source_template = _ZSH
+
+    def format_completion(self, item: _Item) -> str:
+        if not item.help:
+            return f"{item.type}\n{item.value}\n_"
+        value = item.value.replace("\\", "\\\\").replace(":", "\\:")
+        return f"{item.type}\n{value}\n{one_line(item.help)}"
+
+
+class _Fish(_Quoting, FishComplete):
+    source_template = _FISH
+    _in_single_quotes = "'\\"
+
+    def format_completion(self, item: _Item) -> str:
+        help = f"\t{one_line(item.help)}" if item.help else ""
+        return f"{item.type},{item.value}{help}"
+
+
+def register() -> None:
+    """Let click complete by these classes, and in no other way."""
+    for cls in (_Bash, _Zsh, _Fish):
+        add_completion_class(cls)
+    from click.shell_completion import get_completion_class
+
+    if (other := get_completion_class("powershell")) is not None:
+        add_completion_class(type("_PowerShell", (other,), {"get_completions": _plain_completions(other)}))
+
+
+def _plain_completions(cls: type[ShellComplete]) -> object:
+    """Return a method that gives only the completions of a class that need no quotes."""
+
+    def get_completions(self: ShellComplete, args: list[str], incomplete: str) -> list[_Item]:
+        items = cls.get_completions(self, args, incomplete)
+        return [item for item in items if _PLAIN.fullmatch(item.value)]
+
+    return get_completions

@@ -1,0 +1,120 @@
+"""Type into a shell at the other end of a pseudo-terminal, as a person does."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import ir_runtime
+
+__all__ = ["SHELLS", "Shell", "installed"]
+
+SHELLS = ("bash", "zsh", "fish")
+PATIENCE = 120
+"""Seconds of wall time after which a shell is taken to hang: far more than a busy machine needs."""
+# What each shell is to read before the first line is typed.
+_START = {
+    "bash": "PS1='$ '; source ./script\n",
+    "zsh": "PS1='$ '; autoload -Uz compinit; compinit -u -D; source ./script\n",
+    "fish": "function fish_prompt; end; source ./script\n",
+}
+_COMMAND = {
+    "bash": "bash --norc --noprofile -i",
+    "zsh": "zsh -f -i",
+    "fish": "fish --no-config -i",
+}
+# Completes as ir-runtime does, but writes down its arguments instead of running.
+_PROGRAM = """#!{python}
+import json, os, sys
+if any(name.endswith("_COMPLETE") for name in os.environ):
+    sys.argv[0] = "ir-runtime"
+    from ir_runtime.cli import main
+    main()
+with open({asked!r} + ".new", "w") as file:
+    json.dump(sys.argv[1:], file)
+os.rename({asked!r} + ".new", {asked!r})
+"""
+
+
+def installed() -> list[str]:
+    """Return the shells that are there."""
+    return [shell for shell in SHELLS if shutil.which(shell)]
+
+
+class Shell:
+    """A shell on a terminal, in a folder in which ``ir-runtime`` says what it was asked.
+
+    Args:
+        name: ``bash``, ``zsh`` or ``fish``.
+        folder: where it runs.
+        script: what ``ir-runtime completion`` prints for it.
+    """
+
+    def __init__(self, name: str, folder: Path, script: str) -> None:
+        self._name, self._folder, self._asked = name, folder, folder / "asked.json"
+        (folder / "script").write_text(script)
+        program = folder / "bin" / "ir-runtime"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(_PROGRAM.format(python=sys.executable, asked=str(self._asked)))
+        program.chmod(0o755)
+        self.said = b""
+
+    def __enter__(self) -> Shell:
+        self._master, slave = pty.openpty()
+        package = str(Path(ir_runtime.__file__).parents[1])
+        env = {
+            "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": package, "TERM": "dumb", "HOME": str(self._folder),
+            "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1",
+        }  # fmt: skip
+        # The first process of a session that opens a terminal gets it as its own.
+        command = f'exec {_COMMAND[self._name]} <"$0" >"$0" 2>&1'
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", command, os.ttyname(slave)], stdin=subprocess.DEVNULL, cwd=self._folder, env=env, start_new_session=True
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._slave = slave  # until the shell has opened it, too
+        self._type(_START[self._name] + "ir-runtime ready\n")
+        self._answer()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._slave)
+        self._reader.join()
+        os.close(self._master)
+
+    def complete(self, line: str) -> list[str]:
+        """Type a line, Tab and Enter; return the arguments that the program gets."""
+        self._type(f"{line}\t\n")
+        return self._answer()
+
+    def _type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def _answer(self) -> list[str]:
+        end = time.monotonic() + PATIENCE
+        while not self._asked.exists():
+            if time.monotonic() > end or self._process.poll() is not None:
+                raise AssertionError(f"{self._name} does not run the command; it says {self.said!r}")
+            time.sleep(0.02)
+        found: list[str] = json.loads(self._asked.read_text())
+        self._asked.unlink()
+        return found
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            while text := os.read(self._master, 1 << 16):
+                self.said += text
