@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..escaping import cut
+from ..escaping import cut, visible
 from ..ir.graph import Layer, Port
 from .fuse import Group
 from .program import Program
@@ -68,4 +68,4 @@ def _is_constant(program: Program, layer: Layer) -> bool:
 
 def _quoted(name: str) -> str:
     """Return a name in quotes, on one line whatever is in it."""
-    return '"' + cut(name).encode("unicode_escape").decode().replace('"', '\\"') + '"'
+    return '"' + visible(cut(name).encode("unicode_escape").decode().replace('"', '\\"')) + '"'
