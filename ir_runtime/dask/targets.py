@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
