@@ -6,11 +6,13 @@ import json
 import math
 import os
 import re
+import secrets
 import stat
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..escaping import file_names
-from ..files import check_own, create, remove, reopen, temporary_name, write_all
+from ..files import check_own, create, remove, reopen, write_all
 from ..ir.tensor import Array
 from .needed import needed
 from .planning import ArrayType
@@ -79,23 +81,16 @@ class Target:
 @dataclass(frozen=True)
 class _Npy(Target):
     def create(self) -> None:
+        header = _npy_header(self.shape, self.dtype)
         with create(self.path) as file:
-            file.write(self._header())
-            file.truncate(len(self._header()) + self._size())
-
-    def _header(self) -> bytes:
-        header = BytesIO()
-        described = np.lib.format.dtype_to_descr(self.dtype)
-        np.lib.format.write_array_header_1_0(
-            header, {"descr": described, "fortran_order": False, "shape": self.shape}
-        )
-        return header.getvalue()
+            file.write(header)
+            file.truncate(len(header) + self._size())
 
     def _size(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def check(self) -> None:
-        header = self._header()
+        header = _npy_header(self.shape, self.dtype)
         with reopen(self.path) as file:
             if file.read(len(header)) != header or file.seek(0, os.SEEK_END) != len(header) + self._size():
                 raise self._differs()
@@ -103,11 +98,20 @@ class _Npy(Target):
     def write(self, start: int, array: Array) -> None:
         row = math.prod(self.shape[1:]) * self.dtype.itemsize
         with reopen(self.path) as file:
-            file.seek(len(self._header()) + start * row)
+            file.seek(len(_npy_header(self.shape, self.dtype)) + start * row)
             write_all(file, np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8).data)
 
     def file(self, start: int) -> str:
         return self.path
+
+
+@lru_cache(maxsize=16)
+def _npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """Return what an ``.npy`` has before the elements."""
+    header = BytesIO()
+    described = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(header, {"descr": described, "fortran_order": False, "shape": shape})
+    return header.getvalue()
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ class _Zarr(Target):
         whole[tuple(map(slice, array.shape))] = array
         data = needed("numcodecs.zstd", f"writing {self.path}").Zstd(level=0).encode(whole)
         path = self.file(start)
-        new = temporary_name(Path(path), "part")
+        new = os.path.join(self._folder, f".{os.path.basename(path)}.{secrets.token_hex(4)}.part")
         try:
             with create(new) as file:
                 file.write(data)
