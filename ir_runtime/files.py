@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from .ir.tensor import Array
+    from numpy.typing import NDArray
 
 try:
     import fcntl
@@ -132,7 +132,7 @@ def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
         rest = rest[file.write(rest) :]
 
 
-def write_npy(file: IO[bytes], array: Array) -> None:
+def write_npy(file: IO[bytes], array: NDArray[Any]) -> None:
     """Write an array of numbers as an ``.npy``, as `numpy.save` does.
 
     Raises:
@@ -144,7 +144,7 @@ def write_npy(file: IO[bytes], array: Array) -> None:
     write_raw(file, array.T if array.flags.f_contiguous and not array.flags.c_contiguous else array)
 
 
-def write_raw(file: IO[bytes], array: Array) -> None:
+def write_raw(file: IO[bytes], array: NDArray[Any]) -> None:
     """Write the elements of an array, in the order of C.
 
     Raises:
