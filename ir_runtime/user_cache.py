@@ -1,11 +1,21 @@
-"""The user's cache folder for files that can be computed again."""
+"""The user's cache folder for files that can be computed again, and who may have written what is in it."""
 
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["chosen_cache", "user_cache"]
+__all__ = ["UntrustedCacheError", "check_own", "check_parents", "chosen_cache", "user_cache"]
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+# Links on the way to a folder that are followed.
+_MOST_LINKS = 40
+
+
+class UntrustedCacheError(OSError):
+    """A path of the cache that is not trusted."""
 
 
 def chosen_cache() -> Path | None:
@@ -30,3 +40,70 @@ def user_cache() -> Path | None:
         return user_cache_path("ir_runtime", appauthor=False)
     except RuntimeError:  # as in a container whose user is in no list of users
         return None
+
+
+def check_own(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
+    """Check that only the user, or root, can have written a folder or file.
+
+    Raises:
+        UntrustedCacheError: with the reason.
+    """
+    if not is_kind(found.st_mode):
+        raise UntrustedCacheError(
+            f"{path} is not a {'folder' if is_kind is stat.S_ISDIR else 'regular file'}"
+        )
+    if not hasattr(os, "geteuid"):  # Windows: access lists protect the user's folders
+        return
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UntrustedCacheError(f"{path} belongs to another user (uid {found.st_uid})")
+    if found.st_mode & _WRITABLE_BY_OTHERS:
+        raise UntrustedCacheError(f"{path} may be written by others (mode {stat.S_IMODE(found.st_mode):04o})")
+
+
+def check_parents(path: Path, links: int = _MOST_LINKS) -> None:
+    """Check that only the user, or root, can put another folder in the place of this one, or of one that it is in.
+
+    In a folder such as /tmp, where the sticky bit is set, others can only replace what belongs to them.
+
+    Args:
+        path: an absolute path; what does not exist yet is not checked.
+        links: how many symbolic links may be followed.
+
+    Raises:
+        UntrustedCacheError: with the reason.
+        OSError: if a folder cannot be looked at.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    for parent in reversed(path.parents):
+        if not os.path.lexists(parent):
+            return
+        found = os.lstat(parent)
+        if stat.S_ISLNK(found.st_mode):
+            if not links:
+                raise UntrustedCacheError(f"{path} is behind too many links")
+            if found.st_uid not in (os.geteuid(), 0):
+                raise UntrustedCacheError(f"{parent} belongs to another user (uid {found.st_uid})")
+            check_parents(parent.parent / os.readlink(parent) / "inside", links - 1)
+        elif stat.S_ISDIR(found.st_mode):  # nothing can be below a file
+            check_own(_without_harmless(found), parent, stat.S_ISDIR)
+
+
+def _without_harmless(found: os.stat_result) -> os.stat_result:
+    """Return the status of a folder without permissions by which others cannot replace what is in it."""
+    is_harmless = found.st_mode & stat.S_ISVTX or (
+        not found.st_mode & stat.S_IWOTH and _is_private_group(found.st_gid)
+    )
+    return os.stat_result((found.st_mode & ~_WRITABLE_BY_OTHERS, *found[1:])) if is_harmless else found
+
+
+def _is_private_group(number: int) -> bool:
+    """Return whether a group has the user as its only member, as systems have one for each user."""
+    import grp
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return user.pw_gid == number and group.gr_name == user.pw_name and {*group.gr_mem} <= {user.pw_name}

@@ -27,8 +27,8 @@ Kept are compiled kernels of the backend numba, and what the debugging commands 
 All of it is made again when it is needed. IR_RUNTIME_CACHE says where it is, if not in the user's cache folder.
 """
 
-# Kernels are in a folder of a version, a vector target and a checksum.
-_KERNELS = re.compile(r"\d[\w.+]*-\w+-[0-9a-f]{8}")
+# Kernels are in a folder of a version, a vector target and a hash.
+_KERNELS = re.compile(r"\d[\w.+]*-\w+-[0-9a-f]{8,}")
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +187,29 @@ def test_the_folder_depends_on_vectors_and_on_what_machine_code_depends_on(
     assert found is not None
     assert found.parent == own_cache / "ir_runtime"
     assert found.name.startswith(f"{ir.__version__}-{target.TARGET.name}-")
-    monkeypatch.setattr(cache, "_fingerprint", lambda: 1)
+    monkeypatch.setattr(cache, "_fingerprint", lambda: "1")
     assert cache.folder() != found
+
+
+def test_the_folder_depends_on_contents_of_files_alone(tmp_path: Path) -> None:
+    """A copy of an installation, whose files have other times, finds the kernels of the original."""
+    original, copied = Path(cache.__file__).parents[1], tmp_path / "copied"
+    shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in copied.rglob("*.py"):
+        os.utime(path, (1, 1))
+    assert hash_of(copied) == hash_of(original)
+    changed = copied / "kernels" / "pooling.py"
+    before = changed.stat()
+    changed.write_bytes(changed.read_bytes().replace(b"0", b"1", 1))  # of the same size
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert hash_of(copied) != hash_of(original)
+
+
+def hash_of(folder: Path) -> str:
+    """What the name of the cache folder has of files in a folder."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cache, "__file__", str(folder / "jit" / "cache.py"))
+        return cache._fingerprint.__wrapped__()  # type: ignore[no-any-return]
 
 
 @instruction(types.float32, returns=types.float32)
@@ -332,6 +355,7 @@ def warned() -> None:
 
 def refused(match: str, task: Task) -> str:
     """The one warning; the kernel works all the same, and nothing of it is kept."""
+    cache._check_once.cache_clear()
     with pytest.warns(RuntimeWarning, match=match) as caught:
         doubled(task)
     doubled(task)  # with warnings as errors
@@ -393,8 +417,10 @@ as_root = pytest.mark.skipif(
 
 @posix
 @pytest.mark.usefixtures("warned")
-@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize(
+    ("mode", "level"),
+    [*product([0o777, 0o770, 0o720], [0, 1]), *product([0o777], [2, 3])],
+)
 def test_a_folder_that_others_may_write_to_is_refused(own_cache: Path, mode: int, level: int) -> None:
     task = doubling(f"shared_{mode}_{level}")
     doubled(task)
@@ -431,6 +457,7 @@ def test_what_belongs_to_another_user_is_refused(own_cache: Path) -> None:
     os.chown(file, 0, -1)
     assert cache.load(task.name) is not None
     os.chown(file.parent, 12345, -1)
+    cache._check_once.cache_clear()
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
         assert cache.folder() is None
 

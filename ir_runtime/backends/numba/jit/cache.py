@@ -1,12 +1,14 @@
 """The cache of compiled kernels: its directory, and which of its files are trusted.
 
 It is ``IR_RUNTIME_CACHE``, else the user's cache folder by the conventions of the system. The subfolder depends on the
-version of this package, the source of the kernels, numba and LLVM, the processor, and the vector target. Each routine is
+version of this package, the contents of the files of the kernels, numba and LLVM, the processor, and the vector target; not on
+times or places of files, so that a copy of an installation finds what was compiled for the original. Each routine is
 a file that begins with the SHA-256 of its machine code.
 
-Anyone who can write such a file can run code as the user who loads it. So folders are created with mode 0700 and files with
-0600; a path that is not absolute, or that belongs to another user (root excepted, as in an image that root builds), or
-that others can write to is refused, with one warning, and kernels are compiled in memory.
+Anyone who can write such a file, or put another folder in the place of one that it is in, can run code as the user who loads
+it. So folders are created with mode 0700 and files with 0600; a path that is not absolute, or that belongs to another user
+(root excepted, as in an image that root builds), or that others can write to is refused, as `check_parents` says of all
+folders above it, with one warning, and kernels are compiled in memory.
 """
 
 from __future__ import annotations
@@ -18,8 +20,7 @@ import shutil
 import stat
 import sys
 import warnings
-import zlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ import llvmlite.binding as llvm
 
 from ...._version import __version__
 from ....files import temporary_file
-from ....user_cache import chosen_cache, user_cache
+from ....user_cache import UntrustedCacheError, check_own, check_parents, chosen_cache, user_cache
 from ..codegen.target import TARGET
 
 __all__ = ["HINT", "folder", "is_cached", "load", "make_folder", "store"]
@@ -40,17 +41,14 @@ _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getat
 HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
 
 
-class UntrustedCacheError(OSError):
-    """A path of the cache that is not trusted."""
-
-
 def folder() -> Path | None:
     """Return the folder for these kernels on this processor; ``None`` if it cannot be trusted."""
     try:
         place = _path()
-        for known in (place.parent, place):
-            if os.path.lexists(known):
-                _check(os.lstat(known), known, stat.S_ISDIR)
+        if os.path.lexists(place):
+            _check_once(place)
+        else:
+            check_parents(place)
     except OSError as reason:
         _warn_once(f"compiled kernels cannot be cached: {_reason(reason)}; {HINT}")
         return None
@@ -71,7 +69,7 @@ def load(name: str) -> bytes | None:
     path = _file(place, name)
     try:
         with open(os.open(path, os.O_RDONLY | _OPEN_FLAGS), "rb") as file:
-            _check(os.fstat(file.fileno()), path, stat.S_ISREG)
+            check_own(os.fstat(file.fileno()), path, stat.S_ISREG)
             data = file.read()
     except UntrustedCacheError as reason:
         _warn_once(f"a compiled kernel is not used: {reason}; it is compiled again")
@@ -110,7 +108,8 @@ def make_folder(place: Path) -> None:
     """
     for path in (place.parent, place):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check(os.lstat(path), path, stat.S_ISDIR)
+        check_own(os.lstat(path), path, stat.S_ISDIR)
+    check_parents(place)
 
 
 def _write(place: Path, name: str, code: bytes) -> None:
@@ -146,39 +145,56 @@ def _path() -> Path:
     if not home.is_absolute():
         name = "the user's cache folder" if chosen_cache() is None else "IR_RUNTIME_CACHE"
         raise UntrustedCacheError(f"{name} must be an absolute path, got {str(home.parent)!r}")
-    return home / f"{__version__}-{TARGET.name}-{_fingerprint():08x}"
-
-
-def _check(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
-    """Check that only the user, or root, can have written a folder or file.
-
-    Raises:
-        UntrustedCacheError: with the reason.
-    """
-    if not is_kind(found.st_mode):
-        raise UntrustedCacheError(
-            f"{path} is not a {'folder' if is_kind is stat.S_ISDIR else 'regular file'}"
-        )
-    if not hasattr(os, "geteuid"):  # Windows: access lists protect the user's folders
-        return
-    if found.st_uid not in (os.geteuid(), 0):
-        raise UntrustedCacheError(f"{path} belongs to another user (uid {found.st_uid})")
-    if found.st_mode & 0o022:
-        raise UntrustedCacheError(f"{path} may be written by others (mode {stat.S_IMODE(found.st_mode):04o})")
+    return home / f"{__version__}-{TARGET.name}-{_fingerprint()}"
 
 
 @cache
-def _fingerprint() -> int:
-    """Return a checksum of everything that machine code depends on."""
-    compiler = find_spec("numba")
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
-    if compiler is not None and compiler.origin is not None:
-        files.append(Path(compiler.origin))
-    stamps = [f"{file.name} {(found := file.stat()).st_size} {found.st_mtime_ns}" for file in files]
+def _check_once(place: Path) -> None:
+    """Check an existing folder, and all above it.
+
+    Once is enough: only the user, and root, can change what others may do with folders that have passed.
+
+    Raises:
+        UntrustedCacheError: with the reason.
+        OSError: if a folder cannot be looked at.
+    """
+    for path in (place.parent, place):
+        check_own(os.lstat(path), path, stat.S_ISDIR)
+    check_parents(place)
+
+
+@cache
+def _fingerprint() -> str:
+    """Return a cryptographic hash of everything that machine code depends on."""
+    digest = hashlib.sha256()
+    for name, path in [*_sources(os.path.dirname(os.path.dirname(__file__))), *_compiler()]:
+        with open(path, "rb", buffering=0) as file:
+            code = file.readall()
+        digest.update(f"{name} {len(code)}\n".encode() + code)
     features = llvm.get_host_cpu_features().flatten()
-    return zlib.crc32(
-        " ".join([*stamps, llvmlite.__version__, llvm.get_host_cpu_name(), features, _interpreter()]).encode()
-    )
+    rest = [llvmlite.__version__, llvm.get_host_cpu_name(), features, _interpreter()]
+    digest.update("\n".join(rest).encode())
+    return digest.hexdigest()[:32]
+
+
+def _sources(folder: str, inside: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the Python files in and below a folder, in the order of their names: their paths in it, and where they are."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = f"{inside}/{entry.name}"
+            if entry.name.endswith(".py"):
+                yield name, entry.path
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _sources(entry.path, name)
+
+
+def _compiler() -> list[tuple[str, str]]:
+    """Return the file of numba that says which version it is."""
+    numba = find_spec("numba")
+    if numba is None or numba.origin is None:
+        return []
+    path = os.path.join(os.path.dirname(numba.origin), "_version.py")
+    return [("numba", path if os.path.exists(path) else numba.origin)]
 
 
 def _interpreter() -> str:
