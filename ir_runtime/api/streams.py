@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..backends.core.cores import cores
+from ..cores import cores
 from ..properties.hint import SchedulingCoreType
 
 __all__ = ["Streams"]

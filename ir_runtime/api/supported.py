@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Mapping
 
 from .._version import __version__
+from ..cores import parallelism
 from ..properties import CacheMode, CompatibilityCheck, Property, device, hint, intel_auto, intel_cpu, log
 from ..properties.kinds import anything
 from .devices import CPU
@@ -140,7 +140,7 @@ def default(name: str) -> object:
         "CACHE_DIR": "",
         "CACHE_MODE": CacheMode.OPTIMIZE_SPEED,
         "COMPATIBILITY_CHECK": CompatibilityCheck.NOT_APPLICABLE,
-        "COMPILATION_NUM_THREADS": os.cpu_count() or 1,
+        "COMPILATION_NUM_THREADS": parallelism(),
         "CPU_DENORMALS_OPTIMIZATION": False,
         "CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE": 1.0,
         "DEVICES_UTILIZATION_THRESHOLD": {},
@@ -180,7 +180,7 @@ def default(name: str) -> object:
         "PERF_COUNT": False,
         "PERF_CURVE_TABLE": {},
         "RANGE_FOR_ASYNC_INFER_REQUESTS": (1, 1, 1),
-        "RANGE_FOR_STREAMS": (1, os.cpu_count() or 1),
+        "RANGE_FOR_STREAMS": (1, parallelism()),
         "RUNTIME_REQUIREMENTS": f"meta=1.0;ir_runtime={__version__}",
         "SCHEDULE_POLICY": intel_auto.SchedulePolicy.DEVICE_PRIORITY,
         "SCHEDULING_CORE_TYPE": hint.SchedulingCoreType.ANY_CORE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from ..cores import parallelism
 from ..records import Record
 
 __all__ = ["Peaks", "measure_peaks"]
@@ -56,7 +56,7 @@ def measure_peaks(backend: str, threads: int | None) -> Peaks:
     """
     return Peaks(
         flops=2 * _SIDE**3 / _fastest(_product(backend, threads)),
-        bandwidth=2 * _COPIED / _fastest(_copy(threads or os.cpu_count() or 1)),
+        bandwidth=2 * _COPIED / _fastest(_copy(threads or parallelism())),
     )
 
 

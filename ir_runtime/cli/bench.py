@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -164,7 +163,9 @@ def bench(
     """
     file = _one_model(model, path)
     hint = _SHORT.get(hint, hint)
-    requests = nireq or (os.cpu_count() or 1 if "throughput" in hint else 1)
+    from ..cores import parallelism
+
+    requests = nireq or (parallelism() if "throughput" in hint else 1)
     if requests > 1 and (cpu_time or api == "sync"):
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")

@@ -156,7 +156,11 @@ def _reports(
 def _worthwhile(files: Sequence[str]) -> int:
     """Return the number of processes to use: starting them takes as long as checking a megabyte."""
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
-    return (os.cpu_count() or 1) if size > _LARGE else 1
+    if size <= _LARGE:
+        return 1
+    from ..cores import parallelism
+
+    return parallelism()
 
 
 def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:

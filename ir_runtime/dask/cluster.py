@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from ..child_process import safe_environment
+from ..cores import parallelism
 from ..errors import ExecutionError, InputError
 from .model_source import ModelSource
 from .needed import needed
@@ -51,9 +51,7 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
     """
     distributed = needed("distributed", "a scheduler of Dask")
     if scheduler in LOCAL_SCHEDULERS:
-        with _local_cluster(
-            distributed, scheduler == "local", workers or len(os.sched_getaffinity(0))
-        ) as client:
+        with _local_cluster(distributed, scheduler == "local", workers or parallelism()) as client:
             yield client
         return
     if "://" not in scheduler:

@@ -312,7 +312,7 @@ def test_winograd_has_the_same_bits_with_any_number_of_threads(
     channels: int, side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a block for each thread, and phase by phase where there would be too few tiles in it."""
-    monkeypatch.setattr(parallel, "_cores", lambda: 8)
+    monkeypatch.setattr(parallel, "parallelism", lambda: 8)
     op, x = by_three((1, 1), (1, 1)), numbers(1, channels, side, side)
     w = numbers(channels, channels, 3, 3)
     run = backend.kernel(op, [unknown(x), Value.constant(w)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import math
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,13 +27,22 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.codegen import language as _language
 from ir_runtime.backends.numba.codegen import levels, target
 from ir_runtime.backends.numba.codegen.language import device, instruction, routine, types
-from ir_runtime.backends.numba.codegen.memory import fetch_add, load_f32, store_f32, store_i64
+from ir_runtime.backends.numba.codegen.memory import (
+    SPIN_LIMIT,
+    barrier,
+    fetch_add,
+    load_f32,
+    store_f32,
+    store_i64,
+)
+from ir_runtime.backends.numba.codegen.target import IS_X86
 from ir_runtime.backends.numba.codegen.vectors import F32, Emit
 from ir_runtime.backends.numba.jit import build_all, cache, loader
 from ir_runtime.backends.numba.jit.host import target_machine
 from ir_runtime.backends.numba.kernels._int8_winograd import LEVELS_WINOGRAD
 from ir_runtime.backends.numba.threading.parallel import parallel_for, running, threads
 from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
+from ir_runtime.cores import parallelism, processors
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 
@@ -257,12 +268,54 @@ def test_python_that_is_not_of_kernels_is_refused(own_cache: Path, reason: str, 
 def test_threads_share_units(own_cache: Path, count: int) -> None:
     task = doubling(f"shared_{count}")
     with at_most(count), running():
-        assert threads() == min(count, os.cpu_count() or 1)
+        assert threads() == min(count, parallelism())
         for _ in range(200):
             doubled(task, count)
     time.sleep(0.05)  # the pool has gone to sleep, and wakes again
     with at_most(count), running():
         doubled(task, count)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads choose their core on Linux only")
+def test_who_waits_lets_others_have_the_core(own_cache: Path) -> None:
+    """On one core, each poll after the first ones gives what is waited for a slice of time."""
+
+    @routine(types.int64, returns=types.int64)
+    def wait(at: int) -> int:
+        return barrier(at, 1)
+
+    @routine(types.int64)
+    def work(at: int) -> None:
+        for _ in range(10_000_000):
+            fetch_add(at + 64)
+        fetch_add(at)
+
+    words, core = np.zeros(16, np.int64), min(processors())
+    waiting = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loader.loader().address(wait))
+    working = ctypes.CFUNCTYPE(None, ctypes.c_int64)(loader.loader().address(work))
+
+    def on_core(function: Any) -> Any:
+        os.sched_setaffinity(0, {core})  # of this thread
+        return function(words.ctypes.data)
+
+    with ThreadPoolExecutor(2) as pool:
+        polls = pool.submit(on_core, waiting)
+        pool.submit(on_core, working).result()
+    assert polls.result() < 3 * SPIN_LIMIT
+
+
+@pytest.mark.skipif(not IS_X86, reason="the instruction is one of x86")
+def test_who_waits_tells_the_processor(own_cache: Path) -> None:
+    from ir_runtime.backends.numba.jit.compiler import _optimise
+    from ir_runtime.backends.numba.jit.translate import translate
+
+    @routine(types.int64)
+    def wait(at: int) -> None:
+        barrier(at, 1)
+
+    module, machine = translate(wait), target_machine()
+    _optimise(module, machine)
+    assert "pause" in machine.emit_assembly(module)
 
 
 def test_small_models_run_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

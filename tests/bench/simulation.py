@@ -305,7 +305,7 @@ def many_threads(watch: Watch, threads: int) -> Iterator[None]:
 
     with ExitStack() as stack:
         for where, name, value in (
-            (parallel, "_cores", lambda: threads),
+            (parallel, "parallelism", lambda: threads),
             (parallel, "dispatcher", lambda: watch.call),
             (parallel, "pool_address", lambda: 1),
             (part_replay, "pool_address", lambda: 1),

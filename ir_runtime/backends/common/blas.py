@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...cores import parallelism
 from ...forks import register
 from ...scoped import Scope
 
@@ -44,8 +45,8 @@ class Blas:
 
     @property
     def threads(self) -> int:
-        """The number of threads it may use now, at most `MAX_THREADS`; 1 while it is limited."""
-        return min(self._get(), MAX_THREADS) if self._get is not None and not self._runs else 1
+        """The number of threads it may use now, at most `MAX_THREADS`, and no more than can compute at once; 1 while it is limited."""
+        return min(self._get(), MAX_THREADS, parallelism()) if self._get is not None and not self._runs else 1
 
     def _limit(self, run: object) -> None:
         """Begin `single`. Nothing is called between noting that a run limits it and that taking effect."""

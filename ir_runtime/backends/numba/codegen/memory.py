@@ -1,14 +1,21 @@
-"""Memory instructions of kernels: loads, stores, atomic counters and scratch memory. Kernels work on addresses only."""
+"""Memory instructions of kernels: loads, stores, atomic counters, waiting for these, and scratch memory.
+
+Kernels work on addresses only.
+"""
 
 from __future__ import annotations
 
 from .language import device, instruction, types
-from .vectors import F32, I64, Emit, Value
+from .target import IS_X86
+from .vectors import F32, I32, I64, Emit, Value
 
 __all__ = [
-    "alloc", "barrier", "fetch_add", "fetch_sub", "free", "load_atomic", "load_f32", "load_i64", "store_atomic",
-    "store_f32", "store_i64",
+    "SPIN_LIMIT", "alloc", "barrier", "fetch_add", "fetch_sub", "free", "load_atomic", "load_f32", "load_i64", "spin",
+    "store_atomic", "store_f32", "store_i64",
 ]  # fmt: skip
+
+# How often a thread polls before it yields the core to others: some 50 µs, in which most waits end.
+SPIN_LIMIT = 2000
 
 
 def _place(emit: Emit, address: Value, index: Value, size: int) -> Value:
@@ -84,8 +91,36 @@ def free(emit: Emit, address: Value) -> None:
     emit.builder.call(release, [emit.load(emit.at(address, -8), I64)])
 
 
+@instruction()
+def _pause(emit: Emit) -> None:
+    """Tell the processor that this is a spin loop."""
+    if IS_X86:
+        emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
+
+
+@instruction()
+def _yield(emit: Emit) -> None:
+    """Let another thread have the core, if one wants it."""
+    emit.builder.call(emit.function("ir_runtime_yield", I32), [])
+
+
 @device
-def barrier(counter: int, units: int) -> None:
-    """Spin until ``units`` units are counted as done."""
+def spin(polls: int) -> int:
+    """Pass the time between two polls, after ``polls`` of them without success; return how many there are then.
+
+    What is waited for may need this core: of a thread that only spun, it would get no more than the system divides.
+    """
+    if polls < SPIN_LIMIT:
+        _pause()
+    else:
+        _yield()
+    return polls + 1
+
+
+@device
+def barrier(counter: int, units: int) -> int:
+    """Wait until ``units`` units are counted as done; return how often it was polled in vain."""
+    polls = 0
     while load_atomic(counter) < units:
-        pass
+        polls = spin(polls)
+    return polls

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from functools import cache
 from threading import get_ident
 
-from ....forks import in_child
+from ....cores import parallelism
 from ....ir.tensor import Array
 from ....scoped import Scope, inside
-from ...core.cores import processors
 from ...core.threads import most
 from .denormals import mode_bits
 from .pool import ThreadPool, acquire, dispatcher, release
@@ -58,18 +56,9 @@ def _pool(run: _Run) -> ThreadPool:
     return pool
 
 
-@cache
-def _cores() -> int:
-    """Return how many processors this process may use: the most threads of a run."""
-    return len(processors())
-
-
-in_child(_cores.cache_clear)
-
-
 def at_most_cores(threads: int) -> int:
     """Return how many threads work on a layer of a run that may use as many as ``threads``."""
-    return min(threads, _cores())
+    return min(threads, parallelism())
 
 
 def threads() -> int:
@@ -77,14 +66,14 @@ def threads() -> int:
     run = _RUN.get()
     if run.threads:
         return run.threads
-    found = most(_cores())
+    found = most(parallelism())
     if run is not _NO_RUN:
         run.threads = found
     return found
 
 
 def _begin(work: object) -> None:
-    if (outer := _RUN.get()) is _NO_RUN and most(_cores()) == 1:
+    if (outer := _RUN.get()) is _NO_RUN and most(parallelism()) == 1:
         return  # nothing asks for a pool
     _RUN.set(_Run(get_ident(), work, outer))
 

@@ -19,9 +19,17 @@ import numpy as np
 from ....forks import in_child, register
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, routine, types
-from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
-from ..codegen.target import IS_X86
-from ..codegen.vectors import I32, I64, Emit, Value
+from ..codegen.memory import (
+    SPIN_LIMIT,
+    fetch_add,
+    fetch_sub,
+    load_atomic,
+    load_i64,
+    spin,
+    store_atomic,
+    store_i64,
+)
+from ..codegen.vectors import I64, Emit, Value
 from ..jit.loader import loader
 from .denormals import float_mode, set_float_mode
 from .task import CALL_WORDS, WORKER_WORDS, store_args, store_ranges, store_worker
@@ -35,22 +43,8 @@ _LINE = 8
 _CALL_NUMBER, _CALL, _TASK, _MODE = 0, 8, 9, 10
 _SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 16, 24, 32, 33, 40
 
-# How often a thread polls before it yields, and then before it goes to sleep if no run is active.
-_SPIN_LIMIT = 2000
+# How often a thread polls, and then yields, before it goes to sleep if no run is active.
 _YIELD_LIMIT = 2000
-
-
-@instruction()
-def _pause(emit: Emit) -> None:
-    """Tell the processor that this is a spin loop."""
-    if IS_X86:
-        emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
-
-
-@instruction()
-def _yield(emit: Emit) -> None:
-    """Let another thread have the core, if one wants it."""
-    emit.builder.call(emit.function("ir_runtime_yield", I32), [])
 
 
 @instruction(types.int64, types.int64)
@@ -96,22 +90,18 @@ def worker_loop(pool: int, worker: int) -> None:
     """Work on every call, until no run has been active for a while."""
     awake = pool + 8 * (_AWAKE + _LINE * worker)
     store_atomic(awake, 1)
-    last, spins = -1, 0
+    last, polls = -1, 0
     while True:
         number = load_atomic(pool + 8 * _CALL_NUMBER)
         if number != last and load_atomic(pool + 8 * _CALL) != 0 and _join_call(pool, worker):
-            last, spins = number, 0
+            last, polls = number, 0
             continue
-        spins += 1
-        if spins < _SPIN_LIMIT:
-            _pause()
-            continue
-        if spins > _SPIN_LIMIT + _YIELD_LIMIT and load_atomic(pool + 8 * _RUN_ACTIVE) == 0:
+        polls = spin(polls)
+        if polls > SPIN_LIMIT + _YIELD_LIMIT and load_atomic(pool + 8 * _RUN_ACTIVE) == 0:
             store_atomic(awake, 0)
             if load_atomic(pool + 8 * _RUN_ACTIVE) == 0:
                 return
             store_atomic(awake, 1)
-        _yield()
 
 
 @device
@@ -128,13 +118,9 @@ def run_call(pool: int, task: int, call: int, threads: int) -> None:
     fetch_add(pool + 8 * _CALL_NUMBER)
     _run(task, call)
     store_atomic(pool + 8 * _CALL, 0)
-    spins = 0
+    polls = 0
     while load_atomic(pool + 8 * _JOINED) != 0:
-        spins += 1
-        if spins < _SPIN_LIMIT:
-            _pause()
-        else:
-            _yield()
+        polls = spin(polls)
 
 
 @routine(*[types.int64] * 10)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import sys
 import threading
 from functools import cache
 
 import numpy as np
 
+from ....cores import parallelism
 from ....ir.tensor import Array
 
 __all__ = ["Event"]
@@ -121,9 +121,8 @@ def _spin_lock() -> _SpinLock | None:
 @cache
 def _library() -> _Library | None:
     """Return the library where there are several cores and a GIL: `Event` relies on both."""
-    single_core = (os.cpu_count() or 1) < 2
     if (
-        single_core
+        parallelism() == 1
         or not getattr(sys, "_is_gil_enabled", lambda: True)()
         or not sys.platform.startswith("linux")
     ):

@@ -1,0 +1,166 @@
+"""How many threads can compute at once: all of the package counts processors and cores here.
+
+Processors of one core (hyper-threads, SMT) share its arithmetic units, which one thread of a kernel keeps busy. Where cores
+are of several kinds, only the fast ones count: threads would wait for what a slow one has taken.
+
+A container may have all processors of a machine, and time on some of them only: a quota of its control group (cgroup).
+Threads beyond it would wait for each other while none of them may run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from math import ceil
+from pathlib import Path
+
+from .forks import in_child
+
+__all__ = ["cores", "parallelism", "processors", "quota"]
+
+_SYSTEM = Path("/sys/devices")
+_PROCESS = Path("/proc/self")
+# Cores of less than this share of the capacity of the fastest one are slow.
+_SLOW = 0.5
+
+
+def processors() -> frozenset[int]:
+    """Return the numbers of the processors, hyper-threads among them, that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def quota(process: Path = _PROCESS) -> float | None:
+    """Return on how many processors the control groups of this process let it compute; ``None`` for no limit.
+
+    The quota of a group holds for all groups in it, too.
+
+    Args:
+        process: where Linux describes the process.
+    """
+    limits = [limit for folder in _groups(process) if (limit := _limit(folder)) is not None]
+    return min(limits, default=None)
+
+
+@cache
+def parallelism() -> int:
+    """Return how many threads can compute at once, at least 1.
+
+    A part of a processor counts as one, as in Java's and Go's runtimes: of a quota of 1.5, one thread could not use all.
+    """
+    count, limit = len(processors()), quota()
+    return max(count if limit is None else min(count, ceil(limit)), 1)
+
+
+in_child(parallelism.cache_clear)
+
+
+@cache
+def cores(
+    usable: frozenset[int] | None = None,
+    *,
+    hyper_threads: bool = False,
+    slow: bool = False,
+    system: Path = _SYSTEM,
+) -> int:
+    """Return how many cores there are, at least 1; without what the system does not say, every processor is one.
+
+    Args:
+        usable: the processors that count; by default those that this process may use, as far as its quota allows.
+        hyper_threads: whether all processors of a core count.
+        slow: whether slow cores count, too.
+        system: where Linux describes its devices.
+    """
+    counted = processors() if usable is None else usable
+    if not slow:
+        counted = _fast(counted, system)
+    count = max(len(counted if hyper_threads else {_core(each, system) for each in counted}), 1)
+    return min(count, parallelism()) if usable is None else count
+
+
+in_child(cores.cache_clear)
+
+
+def _fast(usable: frozenset[int], system: Path) -> frozenset[int]:
+    """Return the processors of fast cores; all if the system does not tell them apart."""
+    named = _numbers(_read(system / "cpu_core" / "cpus")).intersection(usable)  # of Intel's hybrid processors
+    if named:
+        return frozenset(named)
+    capacities = {each: _capacity(each, system) for each in usable}
+    limit = _SLOW * max(capacities.values(), default=0)
+    return frozenset(each for each, capacity in capacities.items() if capacity >= limit)
+
+
+def _capacity(processor: int, system: Path) -> int:
+    """Return the speed of a processor, relative to the others (Linux: cpu-capacity); 0 if unknown."""
+    found = _read(system / "system" / "cpu" / f"cpu{processor}" / "cpu_capacity")
+    return int(found) if found.isdecimal() else 0
+
+
+def _core(processor: int, system: Path) -> str:
+    """Return what the processors of one core have in common."""
+    topology = system / "system" / "cpu" / f"cpu{processor}" / "topology"
+    return _read(topology / "thread_siblings_list") or str(processor)
+
+
+def _numbers(listed: str) -> set[int]:
+    """Return the numbers in a list like ``0-3,8``."""
+    found: set[int] = set()
+    for part in filter(None, listed.split(",")):
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            return set()
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _groups(process: Path) -> Iterator[Path]:
+    """Yield the folders of the control groups of a process that may limit its time, and of those that they are in."""
+    lines = [line.split(":", 2) for line in _read(process / "cgroup").splitlines()]
+    member = {
+        name: path for _, controllers, path in (each for each in lines if len(each) == 3) for name in controllers.split(",")
+    }  # fmt: skip
+    for line in _read(process / "mountinfo").splitlines():
+        mounted, _, described = line.partition(" - ")
+        fields, (kind, _, options) = mounted.split(" "), (*described.split(" ", 2), "", "", "")[:3]
+        is_second, is_first = kind == "cgroup2", kind == "cgroup" and "cpu" in options.split(",")
+        if len(fields) > 4 and (is_second or is_first):
+            root, mount = map(_unescape, fields[3:5])
+            yield from _up_to(Path(mount), root, member.get("" if is_second else "cpu", "/"))
+
+
+def _up_to(mount: Path, root: str, path: str) -> Iterator[Path]:
+    """Yield the folder of a group, and those above it, of the part of the hierarchy that is mounted."""
+    inside = os.path.relpath(path, root)
+    if inside.startswith(".."):  # the group is in no mounted part, but what is mounted limits it
+        inside = "."
+    folder = mount / inside
+    yield folder
+    while folder != mount:
+        folder = folder.parent
+        yield folder
+
+
+def _limit(folder: Path) -> float | None:
+    """Return on how many processors a group may compute by its own quota; v2 has one file, v1 has two."""
+    limit = _read(folder / "cpu.max").split() or [
+        _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+    ]  # fmt: skip
+    if len(limit) != 2 or not all(text.isdecimal() and int(text) for text in limit):
+        return None  # such as max, or -1
+    return int(limit[0]) / int(limit[1])
+
+
+def _unescape(path: str) -> str:
+    """Return a path of a list of mounts, in which spaces and the like are octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except OSError:
+        return ""
