@@ -103,7 +103,10 @@ class NonZero(Op):
 
 @op("Bucketize-3")
 class Bucketize(Op):
-    """The number of ``buckets``, which ascend, below each element of ``data``."""
+    """The number of ``buckets``, which ascend, below each element of ``data``.
+
+    Where they do not ascend, the result is that of a search by halves, as in OpenVINO.
+    """
 
     bounded = True
 
@@ -130,8 +133,11 @@ class Bucketize(Op):
 
     def evaluate(self, data: Array, buckets: Array) -> Array:
         common = np.result_type(_ordinary(data.dtype), _ordinary(buckets.dtype))
+        numbers, bounds = data.astype(common), buckets.astype(common)
+        if not _ascend(bounds):
+            return _search(numbers, bounds, self.with_right_bound).astype(self.output_type.dtype)
         side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
-        found = np.searchsorted(buckets.astype(common), data.astype(common), side)
+        found = np.searchsorted(bounds, numbers, side)
         if self.with_right_bound:  # a comparison with NaN fails: no bound is below it, and none above
             found = np.where(np.isnan(data), 0, found)
         return np.asarray(found).astype(self.output_type.dtype)
@@ -139,6 +145,23 @@ class Bucketize(Op):
     def flops(self, operands: Operands) -> Count:
         """Return the comparisons of a binary search for each element."""
         return operands.result * log2(size(operands.inputs[1]))
+
+
+def _ascend(bounds: Array) -> bool:
+    """Return whether each bound is at least the one before, and none is NaN."""
+    return bool((bounds[:1] == bounds[:1]).all() and (bounds[:-1] <= bounds[1:]).all())
+
+
+def _search(numbers: Array, bounds: Array, is_right: bool) -> Array:
+    """Search bounds in any order by halves; `numpy.searchsorted` would also depend on the numbers before."""
+    first, rest = np.zeros(numbers.shape, np.int64), np.full(numbers.shape, bounds.size)
+    while rest.any():
+        half = rest // 2
+        bound = bounds[np.minimum(first + half, bounds.size - 1)]
+        is_counted = (bound < numbers if is_right else ~(numbers < bound)) & (rest > 0)
+        first = np.where(is_counted, first + half + 1, first)
+        rest = np.where(is_counted, rest - half - 1, half)
+    return first
 
 
 def _ordinary(dtype: DType) -> DType:

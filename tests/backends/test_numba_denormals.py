@@ -122,3 +122,51 @@ def test_what_runs_can_be_read() -> None:
         match="CPU_DENORMALS_OPTIMIZATION is ignored: the backend numpy computes with denormal"
     ):
         assert not read("numpy", **FLUSH)
+
+
+def overlapping(scale: float, count: int) -> tuple[Array, Array]:
+    """Boxes whose areas are as small as the square of that, and scores."""
+    rng = np.random.default_rng(count)
+    corner, side = rng.uniform(0, 1, (1, count, 2)), rng.uniform(0, 0.3, (1, count, 2))
+    boxes = np.concatenate([corner, corner + side], -1) * scale
+    return boxes.astype(np.float32), rng.uniform(0, 1, (1, 1, count)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("scale", "scores"), [(1e-19, 1.0), (1e-19, 1e-39), (1.0, 1e-39)])
+@pytest.mark.parametrize("count", [12, 300, 9000])
+@pytest.mark.parametrize("config", [FLUSH, FAST])
+def test_which_boxes_are_kept_does_not_depend_on_the_mode(
+    scale: float, scores: float, count: int, config: dict[str, Any]
+) -> None:
+    boxes, given = op.parameter([1, count, 4], np.float32), op.parameter([1, 1, count], np.float32)
+    most, iou, threshold = (op.constant(n) for n in (np.int64(count), np.float32(0.5), np.float32(0)))
+    found = op.non_max_suppression(boxes, given, most, iou, threshold)
+    model = ir.Model([found.output(0), found.output(2)], [boxes, given], "nms")
+    feeds = [
+        (x * np.float32(factor)) for x, factor in zip(overlapping(scale, count), (1, scores), strict=True)
+    ]
+    wanted = ir.compile_model(model, backend="reference")(feeds).to_tuple()
+    compiled = ir.compile_model(model, "CPU", config, backend="numba")
+    for _ in range(RUNS):
+        for ours, theirs in zip(compiled(feeds).to_tuple(), wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("bounds", [5, 300])
+@pytest.mark.parametrize("count", [8, 5000])
+@pytest.mark.parametrize("config", [{}, FAST])
+def test_buckets_do_not_depend_on_the_mode_or_the_run(
+    bounds: int, count: int, config: dict[str, Any]
+) -> None:
+    """Nor do those that do not ascend."""
+    rng = np.random.default_rng(0)
+    feeds = [(rng.uniform(-9, 9, n) * 1e-39).astype(np.float32) for n in (count, bounds)]
+    x, buckets = (op.parameter([n], np.float32) for n in (count, bounds))
+    model = ir.Model(
+        [op.bucketize(x, buckets, "i64", right) for right in (True, False)], [x, buckets], "buckets"
+    )
+    wanted = ir.compile_model(model, backend="reference")(feeds).to_tuple()
+    compiled = ir.compile_model(model, "CPU", config, backend="numba")
+    for _ in range(RUNS):
+        for ours, theirs in zip(compiled(feeds).to_tuple(), wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs)

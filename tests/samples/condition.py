@@ -83,4 +83,39 @@ BUCKETIZE = [
     case("Bucketize-3", numbers(2, 3, dtype="i64", high=20), ints(-1, 1), output_type="i64"),
 ]
 
+# Bounds that nothing says anything about: OpenVINO searches by halves. The longer ones are more than kernels compare one by one.
+UNSORTED = [
+    np.array(bounds, np.float32)
+    for bounds in (
+        [3, 1, 2],
+        [1, 5, 2, 4, 3, 0],
+        [NAN],
+        [1, NAN, 3],
+        [NAN, 1, 2],
+        [1, 2, NAN],
+        numbers(129, low=-3, high=14),
+        [NAN, *numbers(300, low=-3, high=14)],
+    )
+]
+BUCKETIZE += [
+    case(
+        "Bucketize-3",
+        np.append(numbers(*shape, low=-3, high=14), np.float32(NAN)),
+        bounds,
+        output_type="i64",
+        with_right_bound=right,
+    )
+    for bounds in UNSORTED
+    for right in (True, False)
+    for shape in ((6,), (300,))
+]
+BUCKETIZE.append(
+    case(
+        "Bucketize-3",
+        numbers(9, dtype="i32", low=-3, high=14),
+        ints(5, 0, 10, dtype="i32"),
+        output_type="i32",
+    )
+)
+
 SAMPLES = SELECT + NONZERO + BUCKETIZE

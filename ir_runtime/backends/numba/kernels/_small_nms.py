@@ -10,6 +10,7 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32, store_i64
 from ..codegen.vectors import I32, I64, LANES, Emit
+from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for
 from ..threading.task import Task, load_args
 from ._box_overlap import BOX_FIELDS, add_box, is_suppressed
@@ -113,6 +114,7 @@ def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> in
 
 def _small_nms(call: int) -> None:
     job, out, boxes, scores, final, _ = load_args(call)
+    mode = keep_denormals()
     batches, classes, count = (
         load_i64(job, SmallNmsJob.batches),
         load_i64(job, SmallNmsJob.classes),
@@ -152,6 +154,7 @@ def _small_nms(call: int) -> None:
     free(corners)
     free(keys)
     free(spare)
+    set_float_mode(mode)
 
 
 SMALL_NMS = Task(_small_nms)

@@ -16,11 +16,12 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, load_i64
 from ..codegen.typed import I64S, load_typed, store_typed, typed_loop
 from ..codegen.vectors import F32, I64, INTS, VECTOR, Emit
 from ..threading.capture import replayed
+from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -45,21 +46,22 @@ class BucketizeJob(Descriptor):
 
 
 @instruction(types.int64, types.float32, types.float32, types.int64, returns=types.int64)
-def _skipped(emit: Emit, half: ir.Value, bound: ir.Value, number: ir.Value, is_right: ir.Value) -> ir.Value:
-    """Return ``half`` if a bound is counted for a number, else 0, without a branch."""
+def _if_counted(
+    emit: Emit, size: ir.Value, bound: ir.Value, number: ir.Value, is_right: ir.Value
+) -> ir.Value:
+    """Return ``size`` if a bound is counted for a number, else 0, without a branch."""
     builder = emit.builder
     above, within = (_is_counted(emit, bound, number, both) for both in (True, False))
     holds = builder.select(builder.icmp_signed("!=", is_right, emit.i64(0)), above, within)
-    return builder.and_(half, builder.sext(holds, I64))
+    return builder.and_(size, builder.sext(holds, I64))
 
 
 def _is_counted(emit: Emit, bound: ir.Value, number: ir.Value, is_right: bool) -> ir.Value:
-    """Return whether a bound is below a number, or may be equal to it unless ``is_right``; then, all are below NaN, else none."""
+    """Return whether a bound is below a number; unless ``is_right``, whether it is not above: NaN compares with nothing."""
     builder = emit.builder
     if is_right:
         return builder.fcmp_ordered("<", bound, number)
-    is_nan = builder.fcmp_unordered("uno", number, number)
-    return builder.or_(builder.fcmp_ordered("<=", bound, number), is_nan)
+    return builder.fcmp_unordered("<=", bound, number)
 
 
 @instruction(*[types.int64] * 7)
@@ -89,26 +91,42 @@ def _count_bounds(
     emit.switch(number, branches)
 
 
+@device
+def _ascends(buckets: int, length: int) -> bool:
+    """Return whether each bound is at least the one before."""
+    place = 1
+    while place < length and load_f32(buckets, place - 1) <= load_f32(buckets, place):
+        place += 1
+    return place >= length
+
+
 def _bucketize(call: int) -> None:
-    """Count by comparisons, or search by halves, in as many steps for each number; a unit is a chunk of numbers."""
+    """Count by comparisons, or search by halves; a unit is a chunk of numbers.
+
+    The search is that of the reference, step by step: so they agree on bounds that do not ascend, too.
+    """
     job, out, x, buckets, _, _ = load_args(call)
+    mode = keep_denormals()
     count, length = load_i64(job, BucketizeJob.count), load_i64(job, BucketizeJob.buckets)
     is_right, size = load_i64(job, BucketizeJob.is_right), load_i64(job, BucketizeJob.size)
+    is_counting = length <= FEW and _ascends(buckets, length)
     units = (count + CHUNK - 1) // CHUNK
     unit = next_unit(call, units)
     while unit < units:
         start, end = unit * CHUNK, min(unit * CHUNK + CHUNK, count)
-        if length <= FEW:
+        if is_counting:
             _count_bounds(size, is_right, x + 4 * start, end - start, buckets, length, out + size * start)
             start = end
         for place in range(start, end):
             number, found, rest = load_f32(x, place), 0, length
             while rest > 0:
-                half = (rest + 1) // 2
-                found += _skipped(half, load_f32(buckets, found + half - 1), number, is_right)
-                rest -= half
+                half = rest // 2
+                bound = load_f32(buckets, found + half)
+                found += _if_counted(half + 1, bound, number, is_right)
+                rest = half - _if_counted(1 - (rest & 1), bound, number, is_right)
             store_index(out, place, found, size)
         unit = next_unit(call, units)
+    set_float_mode(mode)
 
 
 BUCKETIZE = Task(_bucketize)

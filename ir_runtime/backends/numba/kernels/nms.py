@@ -24,6 +24,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
+from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._box_overlap import BOX_FIELDS, add_box, is_suppressed
@@ -59,6 +60,7 @@ class NmsJob(Descriptor):
 
 def _suppress(call: int) -> None:
     job, _, boxes, _, _, counter = load_args(call)
+    mode = keep_denormals()
     rows, classes, length, most = (
         load_i64(job, NmsJob.rows),
         load_i64(job, NmsJob.classes),
@@ -88,6 +90,7 @@ def _suppress(call: int) -> None:
             count += 1
         row = fetch_add(counter)
     free(others)
+    set_float_mode(mode)
 
 
 SUPPRESS = Task(_suppress)

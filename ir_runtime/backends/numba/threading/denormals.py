@@ -11,11 +11,11 @@ from contextvars import ContextVar
 from llvmlite import ir
 
 from ....scoped import Scope
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.target import IS_ARM, IS_X86
 from ..codegen.vectors import I64, Emit, Value
 
-__all__ = ["FLUSHING_BITS", "float_mode", "flushing", "mode_bits", "set_float_mode"]
+__all__ = ["FLUSHING_BITS", "float_mode", "flushing", "keep_denormals", "mode_bits", "set_float_mode"]
 
 FLUSHING_BITS = 0x8040 if IS_X86 else 1 << 24 if IS_ARM else 0
 """The bits of the mode for denormal operands and results to be zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if unknown."""
@@ -42,6 +42,18 @@ def set_float_mode(emit: Emit, mode: Value) -> None:
         word = emit.stack_words(1)
         emit.store(mode, word)
         _mxcsr(emit, "ldmxcsr", word)
+
+
+@device
+def keep_denormals() -> int:
+    """Let denormal numbers be themselves to this thread, and return its mode before, for `set_float_mode` in the end.
+
+    For kernels that decide rather than compute: which boxes and buckets they choose does not depend on the mode.
+    """
+    mode: int = float_mode()
+    if mode & FLUSHING_BITS != 0:
+        set_float_mode(mode - (mode & FLUSHING_BITS))
+    return mode
 
 
 def _mxcsr(emit: Emit, name: str, word: Value) -> None:
