@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import networkx as nx
@@ -91,7 +92,7 @@ def _input(model: ir_runtime.Model) -> int:
 
 
 def test_json_has_the_layers_and_edges_of_the_file(invoke: Invoke) -> None:
-    found = json.loads(invoke(f"graph {DIGITS} --format json --constants").stdout)
+    found = json.loads(invoke(f"graph {quote(str(DIGITS))} --format json --constants").stdout)
     model = ir_runtime.read_model(DIGITS)
     assert found["version"] == 1
     assert [node["id"] for node in found["nodes"]] == list(model._graph.layers)
@@ -103,7 +104,7 @@ def test_json_has_the_layers_and_edges_of_the_file(invoke: Invoke) -> None:
 
 
 def test_constants_are_left_out_unless_asked_for(invoke: Invoke) -> None:
-    found = json.loads(invoke(f"graph {DIGITS} --format json").stdout)
+    found = json.loads(invoke(f"graph {quote(str(DIGITS))} --format json").stdout)
     assert "Constant" not in {node["type"] for node in found["nodes"]}
     ids = {node["id"] for node in found["nodes"]}
     assert {edge["source"] for edge in found["edges"]} <= ids
@@ -119,7 +120,7 @@ def test_bodies_are_graphs_of_their_layer() -> None:
 
 def test_dot_can_be_read(invoke: Invoke) -> None:
     """As far as a pattern tells, without Graphviz: nodes, then edges between them."""
-    text = invoke(f"graph {DIGITS}").stdout
+    text = invoke(f"graph {quote(str(DIGITS))}").stdout
     nodes = set(re.findall(r"^ +(n\d+) \[label=\"(?:[^\"\\]|\\.)*\"(?:, style=rounded)?\];$", text, re.M))
     edges = re.findall(r"^ +(n\d+) -> (n\d+) \[label=\"(?:[^\"\\]|\\.)*\"\];$", text, re.M)
     assert len(nodes) == 16
@@ -154,7 +155,7 @@ def boxes(root: etree._Element) -> Iterator[tuple[float, float]]:
 
 @pytest.mark.parametrize("path", [DIGITS, SEGMENTER], ids=lambda path: path.stem)
 def test_svg_has_a_box_for_each_layer_and_none_overlap(invoke: Invoke, path: Path) -> None:
-    root = drawing(invoke(f"graph {path} --format svg").stdout)
+    root = drawing(invoke(f"graph {quote(str(path))} --format svg").stdout)
     places = list(boxes(root))
     assert len(places) == len(of(ir_runtime.read_model(path))["nodes"])
     rows: dict[float, list[float]] = {}
@@ -230,12 +231,12 @@ def test_model_explorer_has_graph_collections() -> None:
 
 @pytest.mark.parametrize("form", ["dot", "svg", "json", "model-explorer"])
 def test_files_are_written(invoke: Invoke, tmp_path: Path, form: str) -> None:
-    found = invoke(f"graph {DIGITS} --format {form} -o {tmp_path}/out")
+    found = invoke(f"graph {quote(str(DIGITS))} --format {form} -o {quote(str(tmp_path))}/out")
     assert (found.exit_code, found.stdout) == (0, "")
-    assert (tmp_path / "out").read_text() == invoke(f"graph {DIGITS} --format {form}").stdout
+    assert (tmp_path / "out").read_text() == invoke(f"graph {quote(str(DIGITS))} --format {form}").stdout
 
 
 def test_a_folder_that_is_not_there_is_named(invoke: Invoke) -> None:
-    found = invoke(f"graph {DIGITS} -o missing/out.dot")
+    found = invoke(f"graph {quote(str(DIGITS))} -o missing/out.dot")
     assert found.exit_code == 2
     assert "missing" in found.stderr

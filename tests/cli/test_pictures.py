@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import pytest
@@ -175,7 +176,9 @@ def test_folders_and_patterns_are_batches_in_the_order_of_names(tmp_path: Path) 
 
 
 def test_the_digits_are_recognised(invoke: Invoke) -> None:
-    found = invoke(f"run {DIGITS} -i image={PICTURES} --scale 255 --labels {NAMES} --backend numpy")
+    found = invoke(
+        f"run {quote(str(DIGITS))} -i image={quote(str(PICTURES))} --scale 255 --labels {quote(str(NAMES))} --backend numpy"
+    )
     assert found.exit_code == 0
     names = [line.split()[-1] for line in found.stdout.rpartition("Best of scores")[2].splitlines()[2:]]
     assert names == ["five", "six", "seven", "eight", "nine"]
@@ -193,7 +196,7 @@ def test_the_best_have_their_labels(invoke: Invoke, tmp_path: Path, labels: str)
         "object": json.dumps({n: ["x", name] for n, name in enumerate(names)}),
     }
     (tmp_path / "labels").write_text(texts[labels])
-    line = f"run {DIGITS} -i {PICTURES}/7.png --scale 255 --labels {tmp_path}/labels --backend numpy"
+    line = f"run {quote(str(DIGITS))} -i {quote(str(PICTURES))}/7.png --scale 255 --labels {quote(str(tmp_path))}/labels --backend numpy"
     assert "7    8.13463  seven" in invoke(line).stdout
     top = json.loads(invoke(f"{line} --json").stdout)["outputs"][0]["top"]
     assert [each["label"] for each in top][:2] == ["seven", "five"]
@@ -204,7 +207,7 @@ def test_bench_lays_images_out_as_its_layout_says(
 ) -> None:
     monkeypatch.setattr(report, "measure", lambda *_: Start(0, 0, 0, 0, 0, 0))
     write(folder, passing("f32", "1,3,4,3", name="image"))
-    line = f"bench net.xml -niter 1 --backend numpy -i image={PICTURES}/7.png"
+    line = f"bench net.xml -niter 1 --backend numpy -i image={quote(str(PICTURES))}/7.png"
     assert "[N,C,H,W] = [1,3,4,3]" in invoke(line).stderr
     assert "[N,H,W,C] = [1,3,4,3]" in invoke(f"{line} -layout [NHWC]").stderr
 
@@ -220,7 +223,7 @@ def test_bench_lays_images_out_as_its_layout_says(
 )
 def test_other_commands_take_images(invoke: Invoke, command: str) -> None:
     name, _, options = command.partition(" ")
-    found = invoke(f"{name} {DIGITS} {options} -i image={PICTURES}/7.png --scale 255")
+    found = invoke(f"{name} {quote(str(DIGITS))} {options} -i image={quote(str(PICTURES))}/7.png --scale 255")
     assert found.exit_code == 0, found.stderr
     assert "(8x8 L) for 'image': gray, divided by 255" in found.stderr
 
@@ -337,13 +340,13 @@ def refusal(path: Path) -> str | None:
 def test_labels_that_cannot_be_read(invoke: Invoke, tmp_path: Path) -> None:
     for name, data in (("bytes", b"\xff\xfe"), ("json", b"[1, ")):
         (tmp_path / name).write_bytes(data)
-    line = f"run {DIGITS} --random --labels"
+    line = f"run {quote(str(DIGITS))} --random --labels"
     assert "missing cannot be read" in invoke(f"{line} missing").stderr
     assert "is not text in UTF-8" in invoke(f"{line} bytes").stderr
     assert "is not a list of names" in invoke(f"{line} json").stderr
 
 
 def test_numbers_that_are_none(invoke: Invoke) -> None:
-    found = invoke(f"run {DIGITS} --random --mean 1,x")
+    found = invoke(f"run {quote(str(DIGITS))} --random --mean 1,x")
     assert found.exit_code == 2
     assert "'1,x' is not numbers such as" in found.stderr
