@@ -18,6 +18,8 @@ export HYPOTHESIS_STORAGE_DIRECTORY := $(abspath $(VENV))/caches/hypothesis
 
 # Where it is set, each of the many processes that tests start compiles the package anew, and each run the tests.
 unexport PYTHONDONTWRITEBYTECODE
+# Settings of the user's own programs: without assertions, with other modules, with warnings that end pip.
+unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients clean

@@ -55,17 +55,20 @@ def test_a_package_that_is_not_there_is_named() -> None:
     assert check_torch.installed("no_such_package") == "no no_such_package"
 
 
-def plan(folder: Path, *arguments: str) -> str:
-    """Return the commands that make would run in a folder."""
+def make(folder: Path, *arguments: str, **settings: str) -> str:
+    """Return what make prints in a folder; it does not see the make that runs these tests."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    command = ["make", "-n", "--no-print-directory", *arguments]
-    return subprocess.run(command, cwd=folder, env=alone, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--no-print-directory", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=alone | settings, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 @pytest.mark.parametrize("group", ["zoo", "clients"])
 def test_torch_is_checked_before_it_counts_as_installed(group: str) -> None:
     stamp = {"zoo": "no_such_venv/zoo", "clients": "no_such_clients/ready"}[group]
-    planned = plan(ROOT, stamp, "VENV=no_such_venv", "CLIENTS=no_such_clients")
+    planned = make(ROOT, "-n", stamp, "VENV=no_such_venv", "CLIENTS=no_such_clients")
     installed, checked, stamped = (
         planned.index(text) for text in (f"--group {group}", "check_torch.py", f"touch {stamp}")
     )
@@ -77,6 +80,19 @@ def test_the_checkout_may_lie_in_a_folder_with_spaces(tmp_path: Path) -> None:
     checkout.mkdir()
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, checkout)
-    words = shlex.split(plan(checkout, "oracle", "clients"), comments=True)
+    words = shlex.split(make(checkout, "-n", "oracle", "clients"), comments=True)
     assert f"IR_RUNTIME_ZOO={checkout}/out/zoo" in words
     assert f"{checkout}/out/clients" in words
+
+
+def test_settings_of_other_programs_do_not_reach_the_tools() -> None:
+    settings = {
+        "PYTHONOPTIMIZE": "1",
+        "PYTHONPATH": "/elsewhere",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONWARNINGS": "error",
+    }
+    shown = make(ROOT, "--eval", "environment: ; @env", "environment", **settings)
+    names = {line.partition("=")[0] for line in shown.splitlines()}
+    assert "PATH" in names
+    assert names & set(settings) == set()
