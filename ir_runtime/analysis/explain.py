@@ -194,6 +194,8 @@ class Causes:
             return layer.op.infer_values(*inputs)
         except IRError:
             return None
+        except MemoryError:  # which says nothing about the model
+            raise
         except Exception:  # what arithmetic on odd contents raises is a refusal, too
             return None
 

@@ -195,6 +195,8 @@ class _Walk:
         except IRError as reason:
             refusal = _Refusal(reason.code, reason.message, reason.hint)
             return _Outcome(_declared(layer), refusal, _reports(run_body))
+        except MemoryError:  # which says nothing about the model
+            raise
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             hint = "the code of the operation does not handle such inputs"

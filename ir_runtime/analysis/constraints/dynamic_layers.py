@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from ...ir.dimension import Dimension, Symbol
@@ -99,9 +98,12 @@ def _always_warns(step: Step, known: Mapping[Port, Value]) -> bool:
     inputs = [known[s] for s in step.sources if s is not None and s in known]
     if step.layer.op is None or len(inputs) < len(step.sources):
         return False
-    with suppress(Exception):  # inference reports what is wrong with the layer
+    try:
         return any(True for _ in step.layer.op.audit(*inputs))
-    return False
+    except MemoryError:
+        raise
+    except Exception:  # inference reports what is wrong with the layer
+        return False
 
 
 def _without_weights(value: Value) -> Value:

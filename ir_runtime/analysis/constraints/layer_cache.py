@@ -92,6 +92,8 @@ class LayerCache:
                     return suspicious
         except IRError as reason:
             return reason
+        except MemoryError:  # which says nothing about the model
+            raise
         except Exception as reason:  # what evaluation on constants raises, as in `infer`
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             return IRError(message, code=Code.CONTRADICTION)
