@@ -61,9 +61,8 @@ _LONGEST_FILE = 150
 
 # Where a line of a log begins a command: of GitHub (":: " and, anywhere, "##["), Azure ("##vso[") and TeamCity.
 _COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)")
-# What spreadsheets take for the start of a formula.
-_FORMULA = re.compile(r"[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-_IN_QUOTES = re.compile(r"[;\"]|,\s*[=+\-@]")
+# Where spreadsheets take what follows for a formula, also if they split lines at commas.
+_FORMULA = re.compile(r"(^|[;,] *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 # What DOT takes for a character of HTML.
 _ENTITY = re.compile(r"&(?=#|\w+;)")
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9_.+=-]")
@@ -248,14 +247,14 @@ def csv_lines(rows: Iterable[Sequence[object]], delimiter: str = ";") -> str:
     conv1;1.5
     '=1+1;"a;b"
     """
-    return "".join(f"{delimiter.join(map(_cell, row))}\n" for row in rows)
+    return "".join(f"{delimiter.join(_cell(value, delimiter) for value in row)}\n" for row in rows)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, delimiter: str) -> str:
     if not isinstance(value, str):
         return "" if value is None else str(value)
-    text = visible(field(f"'{value}" if _FORMULA.match(value) else value))
-    return '"' + text.replace('"', '""') + '"' if _IN_QUOTES.search(text) else text
+    text = _FORMULA.sub(r"\1'", visible(field(value)))
+    return '"' + text.replace('"', '""') + '"' if '"' in text or delimiter in text else text
 
 
 def unique(names: Iterable[str]) -> list[str]:

@@ -30,6 +30,8 @@ class Case:
     weights: bytes = b""
     inputs: tuple[Array, ...] | None = None
     """What it is run with, where that is what matters."""
+    seeds: tuple[int, ...] | None = None
+    """What its strings and the commands that are called follow from, where those are what matters."""
     manifest_of: str = ""
     """The result of a run by rows whose manifest it is, instead of a model."""
     kind: str = "lengths"

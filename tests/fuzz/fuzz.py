@@ -103,7 +103,7 @@ def main(
     """
     kinds = KINDS if kind == "all" else tuple(k for k in KINDS if k == kind)
     sources = {
-        **dict.fromkeys(OF_FILES, build),
+        **dict.fromkeys((*OF_FILES, "names"), build),
         **dict.fromkeys(("lengths", "booleans"), lengths.cases),
         "empties": empties.cases,
         "manifests": manifests.cases,

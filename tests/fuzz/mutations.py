@@ -9,13 +9,13 @@ from typing import Literal
 
 from lxml import etree
 
-from . import booleans, empties, floods, growth, lengths, manifests, raw, structure
+from . import booleans, empties, floods, growth, lengths, manifests, names, raw, structure
 from .corpus import Case
 from .structure import Element, Work
 
 __all__ = ["KINDS", "OF_FILES", "Kind", "Recipe", "mutant", "recipe"]
 
-Kind = Literal["structure", "raw", "floods", "lengths", "empties", "booleans", "manifests"]
+Kind = Literal["structure", "raw", "floods", "lengths", "empties", "booleans", "manifests", "names"]
 OF_FILES: tuple[Kind, ...] = ("structure", "raw", "floods")
 """What is changed in files."""
 _OF_INPUTS: dict[Kind, Callable[[Case, Sequence[int]], Case]] = {
@@ -24,7 +24,7 @@ _OF_INPUTS: dict[Kind, Callable[[Case, Sequence[int]], Case]] = {
     "booleans": booleans.overwritten,
 }
 """What changes what a good model is fed."""
-KINDS: tuple[Kind, ...] = (*OF_FILES, *_OF_INPUTS, "manifests")
+KINDS: tuple[Kind, ...] = (*OF_FILES, *_OF_INPUTS, "manifests", "names")
 
 _STEPS = (1, 1, 1, 2, 2, 3, 5, 8)
 
@@ -94,7 +94,9 @@ def _serves(case: Case, kind: Kind) -> bool:
     if case.manifest_of:
         return kind == "manifests"
     if case.inputs is None:
-        return kind in OF_FILES
+        return kind in OF_FILES or (
+            kind == "names" and not case.xml[:1].isalpha() and b"<net" in case.xml[:300]
+        )
     return kind in _OF_INPUTS and (kind != "booleans" or any(x.dtype == bool for x in case.inputs))
 
 
@@ -105,6 +107,8 @@ def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
         return _OF_INPUTS[recipe.kind](base, recipe.steps)
     if recipe.kind == "manifests":
         return manifests.changed(base, donor, recipe.steps)
+    if recipe.kind == "names":
+        return names.hostile(base, recipe.steps)
     root, other = _tree(base.xml), _tree(donor.xml)
     if recipe.kind == "raw" or root is None:
         return _raw(base, donor, recipe)

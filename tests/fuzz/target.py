@@ -14,7 +14,7 @@ import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.codes import Code
 
-from . import booleans, empties, lengths, manifests
+from . import booleans, empties, lengths, manifests, names
 from .corpus import Case
 
 __all__ = ["BACKENDS", "RUNNING", "BrokenError", "compiled_backends", "probe"]
@@ -80,6 +80,8 @@ def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:
     """
     if case.manifest_of:
         return _code(lambda: manifests.resume(case))
+    if case.seeds is not None:
+        return names.probe(case)
     if case.inputs is not None:
         return _COMPARISONS[case.kind](case, backends)
     _report(ir.validate(case.xml, case.weights))

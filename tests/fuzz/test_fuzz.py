@@ -32,7 +32,15 @@ def test_the_outcome_is_a_model_or_an_error(kind: Kind, seed: int) -> None:
     assert len(outcomes) > 4, "changes go deep enough to be told apart"
 
 
-@pytest.mark.parametrize("kind", OF_FILES)
+def test_names_stay_names() -> None:
+    """More than the words that are known, in the models of the corpus."""
+    for number in range(INPUTS // 3):
+        made = recipe(corpus(), "names", 0, number)
+        result = guarded(mutant(corpus(), made), seconds=4 * SECONDS)
+        assert not result.finding, f"{result.finding}\n{made}\n{result.detail}"
+
+
+@pytest.mark.parametrize("kind", [*OF_FILES, "names"])
 def test_a_recipe_makes_the_same_each_time(kind: Kind) -> None:
     for number in range(20):
         made = recipe(corpus(), kind, 0, number)

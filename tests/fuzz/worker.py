@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from harness.hostile import BrokenOutError
+
 from .corpus import Case
 from .lengths import DisagreementError
 from .mutations import Recipe, mutant
@@ -86,6 +88,9 @@ def _signature(reason: BaseException) -> str:
         where, message = reason.found.where, reason.found.message
         general = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\[[^]]*\]", "_", message[-300:])[:80]
         return f"{reason.how} in {where.operation if where else ''}: {reason.found.code} {general}"
+    if isinstance(reason, BrokenOutError):
+        line, _, what = str(reason).partition(": ")
+        return f"a name breaks out of {line.split()[0]}: {re.sub(r'[^a-z ]+', '_', what)[:60]}"
     if isinstance(reason, DisagreementError):
         return reason.signature
     frames = [f for f in traceback.extract_tb(reason.__traceback__) if "ir_runtime/" in f.filename]

@@ -137,8 +137,8 @@ def _break(layer: Any, number: int, new: Callable[[str], str]) -> None:
     if data is not None and number % 5 == 2:
         data.set(data.keys()[0], new(f"value {number}") + "x")
     if number % 4 == 3:
-        layer.set("type", new("unknown"))
-        layer.set("version", new("version"))
+        layer.set("type", new(f"unknown {number}"))
+        layer.set("version", new(f"version {number}"))
 
 
 def prepare(folder: Path, xml: bytes, weights: bytes, words: Sequence[str]) -> None:
