@@ -17,11 +17,16 @@ import click
 
 from ir_runtime.cli.render import table
 
-from . import empties, lengths, manifests
+from . import empties, lengths, manifests, planted
 from .corpus import Corpus, build, write
 from .mutations import KINDS, OF_FILES, Kind, Recipe, mutant, recipe
 from .target import compiled_backends
 from .worker import Pool, Result
+
+PLANTED = "planted"
+"""Modules in the working directory: a kind that has no models as inputs, but processes."""
+# A trial of that kind takes as long as that many inputs of another.
+_INPUTS_A_TRIAL = 500
 
 
 @dataclass(slots=True)
@@ -71,7 +76,11 @@ class Tally:
 @click.option("--seed", default=0, show_default=True, help="Other seeds give other inputs.")
 @click.option("--minutes", type=float, help="Stop after that long, or before if the count is reached.")
 @click.option(
-    "--kind", type=click.Choice(["all", *KINDS]), default="all", show_default=True, help="Changes to make."
+    "--kind",
+    type=click.Choice(["all", *KINDS, PLANTED]),
+    default="all",
+    show_default=True,
+    help="Changes to make.",
 )
 @click.option("--backend", multiple=True, help="A backend to run on; by default, all that can run here.")
 @click.option("--workers", default=2, show_default=True, help="Processes.")
@@ -101,7 +110,11 @@ def main(
 
     The exit code is 1 if something does. Each finding is saved as a model and a text about it.
     """
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
+    executed = _planted(seed, count, end, out) if kind in ("all", PLANTED) else 0
     kinds = KINDS if kind == "all" else tuple(k for k in KINDS if k == kind)
+    if not kinds:
+        raise SystemExit(1 if executed else 0)
     sources = {
         **dict.fromkeys((*OF_FILES, "names"), build),
         **dict.fromkeys(("lengths", "booleans"), lengths.cases),
@@ -110,7 +123,6 @@ def main(
     }
     corpus = [case for source in dict.fromkeys(sources[kind] for kind in kinds) for case in source()]
     tally = Tally()
-    end = time.monotonic() + 60 * minutes if minutes else float("inf")
     with Pool(corpus, workers, compiled_backends(backend)) as pool:
         try:
             for done, result in pool.run(_recipes(corpus, kinds, seed, count, end)):
@@ -124,9 +136,20 @@ def main(
     click.echo(tally.summary())
     if tally.findings:
         click.echo(f"{len(tally.findings)} findings are in {out}", err=True)
+    if tally.findings or executed:
         raise SystemExit(1)
     if find_spec("atheris") if atheris is None else atheris:
         raise SystemExit(_guided(minutes or 5, seed, out))
+
+
+def _planted(seed: int, count: int, end: float, out: Path) -> int:
+    """Run commands in folders with planted modules, each a process; return in how many trials one was executed."""
+    found = list(planted.findings(seed, max(count // _INPUTS_A_TRIAL, 1), end, time.monotonic))
+    for text in found:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / f"planted_{zlib.crc32(text.encode()):08x}.txt").write_text(text, encoding="utf-8")
+        click.echo(f"executed in the working directory: {text}", err=True)
+    return len(found)
 
 
 def _recipes(corpus: Corpus, kinds: tuple[Kind, ...], seed: int, count: int, end: float) -> Iterator[Recipe]:

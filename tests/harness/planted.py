@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from .tiny import chain, chain_weights
 
-__all__ = ["COMMANDS", "Planted", "plantable"]
+__all__ = ["COMMANDS", "FORMS", "Form", "Planted", "plantable"]
+
+Form = Literal["file", "package", "bytecode"]
+FORMS: tuple[Form, ...] = ("file", "package", "bytecode")
 
 MODULE = """\
 with open({log!r}, "a") as log:
@@ -51,11 +57,12 @@ COMMANDS = {
 """Arguments with which each command does its work."""
 
 
-def plantable() -> list[str]:
+@cache
+def plantable() -> tuple[str, ...]:
     """Names of modules that a program here can import: of this package, its dependencies, and the standard library."""
     installed = [name for name in packages_distributions() if name.isidentifier()]
     hooks = ["ir_runtime", "planted_extension", "sitecustomize", "usercustomize"]
-    return sorted({*installed, *sys.stdlib_module_names, *hooks})
+    return tuple(sorted({*installed, *sys.stdlib_module_names, *hooks}))
 
 
 @dataclass
@@ -66,12 +73,15 @@ class Planted:
         folder: the folder.
         log: the file that lists the modules that were executed.
         home: a folder for what programs keep.
+        names: of the modules.
+        form: a file, a package, or bytecode alone.
     """
 
     folder: Path
     log: Path
     home: Path
     names: Sequence[str] = field(default_factory=plantable)
+    form: Form = "file"
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
@@ -81,13 +91,23 @@ class Planted:
         np.save(self.folder / "x.npy", np.ones((4, 3), np.float32))
         for name in self.names:
             text = MODULE.format(log=str(self.log), name=name, place=self.folder.name)
-            (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
+            self._plant(name, text)
         name, text = SETTINGS
         (self.folder / name).write_text(text, encoding="utf-8")
         package = self.folder / "planted-1.0.dist-info"
         package.mkdir()
         (package / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
         (package / "entry_points.txt").write_text(EXTENSION)
+
+    def _plant(self, name: str, text: str) -> None:
+        package = self.folder / name
+        if self.form == "package":
+            package.mkdir()
+        file = package / "__init__.py" if self.form == "package" else package.with_suffix(".py")
+        file.write_text(text, encoding="utf-8")
+        if self.form == "bytecode":
+            py_compile.compile(str(file), str(file.with_suffix(".pyc")), doraise=True)
+            file.unlink()
 
     def environment(self, **more: str) -> dict[str, str]:
         """The environment variables of a program: without settings of Python, but for where the package is."""
