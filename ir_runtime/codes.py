@@ -66,6 +66,7 @@ class Code(StrEnum):
     INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
     SUSPICIOUS_VALUES = "IR306", "a constant holds suspicious values"
     UNSATISFIABLE = "IR307", "whatever lengths its inputs have, some layer refuses them"
+    LENGTH = "IR308", "a dimension is longer than an int64 holds"
 
     BAD_INPUT = "IR401", "the inputs do not fit the model"
     LAYER_FAILED = "IR402", "a layer failed on the data it was given"

@@ -7,6 +7,7 @@
         ParseError            the file cannot be read as an IR
         ValidationError       the model contradicts itself or the specification
           InferenceError      a layer's inputs contradict its operation
+            LengthError       a dimension is longer than an int64 holds
         UnsupportedError      the model is valid, but something in it is not supported
         InputError            the inputs or the request do not fit the model
         ExecutionError        a layer failed on the data it was given
@@ -29,6 +30,7 @@ __all__ = [
     "IRError",
     "InferenceError",
     "InputError",
+    "LengthError",
     "LimitError",
     "ParseError",
     "UnsupportedError",
@@ -177,6 +179,20 @@ class InferenceError(ValidationError):
     """
 
     default_code = Code.CONTRADICTION
+
+
+class LengthError(InferenceError, ValueError):
+    """A dimension is longer than an int64 holds, as no tensor can be.
+
+    >>> import ir_runtime as ov
+    >>> ov.Dimension(1 << 63)
+    Traceback (most recent call last):
+        ...
+    ir_runtime.errors.LengthError: error[IR308]: a dimension is longer than 9223372036854775807, the longest in a tensor
+      hint: OpenVINO keeps dimensions in 64 bits, too; look for what multiplies them
+    """
+
+    default_code = Code.LENGTH
 
 
 class InputError(IRError):

@@ -7,7 +7,7 @@ from typing import ClassVar, SupportsIndex
 
 from ..absent import ExplainsAbsent
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, LengthError
 from ..ir import dimension
 from ..ir.dimension import DimensionLike, Interval, IntervalLike
 from ..ir.symbol import Symbol
@@ -41,6 +41,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
 
         Raises:
             InputError: if no length is meant by it; a RuntimeError, as in OpenVINO.
+            LengthError: if it is longer than an int64 holds.
         """
         low = min if isinstance(min, str) else operator.index(min)
         high = None if max is None else operator.index(max)
@@ -48,6 +49,8 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
             low = 0
         try:
             super().__init__(low, high, symbol)
+        except LengthError:
+            raise
         except ValueError as reason:
             raise InputError(str(reason), code=Code.BAD_REQUEST) from None
 

@@ -8,13 +8,18 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, LengthError
 from .bounds import add, is_number, multiply, negate, parse_bounds
 from .symbol import Symbol
 
-__all__ = ["Dimension", "DimensionLike", "Interval", "Symbol"]
+__all__ = ["LONGEST", "Dimension", "DimensionLike", "Interval", "Symbol"]
 
-# Bounds beyond any number in a tensor, or a product of two, are dropped: a chain of layers could
+LONGEST = (1 << 63) - 1
+"""The longest length: OpenVINO keeps lengths in an int64, too. What a model declares beyond it OpenVINO refuses, and
+where inference exceeds it, OpenVINO takes the length for unknown; here that is an error, since no tensor is so long.
+A greatest length beyond it is no bound, as in OpenVINO."""
+
+# Bounds of numbers beyond any in a tensor, or a product of two, are dropped: a chain of layers could
 # multiply until the numbers themselves take time and memory.
 _MAX_BOUND = 1 << 128
 
@@ -154,6 +159,13 @@ class Dimension(Interval):
             min, max = (0, None) if min < 0 else (min, min)
         elif max < 0:
             max = None
+        if min > LONGEST:
+            raise LengthError(
+                f"a dimension is longer than {LONGEST}, the longest in a tensor",
+                hint="OpenVINO keeps dimensions in 64 bits, too; look for what multiplies them",
+            )
+        if max is not None and max > LONGEST:
+            max = None
         if min < 0 or (max is not None and max < min):
             raise ValueError(f"no length is between {min} and {max}")
         super().__init__(int(min), max if max is None else int(max), symbol)
@@ -280,16 +292,16 @@ DimensionLike: TypeAlias = Dimension | Interval | int | str | tuple[int, int] | 
 
 
 def span(low: int | None, high: int | None) -> Interval:
-    """Return the interval between two bounds: a `Dimension` if it cannot be negative.
+    """Return the interval between two bounds: a `Dimension` if it is one of lengths.
 
-    >>> span(0, 1 << 200), span(1 << 200, 1 << 200).min == 1 << 128
-    (<Dimension: ?>, True)
+    >>> span(0, 1 << 200), span(1, 8), span(1 << 64, 1 << 64).min == 1 << 64, span(1 << 200, 1 << 200).min == 1 << 128
+    (<Dimension: ?>, <Dimension: 1..8>, True, True)
     """
     if low is not None and not -_MAX_BOUND <= low <= _MAX_BOUND:
         low = _MAX_BOUND if low > 0 else None
     if high is not None and not -_MAX_BOUND <= high <= _MAX_BOUND:
         high = -_MAX_BOUND if high < 0 else None
-    if low is None or low < 0:
+    if low is None or low < 0 or (low if high is None else high) > LONGEST:
         return Interval(low, high)
     return Dimension.between(low, high)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 from ..escaping import one_line
+from ..limits import DEFAULT, current
 from .dimension import Dimension, DimensionLike
 
 __all__ = ["PartialShape", "have_same_lengths", "lengths_of"]
@@ -14,6 +15,8 @@ __all__ = ["PartialShape", "have_same_lengths", "lengths_of"]
 
 # Characters of a shape in a message: any shape of a network has fewer.
 _SHOWN = 120
+
+_RANK = DEFAULT.rank
 
 
 def lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
@@ -53,6 +56,8 @@ class PartialShape(Sequence[Dimension]):
             text = _inside(dims.strip())
             dims = None if text == "..." else text.split(",") if text else ()
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
+        if self._dims is not None and len(self._dims) > _RANK:  # layers can add dimensions without end
+            current().check("rank", len(self._dims))
         self._lengths = None if self._dims is None else lengths_of(self._dims)
 
     @classmethod

@@ -84,19 +84,22 @@ class PortReader:
     def _dims(self, port: Element, texts: Sequence[str], where: Location) -> PartialShape:
         if not texts:
             return PartialShape.dynamic()
+        place = replace(where, line=port.sourceline)
+        if len(texts) > self.limits.rank:
+            self.limits.check("rank", len(texts), place)
         try:
             shape = PartialShape(texts)
         except ValueError:
             self._bad_port(
                 port,
                 f"dims {_brief(texts)}, which cannot be read",
-                "dims must be integers from 0, or -1 where any length is allowed",
+                "dims must be integers from 0 to 2^63-1, or -1 where any length is allowed",
                 Mark(dim=next((i for i, text in enumerate(texts) if not _is_length(text)), None)),
                 where,
             )
             return PartialShape.dynamic()
-        if len(texts) > self.limits.rank or span_of(shape) > self.limits.elements:
-            check_size(shape, self.limits, replace(where, line=port.sourceline))
+        if span_of(shape) > self.limits.elements:
+            check_size(shape, self.limits, place)
         return shape
 
     def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.errors import InferenceError, LimitError, ValidationError
-from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.dimension import LONGEST, Dimension
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -158,6 +158,30 @@ def test_inference_refuses_in_words(cls: type[Op], data: st.DataObject) -> None:
         return
     assert said
     assert "\n" not in said
+
+
+def resized(value: Value, length: int) -> Iterator[Value]:
+    """The value with every length in turn replaced, and with all of them; what it holds is unknown then."""
+    rank = len(value.shape)
+    for axes in (*((axis,) for axis in range(rank)), *([range(rank)] if rank > 1 else [])):
+        yield Value.unknown(value.element, value.shape.replace(dict.fromkeys(axes, length)))
+
+
+@pytest.mark.parametrize(
+    "cls", [c for c in registry if SAMPLES.get(c.versioned_name())], ids=lambda cls: cls.versioned_name()
+)
+@pytest.mark.parametrize("length", [0, 1 << 62, LONGEST])
+def test_lengths_at_the_limits(cls: type[Op], length: int) -> None:
+    """Inference with such lengths refuses in words, or its numbers stay as small as those of 64 bits."""
+    for sample in SAMPLES[cls.versioned_name()][:12]:
+        values, layer = sample.values(), sample.layer()
+        for index, value in enumerate(values):
+            for other in resized(value, length) if value.shape.rank is not None else ():
+                with contextlib.suppress(InferenceError, LimitError):
+                    for found in layer.infer_values(*values[:index], other, *values[index + 1 :]):
+                        dims = () if found.shape.rank is None else found.shape
+                        bounds = [bound for dim in dims for bound in (dim.min, dim.max or 0)]
+                        assert max(bounds, default=0) <= LONGEST
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,14 @@ def contradiction() -> Net:
     return net
 
 
+@mistake(Code.LENGTH)
+def length_beyond_64_bits() -> Net:
+    net = Net()
+    x = net.parameter("x", "1,?,8589934592,1")
+    net.result(net.op("DepthToSpace", x, name="spread", block_size=1 << 31, mode="blocks_first"))
+    return net
+
+
 @mistake(Code.ELEMENT_TYPE)
 def mixed_element_types() -> Net:
     net = Net()
