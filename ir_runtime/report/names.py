@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from ..ir.graph import IO_TYPES
 from .items import Item, Items, Part, Path, parts_of
 
-__all__ = ["place", "scope_of"]
+__all__ = ["DEEPEST", "place", "scope_of"]
+
+DEEPEST = 32
+"""Scopes in scopes that names make: what a name has inside the deepest one is drawn in that. Networks have up to about 12;
+the work of drawing is in proportion to the layers and their depth."""
 
 # Names that converters generate, such as SliceAssign_135817.
 _GENERATED = re.compile(r"[A-Z]\w*_\d+$")
@@ -25,8 +30,9 @@ def scope_of(name: str) -> tuple[str, ...] | None:
     True
     """
     if name.startswith("__module."):
-        return tuple(name.removeprefix("__module.").partition("/")[0].split("."))
-    parts = tuple(part for part in _inside(name).split("/")[:-1] if part and "::" not in part)
+        return tuple(name.removeprefix("__module.").partition("/")[0].split(".", DEEPEST)[:DEEPEST])
+    scopes = (part for part in _inside(name).split("/")[:-1] if part and "::" not in part)
+    parts = tuple(islice(scopes, DEEPEST))
     return parts if parts and not _GENERATED.match(parts[0]) else None
 
 

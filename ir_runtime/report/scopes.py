@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from ..analysis.infer import Inferred
 from ..ir.graph import Graph
-from .items import Item, Items, Part, Path, items_of, visible_edges
+from .items import Edge, Item, Items, Part, Path, items_of, visible_edges
 from .kinds import mark_constants, mark_shapes
 from .names import place
 from .split import split
@@ -75,31 +75,53 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
 def _simplify(found: Items) -> None:
     """Remove scopes of one layer, and merge a scope with the only scope inside it."""
     drawn = [item for item in found.items if item.is_drawn]
-    while True:
-        count = _count(drawn)
-        lone = [i for i in drawn if i.path and i.path[-1].owner < 0 and count[i.path] == 1]
-        if not lone:
-            break
-        for item in lone:
-            item.path = (item.path or ())[:-1]
+    tree = _Prefixes()
     for item in drawn:
-        item.path = _joined(item.path or (), count)
-
-
-def _count(items: Iterable[Item]) -> Counter[Path]:
-    """Count the layers in each scope, those in the scopes inside included."""
-    count: Counter[Path] = Counter()
-    for item in items:
+        tree.count(item.path or ())
+    for item in drawn:
         path = item.path or ()
-        count.update(path[:k] for k in range(1, len(path) + 1))
-    return count
+        counts = tree.counts(path)
+        kept = len(path)
+        while kept and path[kept - 1].owner < 0 and counts[kept - 1] == 1:
+            kept -= 1
+        item.path = path[:kept]
+    tree = _Prefixes()
+    for item in drawn:
+        tree.count(item.path or ())
+    for item in drawn:
+        item.path = _joined(item.path or (), tree.counts(item.path or ()))
 
 
-def _joined(path: Path, count: Counter[Path]) -> Path:
+class _Prefixes:
+    """Counts of the layers in each scope, those in the scopes inside included; scopes are numbers in a tree."""
+
+    def __init__(self) -> None:
+        self._inner: dict[tuple[int, Part], int] = {}
+        self._counts: list[int] = [0]
+
+    def count(self, path: Path) -> None:
+        """Count a layer."""
+        node = 0
+        for part in path:
+            node = self._inner.setdefault((node, part), len(self._counts))
+            if node == len(self._counts):
+                self._counts.append(0)
+            self._counts[node] += 1
+
+    def counts(self, path: Path) -> list[int]:
+        """Return the number of layers in each scope of a path that was counted."""
+        node, found = 0, []
+        for part in path:
+            node = self._inner[node, part]
+            found.append(self._counts[node])
+        return found
+
+
+def _joined(path: Path, counts: Sequence[int]) -> Path:
     parts: list[Part] = []
     for k, part in enumerate(path):
         plain = bool(parts) and part.owner < 0 and parts[-1].owner < 0
-        if plain and count[path[:k]] == count[path[: k + 1]]:
+        if plain and counts[k - 1] == counts[k]:
             last = parts[-1]
             parts[-1] = Part(f"{last.label}.{part.label}", copy=(*last.copy, -1, *part.copy))
         else:
@@ -118,13 +140,26 @@ def _cut(found: Items) -> None:
                 members[path[:depth]].append(item)
         if not members:
             return
-        cut = [_cut_scope(found, inside, depth) for inside in members.values()]
+        wide = {path: inside for path, inside in members.items() if len(inside) > WIDEST}
+        edges = _edges_inside(found, wide, depth)
+        cut = [_cut_scope(inside, edges[path], depth) for path, inside in wide.items()]
         depth += not any(cut)  # what was cut may be too wide still
 
 
-def _cut_scope(found: Items, inside: Sequence[Item], depth: int) -> bool:
+def _edges_inside(found: Items, scopes: Collection[Path], depth: int) -> Mapping[Path, list[Edge]]:
+    """Return the edges inside some scopes at a depth."""
+    edges: dict[Path, list[Edge]] = {scope: [] for scope in scopes}
+    for edge in visible_edges(found) if scopes else ():
+        one, other = (found.items[index].path or () for index in (edge.source, edge.target))
+        scope = one[:depth]
+        if scope in edges and len(one) >= depth and len(other) >= depth and other[:depth] == scope:
+            edges[scope].append(edge)
+    return edges
+
+
+def _cut_scope(inside: Sequence[Item], edges: Iterable[Edge], depth: int) -> bool:
     ends = {item.index: _end(item, depth) for item in inside}
-    order = _order(found, ends)
+    order = _order(edges, ends)
     if len(order) <= WIDEST:
         return False
     size = max(_PART, -(-len(order) // WIDEST))
@@ -144,15 +179,15 @@ def _end(item: Item, depth: int) -> Part | int:
     return path[depth] if len(path) > depth else item.index
 
 
-def _order(found: Items, ends: dict[int, Part | int]) -> list[Part | int]:
+def _order(edges: Iterable[Edge], ends: Mapping[int, Part | int]) -> list[Part | int]:
     """Return the boxes of a scope in topological order, earlier ones of the file first (Kahn 1962)."""
     first: dict[Part | int, int] = {}
     for index, end in ends.items():
         first[end] = min(first.get(end, index), index)
     after: dict[Part | int, set[Part | int]] = defaultdict(set)
-    for edge in visible_edges(found):
-        a, b = ends.get(edge.source), ends.get(edge.target)
-        if a is not None and b is not None and a != b:
+    for edge in edges:
+        a, b = ends[edge.source], ends[edge.target]
+        if a != b:
             after[a].add(b)
     degree = Counter(end for readers in after.values() for end in readers)
     ends_by_first = {index: end for end, index in first.items()}
@@ -181,19 +216,18 @@ def _place_shapes(found: Items) -> None:
 
 def _tree(found: Items) -> Scopes:
     scopes = [Scope("", -1, open=True)]
-    known: dict[Path, int] = {(): 0}
+    known: dict[tuple[int, Part], int] = {}
     of: dict[int, int] = {}
     for item in found.items:
         if item.is_constant:
             continue
-        path = item.path or ()
-        for k in range(1, len(path) + 1):
-            if path[:k] not in known:
-                known[path[:k]] = len(scopes)
-                parent = known[path[: k - 1]]
-                scopes[parent].scopes.append(len(scopes))
-                scopes.append(Scope(path[k - 1].label, parent, _owner(path[:k])))
-        own = known[path]
+        own = 0
+        for part in item.path or ():
+            inner = known.setdefault((own, part), len(scopes))
+            if inner == len(scopes):
+                scopes[own].scopes.append(inner)
+                scopes.append(Scope(part.label, own, _owner(part)))
+            own = inner
         of[item.index] = own
         if item.is_drawn and not item.bodies:
             scopes[own].layers.append(item.index)
@@ -204,8 +238,8 @@ def _tree(found: Items) -> Scopes:
     return Scopes(found, scopes, of)
 
 
-def _owner(path: Path) -> int:
-    return path[-1].owner if not path[-1].body else -1
+def _owner(part: Part) -> int:
+    return part.owner if not part.body else -1
 
 
 def _label(scopes: Sequence[Scope]) -> None:
@@ -225,13 +259,12 @@ def _label(scopes: Sequence[Scope]) -> None:
 def _open(scopes: Sequence[Scope]) -> None:
     """Open the largest scopes, while the picture stays small."""
     shown = scopes[0].width
-    while True:
-        inside = [s for s in scopes if not s.open and scopes[s.parent].open]
-        fitting = [
-            s for s in inside if shown + s.width <= (OPEN if 2 * s.size < scopes[0].size else _OPEN_MOST)
-        ]
-        if not fitting:
-            return
-        largest = max(fitting, key=lambda scope: scope.size)
-        largest.open = True
-        shown += largest.width
+    closed = [(-scopes[k].size, k) for k in scopes[0].scopes]
+    heapify(closed)
+    while closed:
+        scope = scopes[heappop(closed)[1]]
+        if shown + scope.width <= (OPEN if 2 * scope.size < scopes[0].size else _OPEN_MOST):
+            scope.open = True
+            shown += scope.width
+            for inner in scope.scopes:
+                heappush(closed, (-scopes[inner].size, inner))
