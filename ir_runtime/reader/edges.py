@@ -21,6 +21,7 @@ _OTHER = {_FROM: _TO, _TO: _FROM}
 _SIDES = {_FROM: ("starts", "output"), _TO: ("ends", "input")}
 # Edges of a kind that are kept until it is known what to say of them, whatever the limit on findings is.
 _FEW = 10
+_NONE: Mapping[int, Port] = {}
 # Ports of a layer that a message names.
 _SHOWN = 100
 
@@ -93,16 +94,15 @@ class _Reading:
     """The number of such edges."""
     astray: bool = False
     """Whether some edge is invalid, which explains inputs without edges."""
-    outputs: dict[tuple[int, int], Port] = field(default_factory=dict)
-    inputs: dict[tuple[int, int], Port] = field(default_factory=dict)
-    """Ports by the ids that edges use."""
+    outputs: dict[int, dict[int, Port]] = field(default_factory=dict)
+    inputs: dict[int, dict[int, Port]] = field(default_factory=dict)
+    """Ports by the ids that edges use: that of the layer, then that of the port. One table by both would take quadratic
+    time for ids chosen such that all pairs have the same hash; single numbers of 18 digits have different ones."""
 
     def __post_init__(self) -> None:
-        layers = self.layers.values()
-        self.outputs = {
-            (la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.outputs)
-        }
-        self.inputs = {(la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.inputs)}
+        for la in self.layers.values():
+            self.outputs[la.id] = {port.id: Port(la.id, i) for i, port in enumerate(la.outputs)}
+            self.inputs[la.id] = {port.id: Port(la.id, i) for i, port in enumerate(la.inputs)}
 
     def edge(self, element: Element) -> None:
         try:
@@ -111,9 +111,9 @@ class _Reading:
             self.report.add(problem.diagnostic)
             self.astray = True
             return
-        if (source := self.outputs.get(giver)) is None:
+        if (source := self.outputs.get(giver[0], _NONE).get(giver[1])) is None:
             self._missing(element, _FROM, giver, taker[0])
-        if (target := self.inputs.get(taker)) is None:
+        if (target := self.inputs.get(taker[0], _NONE).get(taker[1])) is None:
             self._missing(element, _TO, taker, giver[0])
         elif source is None:
             self.severed.add(target)
