@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from .._define.operation import InferenceError, Input, Op, Output, attr, op
 from .._define.types import T
 
 ELLIPSIS = "..."
+
+_SEARCHED = 24
+"""Operands for which NumPy looks for a good order; that takes time with the cube of their number."""
 
 
 class Equation(NamedTuple):
@@ -121,6 +125,8 @@ class Einsum(Op):
             named += [x.astype(work, copy=False), subscript(labels, covered)]
         has_ellipsis = any(ELLIPSIS in labels for labels in found.operands)
         output = subscript(found.output, widest if has_ellipsis else 0)
+        if len(operands) > _SEARCHED:
+            return from_accumulator(np.array(_in_turn(named[::2], named[1::2], output), work), dtype)
         optimize = "greedy" if len(operands) > 1 else False
         result = np.einsum(*named, output, optimize=optimize)
         return from_accumulator(np.array(result, work), dtype)
@@ -136,6 +142,18 @@ class Einsum(Op):
                 if lengths.get(label, 1) == 1:
                     lengths[label] = length
         return (len(operands.inputs) - 1) * product(lengths.values())
+
+
+def _in_turn(arrays: Sequence[Any], subscripts: Sequence[Any], output: Sequence[int]) -> Array:
+    """Multiply operands one after the other; sum over each label as soon as no later operand has it."""
+    last = {number: place for place, numbers in enumerate(subscripts) for number in numbers}
+    last |= dict.fromkeys(output, len(arrays))
+    product, axes = arrays[0], subscripts[0]
+    for place in range(1, len(arrays)):
+        kept = [n for n in dict.fromkeys((*axes, *subscripts[place])) if last[n] > place]
+        product = np.einsum(product, axes, arrays[place], subscripts[place], kept)
+        axes = kept
+    return np.asarray(np.einsum(product, axes, output))
 
 
 @cache
