@@ -81,7 +81,7 @@ class Editing(View):
 
     @abstractmethod
     def constraints(
-        self, confirm: bool = True, seconds: float = 20.0, evaluations: int = 200_000
+        self, confirm: bool = True, seconds: float | None = None, evaluations: int | None = None
     ) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs."""
 

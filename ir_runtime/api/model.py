@@ -36,6 +36,11 @@ __all__ = ["Model"]
 
 # A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
 # without an operation; what outputs declare has no effect on what they are.
+# What confirming constraints may take: CPU seconds for running at least and at most, and for so many bytes of
+# files one more; and the limits of each run.
+_MIN_SECONDS, _MAX_SECONDS, _BYTES_PER_SECOND = 1.0, 20.0, 4 << 20
+_CONFIRMING: dict[str, Any] = {"memory": 1 << 29, "trips": 10_000}
+
 _HARMLESS = frozenset(
     {
         Code.BAD_ATTRIBUTE,
@@ -180,7 +185,7 @@ class Model(Reshaping):
         )
 
     def constraints(
-        self, confirm: bool = True, seconds: float = 20.0, evaluations: int = 200_000
+        self, confirm: bool = True, seconds: float | None = None, evaluations: int | None = None
     ) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs: ``height is a multiple of 32``.
 
@@ -188,22 +193,31 @@ class Model(Reshaping):
 
         Args:
             confirm: also run the model with random inputs, to see whether running agrees.
-            seconds: the CPU time that running may take.
-            evaluations: how many layers may be inferred; what is not found out by then is said in ``undecided``.
+            seconds: the CPU time that running may take; by default in proportion to the files, 1 to 20.
+            evaluations: how many layers may be inferred, by default in proportion to the files; what is not found out
+                by then is said in ``undecided``.
         """
         from ..analysis.constraints.confirming import confirmed
+        from ..analysis.constraints.probing import Budget
         from ..analysis.constraints.solver import find_constraints
 
-        graph, parameters = self._graph, self._parameter_types
+        graph, parameters, size = self._graph, self._parameter_types, self._document.size
         with within(self.limits):
-            found = find_constraints(graph, self._values, parameters, evaluations)
-            return confirmed(found, graph, parameters, self._compile_run, seconds) if confirm else found
+            budget = Budget.of(size) if evaluations is None else Budget(evaluations=evaluations)
+            found = find_constraints(graph, self._values, parameters, budget)
+            if not confirm:
+                return found
+            if seconds is None:
+                seconds = min(_MIN_SECONDS + size / _BYTES_PER_SECOND, _MAX_SECONDS)
+            return confirmed(found, graph, parameters, self._compile_run, seconds)
 
     def _compile_run(self) -> Run:
-        """Compile the model with default settings, and return the function that runs it."""
+        """Compile the model with default settings, and return the function that runs it in little memory."""
         from .executable import Executable
 
-        return partial(Executable(self._runnable())._run, kept=())
+        limits, most = self.limits, _CONFIRMING
+        limits = replace(limits, **{name: min(getattr(limits, name), limit) for name, limit in most.items()})
+        return partial(Executable(self._runnable(), limits=limits)._run, kept=())
 
     def _runnable(self, f16: bool = False) -> Model:
         """Return a copy in which ports declare what is inferred, to be compiled.

@@ -39,7 +39,7 @@ class Reported(Protocol):
     def report(self) -> Diagnostics: ...
 
     def constraints(
-        self, confirm: bool = True, seconds: float = 20.0, evaluations: int = 200_000
+        self, confirm: bool = True, seconds: float | None = None, evaluations: int | None = None
     ) -> Constraints: ...
 
 
@@ -96,15 +96,11 @@ def source_of(model: Reported, constraints: bool = True) -> Source:
         values=model._values,
         types=model._parameter_types,
         report=model.report,
-        constraints=model.constraints(confirm=False, evaluations=_EVALUATIONS) if wanted else None,
+        constraints=model.constraints(confirm=False) if wanted else None,
         file=str(document.file),
         name=model.friendly_name,
         version=document.version,
     )
-
-
-_EVALUATIONS = 50_000
-"""How many layers a report infers to look for constraints."""
 
 
 def model_html(model: Reported) -> str:

@@ -36,6 +36,8 @@ class Document:
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
     """The limits it was read with, which also apply to running it."""
+    size: int = 0
+    """The bytes of the XML and the weights."""
     is_page: bool = False
     """Whether it is an example on a page of the specification."""
 
@@ -56,7 +58,8 @@ def read_net(
     if version == FORMER_IR:
         layers, edges = convert_version_10(layers, edges)
     graph = Graph(layers.values(), edges, wiring.severed)
-    return Document(graph, root.get("name", ""), source.name, version, rt_info(root), weights, limits)
+    name, size = root.get("name", ""), len(source.data) + len(weights)
+    return Document(graph, name, source.name, version, rt_info(root), weights, limits, size)
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...diagnostics import Severity
-from ...errors import IRError
+from ...errors import IRError, LimitError
 from ...ir.graph import Graph, Port
 from ...ir.tensor import Array, TensorType
 from ..random_inputs import random_array
@@ -26,6 +26,8 @@ LARGEST, LARGE = 1 << 28, 1 << 22
 
 # What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
 DEFAULT_RATE, MIN_MEASURED = 3e-8, 1 << 24
+
+_NOT_RUN = "not run"
 
 
 def confirmed(
@@ -109,7 +111,7 @@ class _Runs:
     @staticmethod
     def skipped(why: str) -> bool:
         """Return whether something was not run."""
-        return why.startswith("not run")
+        return why.startswith(_NOT_RUN)
 
     def _try(self, trial: Trial, where: str) -> str:
         if trial.size > LARGEST or self._least + trial.size * self._rate > self.seconds:
@@ -119,12 +121,14 @@ class _Runs:
         except IRError as reason:
             return f"not run with {where}: {reason.message}"
         started = time.process_time()
-        failure = self._failure(arrays)
+        failure = self._failure(arrays, where)
         took = time.process_time() - started
         self.seconds -= took
         self._least = min(self._least or took, took)
         if trial.size > MIN_MEASURED:
             self._rate = max(self._rate, took / trial.size)
+        if self.skipped(failure):
+            return failure
         if not trial.accepted:
             return "" if failure else f"inference refuses {where}, but it runs"
         if failure and self.has_variables:
@@ -136,15 +140,17 @@ class _Runs:
         """Whether earlier calls decide, too, what runs."""
         return bool(self.graph.of_type("ReadValue"))
 
-    def _failure(self, arrays: Sequence[Array]) -> str:
-        """Return the layer that fails and, unless variables explain it, why."""
+    def _failure(self, arrays: Sequence[Array], where: str) -> str:
+        """Return the layer that fails and, unless variables explain it, why; or which limit ends the run."""
         try:
             self.run(arrays)
+        except LimitError as reason:
+            return f"{_NOT_RUN} with {where}: {reason.message}"
         except IRError as reason:
             layer = f"layer {reason.where.layer!r}" if reason.where and reason.where.layer else "the model"
             return layer if self.has_variables else f"{layer}: {reason.message}"
         except MemoryError:
-            return "the model: not enough memory"
+            return f"{_NOT_RUN} with {where}: not enough memory"
         return ""
 
     def _arrays(self, lengths: Mapping[Dim, int]) -> list[Array]:

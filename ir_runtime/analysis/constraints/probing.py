@@ -25,6 +25,13 @@ MAX_CACHED = 200_000
 # Looking up the result of an equal layer takes about this part of inferring one.
 LOOKUPS = 64
 
+# What a query takes beside its layers, for each open dim, in lookups.
+_PER_DIM = 8
+
+# Layers inferred by default, for a file of a MiB and each further one, and at most: 20 times as many as any network of
+# those tested needs.
+EVALUATIONS, MOST_EVALUATIONS = 52_000, 400_000
+
 
 @dataclass(slots=True)
 class Budget:
@@ -33,10 +40,21 @@ class Budget:
     questions: int = 5000
     """The number of queries."""
     evaluations: int = 100_000
-    """The number of layers inferred for them; `LOOKUPS` layers that were inferred before count as one."""
+    """The number of layers inferred for them, those with many ports more than once; `LOOKUPS` layers that were
+    inferred before count as one."""
     asked: int = 0
     evaluated: int = 0
     walked: int = 0
+
+    @classmethod
+    def of(cls, size: int) -> Budget:
+        """Return the budget for a model whose files have ``size`` bytes, in proportion to it."""
+        return cls(evaluations=min(EVALUATIONS * max(size, 1 << 20) >> 20, MOST_EVALUATIONS))
+
+    @property
+    def spent(self) -> int:
+        """The number of layers inferred, with those looked up at their share."""
+        return self.evaluated + self.walked // LOOKUPS
 
     def spend(self) -> None:
         """Count a query.
@@ -44,7 +62,7 @@ class Budget:
         Raises:
             BudgetExceededError: if there is nothing left.
         """
-        if self.asked >= self.questions or self.evaluated + self.walked // LOOKUPS >= self.evaluations:
+        if self.asked >= self.questions or self.spent >= self.evaluations:
             raise BudgetExceededError
         self.asked += 1
 
@@ -63,8 +81,18 @@ class Probe:
     _accepted: list[Mapping[Dim, int]] = field(default_factory=list)
     _followed: frozenset[Port] = frozenset()
     """Ports whose values are known at the reference point."""
+    _fed: dict[tuple[Any, ...], Value] = field(default_factory=dict)
+    """Values of Parameters, by their ids and lengths: queries differ in few of them."""
+    _dims: dict[int, list[Dim]] = field(default_factory=dict)
+    """The open dims of each Parameter."""
+    _lookups: list[int] = field(default_factory=lambda: [0])
+    """The ports looked up before each step, from the first one on."""
 
     def __post_init__(self) -> None:
+        for dim in self.layers.dims:
+            self._dims.setdefault(dim.layer, []).append(dim)
+        for step in self.layers.steps:
+            self._lookups.append(self._lookups[-1] + max(len(step.sources), 1))
         self._cache = LayerCache(self.layers.warned)
         self._constants = self._intern_constants(self.layers.constants)
 
@@ -90,13 +118,16 @@ class Probe:
         Raises:
             BudgetExceededError: if the budget is used up.
         """
+        self.budget.walked += _PER_DIM * len(lengths)
         key = (self.lenient, *sorted((dim, _key(length)) for dim, length in lengths.items()))
         if (answer := self._answers.get(key)) is None:
             self.budget.spend()
             before = self._cache.evaluations
             answer = self._answers[key] = self._ask(lengths)
             self.budget.evaluated += self._cache.evaluations - before
-            self.budget.walked += answer.steps
+            self.budget.walked += (
+                self._lookups[answer.steps] + _PER_DIM * len(self.dims) + len(self._constants)
+            )
             if answer.accepted and not self.lenient and len(point := _numbers(lengths)) == len(self.dims):
                 self._accepted.append(point)
         return answer
@@ -137,8 +168,9 @@ class Probe:
         )
 
     def _walk(self, lengths: Lengths) -> tuple[int, dict[Port, Value], tuple[Layer, IRError] | None]:
-        if len(self._cache) > MAX_CACHED:
+        if len(self._cache) > MAX_CACHED or len(self._fed) > MAX_CACHED:
             self._cache.clear()
+            self._fed.clear()
             self._constants = self._intern_constants(self._constants)
         values = self._constants | self._inputs(lengths)
         known, infer = values.get, self._cache.infer
@@ -156,16 +188,22 @@ class Probe:
 
     def _inputs(self, lengths: Lengths) -> dict[Port, Value]:
         inputs = {}
-        for layer in dict.fromkeys(dim.layer for dim in self.dims):
-            type = self.layers.parameters[layer]
-            dims = {
-                axis: self._dimension(Dim(layer, axis), lengths.get(Dim(layer, axis), dim))
-                for axis, dim in enumerate(type.shape)
-                if dim.is_dynamic
-            }
-            value = Value(TensorType(type.element, type.shape.replace(dims)))
-            inputs[Port(layer, 0)] = self._cache.intern(value)
+        for layer, dims in self._dims.items():
+            said = [lengths.get(dim) for dim in dims]
+            key = (layer, *[length if length is None else _key(length) for length in said])
+            if (value := self._fed.get(key)) is None:
+                value = self._fed[key] = self._cache.intern(self._input(layer, lengths))
+            inputs[Port(layer, 0)] = value
         return inputs
+
+    def _input(self, layer: int, lengths: Lengths) -> Value:
+        type = self.layers.parameters[layer]
+        dims = {
+            axis: self._dimension(Dim(layer, axis), lengths.get(Dim(layer, axis), dim))
+            for axis, dim in enumerate(type.shape)
+            if dim.is_dynamic
+        }
+        return Value(TensorType(type.element, type.shape.replace(dims)))
 
     def _dimension(self, dim: Dim, length: int | Dimension) -> int | Dimension:
         """Give a range a symbol, so that it is known to equal itself."""

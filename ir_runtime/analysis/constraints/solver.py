@@ -35,7 +35,7 @@ def find_constraints(
     graph: Graph,
     known: Mapping[Port, Value],
     parameters: Mapping[int, TensorType],
-    evaluations: int = 200_000,
+    budget: Budget | None = None,
 ) -> Constraints:
     """Find the constraints on the open lengths of a graph's inputs.
 
@@ -43,9 +43,9 @@ def find_constraints(
         graph: the layers; inference must have found no errors.
         known: what was inferred with the lengths open.
         parameters: the types of the Parameters, by id.
-        evaluations: how many layers may be inferred. What is not found out by then is said in ``undecided``.
+        budget: how much inference may be used. What is not found out by then is said in ``undecided``.
     """
-    probe = Probe(DynamicLayers(graph, known, parameters), Budget(evaluations=evaluations))
+    probe = Probe(DynamicLayers(graph, known, parameters), budget or Budget())
     found = _Finder(probe).constraints()
     return replace(found, questions=probe.budget.asked)
 

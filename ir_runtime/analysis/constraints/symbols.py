@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from ...ir.graph import Graph, Layer
 from ...ir.shape import PartialShape
@@ -49,19 +52,20 @@ def names(graph: Graph, roles: Mapping[Dim, str], groups: Iterable[Sequence[Dim]
     """
     found: dict[Dim, str] = {}
     taken: set[str] = set()
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(itertools.count, 2))
     for group in sorted(groups, key=lambda g: (-len({dim.layer for dim in g}), g[0])):
         first = group[0]
         wanted = _commonest([roles[dim] for dim in group])
         candidates = [wanted, f"{label(graph[first.layer])}_{wanted}", f"{wanted}_{first.axis}"]
-        numbered = (f"{wanted}_{n}" for n in range(2, len(roles) + 3))
-        name = next(name for name in (*candidates, *numbered) if name not in taken)
+        numbered = (f"{wanted}_{n}" for n in numbers[wanted])
+        name = next(name for name in itertools.chain(candidates, numbered) if name not in taken)
         taken.add(name)
         found |= dict.fromkeys(group, name)
     return found
 
 
 def _commonest(words: Sequence[str]) -> str:
-    return max(words, key=words.count)
+    return Counter(words).most_common(1)[0][0]
 
 
 def _roles(layer: Layer, shape: PartialShape) -> Sequence[str]:
