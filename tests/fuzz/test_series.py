@@ -1,0 +1,173 @@
+"""Work on growth series: bounded, or in proportion to the file. Counted, not timed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ir_runtime as ir
+from ir_runtime.analysis.constraints.oracle import Dim
+from ir_runtime.analysis.constraints.probing import EVALUATIONS, LOOKUPS, Budget
+from ir_runtime.analysis.constraints.solver import find_constraints
+from ir_runtime.analysis.constraints.symbols import names
+from ir_runtime.api import model as models
+from ir_runtime.codes import Code
+from ir_runtime.diagnostics import Diagnostics
+from ir_runtime.ir.dimension import LONGEST
+from ir_runtime.reader.edges import _Reading
+from ir_runtime.report.names import DEEPEST
+from ir_runtime.report.scopes import fold
+
+from .series import SERIES, SHAPES, colliding, model_of
+from .test_floods import lines_run
+from .usage import Command, commands, measure
+
+FEW, TIMES, MOST, NOISE = 60, 4, 1.5, 8000
+"""How many of what a shape repeats, how many times as many then, and how much more than in proportion is allowed."""
+
+
+def read(shape: str, count: int) -> ir.Model:
+    made = SHAPES[shape](count)
+    return ir.read_model(made.xml, made.weights, limits=ir.Limits(findings=10))
+
+
+def growth(work: Callable[[int], object]) -> tuple[int, int]:
+    """Lines that run for a few, and for `TIMES` as many; what is there in any case does not count."""
+    work(2)
+    none, few, many = (lines_run(lambda count=count: work(count)) for count in (1, FEW, TIMES * FEW))  # type: ignore[misc]
+    return few - none, many - none
+
+
+@pytest.mark.parametrize("shape", ["lengths_squared", "lengths_doubled", "tiles", "pads"])
+def test_lengths_stay_within_64_bits(shape: str) -> None:
+    made = SHAPES[shape](80)
+    report = ir.validate(made.xml, made.weights, limits=ir.Limits(findings=3))
+    assert {finding.code for finding in report.errors} == {Code.LENGTH}
+
+
+def test_bounds_of_lengths_stay_within_64_bits() -> None:
+    made = SHAPES["dynamic_lengths_squared"](5)
+    model = ir.read_model(made.xml, made.weights)
+    assert max((dim.max or 0) for value in model._values.values() for dim in value.shape) <= LONGEST
+
+
+def test_ranks_are_limited_where_layers_add_dimensions() -> None:
+    made = SHAPES["broadcast_wider"](200)
+    with pytest.raises(ir.LimitError, match="a tensor has 65 dimensions") as caught:
+        ir.read_model(made.xml, made.weights)
+    assert caught.value.limit == "rank"
+    assert caught.value.where is not None
+    assert caught.value.where.layer is not None
+
+
+@pytest.mark.parametrize("shape", ["names_with_slashes", "names_with_different_slashes"])
+def test_scopes_are_not_nested_without_end(shape: str) -> None:
+    model = read(shape, 500)
+    tree = fold(model._graph, model._values)
+    assert max(len(item.path or ()) for item in tree.found.items) <= DEEPEST
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "scopes_left_and_entered",
+        "scopes_many_on_a_cycle",
+        "scopes_side_by_side",
+        "deep_chain",
+        "many_readers",
+    ],
+)
+def test_drawing_takes_work_in_proportion(shape: str) -> None:
+
+    def draw(model: ir.Model) -> None:
+        fold(model._graph, model._values)
+
+    few, many = (lines_run(partial(draw, read(shape, count))) for count in (160, TIMES * 160))
+    assert many < 2 * TIMES * few + NOISE
+
+
+def test_ids_cannot_make_tables_collide() -> None:
+    """Pairs of numbers can be chosen such that all have one hash; numbers of 18 digits cannot."""
+    assert len({hash(pair) for pair in colliding(50)}) == 1
+    made = SHAPES["ports_that_collide"](50)
+    model = ir.read_model(made.xml)
+    reading = _Reading(model._graph.layers, "m.xml", Diagnostics(), frozenset())
+    tables = [reading.outputs, reading.inputs, *reading.outputs.values()]
+    for table in tables:
+        assert max(Counter(map(hash, table)).values(), default=1) == 1
+
+
+@pytest.mark.parametrize("shape", ["many_open_lengths", "many_inputs"])
+def test_queries_about_many_inputs_are_charged(shape: str) -> None:
+    """A query takes time for each open length, even if all layers were inferred before."""
+    model = read(shape, 40)
+    budget = Budget(evaluations=500)
+    found = find_constraints(model._graph, model._values, model._parameter_types, budget)
+    assert found.undecided
+    dims = len(found.symbols)
+    assert budget.asked * dims <= 500 * LOOKUPS
+
+
+def test_budgets_grow_with_the_file() -> None:
+    assert Budget.of(0).evaluations == Budget.of(1 << 20).evaluations == EVALUATIONS
+    assert Budget.of(3 << 20).evaluations == 3 * EVALUATIONS
+    assert Budget.of(1 << 40).evaluations < 10 * EVALUATIONS
+
+
+def test_names_of_many_lengths_take_work_in_proportion() -> None:
+    graph = read("many_inputs", 1)._graph
+    layer = next(iter(graph.layers))
+
+    def name(count: int) -> None:
+        dims = [Dim(layer, axis) for axis in range(count)]
+        names(graph, dict.fromkeys(dims, "seq"), [(dim,) for dim in dims])
+
+    few, many = growth(name)
+    assert many < MOST * TIMES * few + NOISE
+
+
+def test_confirming_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Branches give twice the rows that they get, again and again."""
+    model = read("ifs_that_differ", 20)
+    monkeypatch.setitem(models._CONFIRMING, "memory", 1 << 20)
+    run: Any = model._compile_run()
+    assert run.func.__self__.limits.memory == 1 << 20
+    found = model.constraints()
+    assert not any("running fails" in text for text in found.undecided)
+
+
+def test_commands_that_take_a_model_are_found() -> None:
+    found = {command.name: command for command in commands()}
+    assert {"validate", "shapes", "cost", "report", "graph", "inspect", "diff"} <= {
+        name for name, command in found.items() if not command.runs
+    }
+    assert {"run", "profile", "compare", "oracle", "budget", "trace-nan"} <= {
+        name for name, command in found.items() if command.runs
+    }
+    assert "--timeout" in found["run"].arguments
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.xml"
+    path.write_bytes(SHAPES["deep_chain"](3).xml)
+    return path
+
+
+def test_usage_is_measured(model: Path) -> None:
+    command = next(command for command in commands() if command.name == "validate")
+    used = measure(command, "deep_chain", model, model.parent)
+    assert (used.code, used.problem) == (0, "")
+    assert used.memory > 1 << 20
+    missing = measure(Command("validate", False, ("MODEL", "--unheard")), "x", model, model.parent)
+    assert (missing.code, missing.problem) == (2, "")
+
+
+def test_shapes_are_many_and_fill_their_size() -> None:
+    assert len(SERIES) > len(SHAPES) > 20
+    assert 15_000 < len(model_of("deep_chain", 20_000).xml) <= 20_000

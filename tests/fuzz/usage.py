@@ -1,0 +1,222 @@
+"""Measure the CPU time and the memory of every command on growth series of models: ``python -m fuzz.usage --help``.
+
+Each command on each file runs in a process of its own, forked from one that has imported the package. It must
+end within bounds: with a result, or with an error of the package, one that names a limit included.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from ir_runtime.cli import main as program
+from ir_runtime.cli._index import COMMANDS
+from ir_runtime.cli.exits import Exit
+from ir_runtime.cli.render import table
+
+from .series import SERIES, SHAPES, model_of
+
+__all__ = ["Command", "Usage", "commands", "measure"]
+
+SECONDS = 5.0
+"""CPU time that a command may take, start-up included."""
+MEMORY = 1 << 30
+"""Bytes that it may take."""
+LARGEST = 1 << 20
+"""Bytes of the files that this is promised for."""
+_STOPPED = 1.4 * SECONDS
+"""CPU time after which it is killed."""
+_ADDRESSES = 24 << 30
+_EXPECTED = {int(code) for code in Exit}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that takes a model."""
+
+    name: str
+    runs: bool
+    """Whether it runs the model, which may take any time: it is bounded by ``--timeout`` and ``--max-memory``."""
+    arguments: tuple[str, ...]
+
+    def line(self, model: Path) -> list[str]:
+        """Return the arguments of the program for a model."""
+        return [self.name, *(str(model) if text == "MODEL" else text for text in self.arguments)]
+
+
+def commands() -> tuple[Command, ...]:
+    """Return the commands that take a model, as click declares them."""
+    context = click.Context(program)
+    found = (program.get_command(context, name) for name in COMMANDS)
+    return tuple(one for command in found if command is not None and (one := _command(command)) is not None)
+
+
+def _command(command: click.Command) -> Command | None:
+    models = [p for p in command.params if isinstance(p, click.Argument) and p.name in _MODELS]
+    if not models:
+        return None
+    options = {option for p in command.params for option in p.opts}
+    output = next((p for p in command.params if p.name == "output"), None)
+    runs = (
+        bool(options & {"--random", "--seed"}) and "--constraints" not in options
+    )  # a report need not run it
+    limits = ("--timeout", f"{SECONDS:g}", "--max-memory", "1G") if runs and "--timeout" in options else ()
+    random = ("--random",) if runs and "--random" in options else ()
+    target = ("-o", "made") if output is not None and output.required else ()
+    other = ("--against", "reference") if "--against" in options else ()
+    return Command(command.name or "", runs, (*["MODEL"] * len(models), *limits, *random, *target, *other))
+
+
+_MODELS = ("model", "models", "old", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a command took."""
+
+    command: str
+    shape: str
+    size: int
+    seconds: float
+    memory: int
+    code: int | None
+    """Its exit code; ``None`` if it was killed."""
+    said: str
+    """The end of its messages."""
+
+    @property
+    def problem(self) -> str:
+        """What it did beyond the bounds; empty if nothing."""
+        if self.code is None:
+            return "killed"
+        if self.code not in _EXPECTED or "Traceback" in self.said or "this is a bug" in self.said:
+            return "broken"
+        over = ["time"] if self.seconds > SECONDS else []
+        return " ".join(over + (["memory"] if self.memory > MEMORY else []))
+
+
+def measure(command: Command, shape: str, xml: Path, folder: Path) -> Usage:
+    """Run a command on a file in a process of its own."""
+    said = folder / "said.txt"
+    child = os.fork()
+    if not child:
+        _run(command.line(xml), folder, said)
+    _, status, used = os.wait4(child, 0)
+    text = said.read_text("utf-8", errors="replace")[-3000:]
+    return Usage(
+        command.name,
+        shape,
+        xml.stat().st_size,
+        used.ru_utime + used.ru_stime + _start_up(),
+        used.ru_maxrss << 10,
+        None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
+        text,
+    )
+
+
+def _start_up() -> float:
+    """Return the CPU time that this process took to import everything."""
+    return _STARTED
+
+
+def _run(arguments: Sequence[str], folder: Path, said: Path) -> None:
+    code = 70
+    try:
+        os.chdir(folder)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(_STOPPED), int(_STOPPED)))
+        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
+        errors = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
+        os.dup2(errors, 2)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        code = program.main([*arguments], prog_name="ir-runtime", standalone_mode=True) or 0
+    except SystemExit as reason:
+        code = reason.code if isinstance(reason.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def series(names: Sequence[str], sizes: Sequence[int], chosen: Sequence[Command]) -> Iterator[Usage]:
+    """Measure commands on shapes of the sizes, the smallest first; what breaks the bounds is not made larger."""
+    for name in names:
+        broken: set[str] = set()
+        for size in sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                xml, made = Path(folder, "model.xml"), model_of(name, size)
+                xml.write_bytes(made.xml)
+                xml.with_suffix(".bin").write_bytes(made.weights)
+                del made
+                for command in chosen:
+                    if command.name not in broken:
+                        used = measure(command, name, xml, Path(folder))
+                        broken |= {command.name} if used.problem else set()
+                        yield used
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--shape", "shapes", multiple=True, type=click.Choice(list(SERIES)), help="By default, all.")
+@click.option("--command", "names", multiple=True, help="By default, all that take a model.")
+@click.option("--static/--all", default=False, help="Only commands that do not run the model.")
+@click.option("--own/--floods", default=False, help="Only shapes that are no floods.")
+@click.option(
+    "--size", "sizes", multiple=True, type=int, default=(LARGEST >> 5, LARGEST), help="Of the files."
+)
+@click.option("-v", "--verbose", is_flag=True)
+def main(
+    shapes: tuple[str, ...],
+    names: tuple[str, ...],
+    static: bool,
+    own: bool,
+    sizes: tuple[int, ...],
+    verbose: bool,
+) -> None:
+    """Find commands that take more time or memory than any file may cost them.
+
+    The exit code is 1 if one does.
+    """
+    chosen = [c for c in commands() if (not names or c.name in names) and not (static and c.runs)]
+    used = []
+    for each in series(shapes or list(SHAPES if own else SERIES), sorted(sizes), chosen):
+        used.append(each)
+        if each.problem or verbose:
+            last = each.said.strip().splitlines()[-1:] or [""]
+            click.echo(
+                f"{each.problem:12} {each.command:10} {each.shape:32} {each.size:8} {each.seconds:6.2f} s"
+                f" {each.memory >> 20:6} MiB  exit {each.code}  {last[0][:300]}"
+            )
+    most = sorted(used, key=lambda each: -each.seconds)[:15]
+    rows = [[e.command, e.shape, str(e.size), f"{e.seconds:.2f}", str(e.memory >> 20)] for e in most]
+    click.echo(
+        table("Slowest", ("command", "shape", "bytes", "CPU s", "MiB"), rows, right=("bytes", "CPU s", "MiB"))
+    )
+    if any(each.problem for each in used):
+        sys.exit(1)
+
+
+for _module in ("api.core", "report.page", "analysis.cost.counting", "analysis.constraints.solver"):
+    import_module(f"ir_runtime.{_module}")
+for _name in COMMANDS:
+    program.get_command(click.Context(program), _name)
+import_module("networkx")
+_STARTED = time.process_time()
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+if __name__ == "__main__":
+    main()
