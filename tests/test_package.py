@@ -83,7 +83,7 @@ def test_running_does_not_load_what_it_does_not_need() -> None:
 
 
 # What the system and other programs have a name for.
-STANDARD = {"LOCALAPPDATA", "MALLOC_TRIM_THRESHOLD_", "NO_COLOR", "PYTHONPATH", "XDG_CACHE_HOME"}
+STANDARD = {"COMP_LINE", "LOCALAPPDATA", "MALLOC_TRIM_THRESHOLD_", "NO_COLOR", "PYTHONPATH", "XDG_CACHE_HOME"}
 
 
 def environment_reads(tree: ast.Module) -> Iterator[str]:

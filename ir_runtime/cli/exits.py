@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import shown, visible
 from .helping import kept_args, misspelt_option
 
 if TYPE_CHECKING:
@@ -76,6 +75,8 @@ def _precise(problem: click.ClickException) -> click.ClickException:
 
 def _usage(problem: click.ClickException) -> str:
     """Return what click says about a command line that is wrong, which may consist of names of files."""
+    from ..escaping import shown, visible
+
     said = StringIO()
     problem.show(said)
     text = said.getvalue().rstrip("\n")
@@ -118,6 +119,7 @@ def _wants_json() -> bool:
 
 def _explain(problem: Exception) -> tuple[Exit, str]:
     from ..errors import IRError
+    from ..escaping import visible
     from .address_space import shortage
 
     if isinstance(problem, IRError):
