@@ -7,7 +7,14 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["UntrustedCacheError", "check_own", "check_parents", "chosen_cache", "user_cache"]
+__all__ = [
+    "UntrustedCacheError",
+    "check_own",
+    "check_parents",
+    "chosen_cache",
+    "make_own_folder",
+    "user_cache",
+]
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 # Links on the way to a folder that are followed.
@@ -40,6 +47,20 @@ def user_cache() -> Path | None:
         return user_cache_path("ir_runtime", appauthor=False)
     except RuntimeError:  # as in a container whose user is in no list of users
         return None
+
+
+def make_own_folder(path: Path) -> None:
+    """Create a folder, and those above it that are missing, accessible to the user only.
+
+    ``Path.mkdir(mode, parents=True)`` gives the mode to the last folder alone; others may write to those above, as far as
+    the umask lets them.
+
+    Raises:
+        OSError: if one cannot be created.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def check_own(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:

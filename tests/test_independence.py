@@ -22,7 +22,7 @@ SETTINGS = {
     "PYTHONWARNINGS": "ignore",
 }
 PLACES = {"IR_RUNTIME_CACHE": "/cache", "IR_RUNTIME_ZOO": "/zoo", "PYTHONHASHSEED": "0"}
-PROGRAM = "import sys; sys.path.append(sys.argv[1]); import conftest, os; print(*os.environ, sep='\\n')"
+PROGRAM = "import sys; sys.path.append(sys.argv[1]); import conftest, os; print(*os.environ, os.umask(0), sep='\\n')"
 
 
 def test_settings_of_the_user_do_not_reach_tests() -> None:
@@ -32,10 +32,12 @@ def test_settings_of_the_user_do_not_reach_tests() -> None:
         capture_output=True,
         text=True,
         check=True,
+        umask=0o077,
     )
     left = set(done.stdout.splitlines())
     assert left & set(SETTINGS) == {"IR_RUNTIME_BACKEND"}
     assert set(PLACES) <= left
+    assert done.stdout.splitlines()[-1] == str(0o022)
 
 
 class Holder:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from ir_runtime import user_cache
-from ir_runtime.user_cache import UntrustedCacheError, check_own, check_parents
+from ir_runtime.debug.caching import Cache, Entry
+from ir_runtime.user_cache import UntrustedCacheError, check_own, check_parents, make_own_folder
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "geteuid"), reason="who may write is said by modes on POSIX only"
@@ -128,3 +129,30 @@ def test_files_and_folders_are_told_apart(tmp_path: Path) -> None:
     check_own(os.lstat(tmp_path), tmp_path, stat.S_ISDIR)
     with pytest.raises(UntrustedCacheError, match="is not a regular file"):
         check_own(os.lstat(tmp_path), tmp_path, stat.S_ISREG)
+
+
+@pytest.fixture
+def generous() -> Iterator[None]:
+    """A umask that lets everybody write."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("generous")
+def test_folders_that_are_made_belong_to_the_user_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    place = tmp_path / "chosen" / "ir_runtime" / "kernels"
+    make_own_folder(place)
+    made = (place, *place.parents[:2])
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
+    check_parents(place)
+    make_own_folder(place)
+
+
+@pytest.mark.usefixtures("generous")
+def test_the_cache_of_debugging_can_be_used_whatever_the_umask(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "ir_runtime" / "debug")
+    entry = Entry(cache, "key")
+    entry.write("name", {"layer": "conv"})
+    assert Entry(Cache(cache.folder), "key").read("name") == ({"layer": "conv"}, [])

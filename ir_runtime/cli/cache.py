@@ -118,12 +118,12 @@ def _remove(found: list[_Kept]) -> None:
 def _move(found: list[_Kept], target: Path) -> Path:
     """Move folders below a folder, and say how it is found; return where they are."""
     from ..errors import InputError
-    from ..user_cache import user_cache
+    from ..user_cache import make_own_folder, user_cache
 
     place = target / "ir_runtime"
     if taken := next((each.path.name for each in found if (place / each.path.name).exists()), None):
         raise InputError(f"{str(place / taken)!r} exists already")
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_own_folder(place)
     for each in found:
         shutil.move(each.path, place / each.path.name)
     said = "it is found by IR_RUNTIME_CACHE, which has that value"

@@ -26,6 +26,7 @@ from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..records import Json
 from ..scoped import setting
+from ..user_cache import make_own_folder
 from .matching import attributes_of
 from .onnx_files import files_of
 from .progress import skipped
@@ -113,7 +114,7 @@ class Entry:
         """Write a record and its arrays; a full disk is no reason to fail."""
         name, types = f"{self._within}{name}", list[tuple[str, tuple[int, ...]]]()
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_own_folder(self._folder)
             self.cache.check()
             for index, array in enumerate(arrays):
                 path = self._folder / f"{name}.{index}"

@@ -1,4 +1,4 @@
-"""Environment variables that people set for themselves, and that change what Python, this package and terminals do."""
+"""Settings that people make for themselves, and that change what Python, this package and terminals do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _SETTINGS = re.compile(f"{_PYTHON}|{_PACKAGE}|{_TERMINAL}|{_LIBRARIES}")
 
 
 def forget_settings() -> None:
-    """Remove such variables from the environment of this process and of those that it starts."""
+    """Remove such variables from the environment of this process and of those that it starts; use the usual umask."""
+    os.umask(0o022)
     for name in list(os.environ):
         if _SETTINGS.fullmatch(name):
             del os.environ[name]

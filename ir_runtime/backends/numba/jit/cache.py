@@ -30,7 +30,14 @@ import llvmlite.binding as llvm
 
 from ...._version import __version__
 from ....files import temporary_file
-from ....user_cache import UntrustedCacheError, check_own, check_parents, chosen_cache, user_cache
+from ....user_cache import (
+    UntrustedCacheError,
+    check_own,
+    check_parents,
+    chosen_cache,
+    make_own_folder,
+    user_cache,
+)
 from ..codegen.target import TARGET
 
 __all__ = ["HINT", "folder", "is_cached", "load", "make_folder", "store"]
@@ -106,8 +113,8 @@ def make_folder(place: Path) -> None:
     Raises:
         OSError: if it cannot be created, or is not trusted.
     """
+    make_own_folder(place)
     for path in (place.parent, place):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_own(os.lstat(path), path, stat.S_ISDIR)
     check_parents(place)
 
