@@ -59,19 +59,18 @@ MOST = 1 << 20
 _DIGITS = 16
 _LONGEST_FILE = 150
 
-# Where a line of a log begins a command: of GitHub (":: " and, anywhere, "##["), Azure ("##vso[") and TeamCity.
-_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)")
+# Patterns are compiled when they are first used, as most programs use none.
+# Where a line of a log begins a command: of GitHub (:: at its start, ##[ anywhere), Azure (##vso[) and TeamCity.
+_COMMAND = r"^(\s*):(?=:)|#(?=#\w*\[)"
 # Where spreadsheets take what follows for a formula, also if they split lines at commas.
-_FORMULA = re.compile(r"(^|[;,] *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_FORMULA = r"(^|[;,] *)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"
 # What DOT takes for a character of HTML.
-_ENTITY = re.compile(r"&(?=#|\w+;)")
-_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9_.+=-]")
+_ENTITY = r"&(?=#|\w+;)"
+_NO_FILE_NAME = r"[^A-Za-z0-9_.+=-]"
 # Names of devices, whatever their ending.
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_DEVICE = r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)"
 # What archivers take for another folder or a drive, and what looks like the escape of such a character.
-_OUTSIDE = re.compile(
-    r"^/|(?<=^[A-Za-z]):(?=[/\\.])|(?:^|(?<=/))[. ]*\.\.[. ]*(?=/|$)|\\|%(?=[0-9A-Fa-f]{2})"
-)
+_OUTSIDE = r"^/|(?<=^[A-Za-z]):(?=[/\\.])|(?:^|(?<=/))[. ]*\.\.[. ]*(?=/|$)|\\|%(?=[0-9A-Fa-f]{2})"
 
 
 def one_line(text: str, most: int = LONGEST) -> str:
@@ -98,7 +97,7 @@ def visible(text: str) -> str:
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if "##" in text or text.lstrip().startswith("::"):
-        text = _COMMAND.sub(lambda found: f"{found[1]}\\x3a" if found[0] != "#" else "\\x23", text)
+        text = re.sub(_COMMAND, lambda found: f"{found[1]}\\x3a" if found[0] != "#" else "\\x23", text)
     return text
 
 
@@ -172,16 +171,15 @@ def json_text(data: Any, *, whole: bool = False, **options: Any) -> str:
 
 def _long_texts(data: Any) -> Iterator[int]:
     """Yield the lengths of the texts that are longer than `LONGEST`, of keys, too."""
-    waiting = [data]
+    waiting: list[Any] = [[data]]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, str):
-            if len(found) > LONGEST:
-                yield len(found)
-        elif isinstance(found, Mapping):
-            waiting += (*found, *found.values())
-        elif isinstance(found, list | tuple):
-            waiting += found
+        parts = waiting.pop()
+        for part in (*parts, *parts.values()) if isinstance(parts, Mapping) else parts:
+            if isinstance(part, str):
+                if len(part) > LONGEST:
+                    yield len(part)
+            elif isinstance(part, list | tuple | dict):
+                waiting.append(part)
 
 
 def _cut(data: Any) -> Any:
@@ -226,7 +224,7 @@ def dot_text(*lines: str) -> str:
     "Abs-1\na\"];\\N &amp;lt;"
     """
     escaped = (shown(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    return '"' + _ENTITY.sub("&amp;", "\\n".join(escaped)) + '"'
+    return '"' + re.sub(_ENTITY, "&amp;", "\\n".join(escaped)) + '"'
 
 
 def markup_text(text: str) -> str:
@@ -253,7 +251,7 @@ def csv_lines(rows: Iterable[Sequence[object]], delimiter: str = ";") -> str:
 def _cell(value: object, delimiter: str) -> str:
     if not isinstance(value, str):
         return "" if value is None else str(value)
-    text = _FORMULA.sub(r"\1'", visible(field(value)))
+    text = re.sub(_FORMULA, r"\1'", visible(field(value)))
     return '"' + text.replace('"', '""') + '"' if '"' in text or delimiter in text else text
 
 
@@ -288,10 +286,10 @@ def file_names(names: Iterable[str]) -> list[str]:
 
 
 def _file_name(name: str) -> str:
-    text = _NO_FILE_NAME.sub("_", name[: 2 * _LONGEST_FILE]).strip(".")[:_LONGEST_FILE] or "_"
+    text = re.sub(_NO_FILE_NAME, "_", name[: 2 * _LONGEST_FILE]).strip(".")[:_LONGEST_FILE] or "_"
     if text.startswith("-"):  # which programs take for an option
         text = f"_{text[1:]}"
-    return f"_{text}" if _DEVICE.match(text) else text
+    return f"_{text}" if re.match(_DEVICE, text) else text
 
 
 def member_name(name: str) -> str:
@@ -302,7 +300,7 @@ def member_name(name: str) -> str:
     >>> member_name("block1/conv:0"), member_name("../x"), member_name("/etc/x"), member_name("C:\\x")
     ('block1/conv:0', '%2E%2E/x', '%2Fetc/x', 'C%3A%5Cx')
     """
-    escaped = _OUTSIDE.sub(lambda found: _percent(found[0]), field(name))
+    escaped = re.sub(_OUTSIDE, lambda found: _percent(found[0]), field(name))
     return (
         escaped if escaped.isprintable() else "".join(c if c.isprintable() else _percent(c) for c in escaped)
     )
