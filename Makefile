@@ -68,6 +68,7 @@ $(CHROMIUM):
 
 fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
 	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)
+	PYTHONPATH=tests $(BIN)/python -m fuzz.usage --minutes 10 $(USAGE)
 
 table: $(VENV)/test ## what each operation version was tested against
 	@$(BIN)/python tests/harness/table.py

@@ -113,6 +113,14 @@ def test_queries_about_many_inputs_are_charged(shape: str) -> None:
     assert budget.asked * dims <= 500 * LOOKUPS
 
 
+def test_inference_of_many_ports_is_charged() -> None:
+    model = read("wide_concat", 500)
+    budget = Budget(evaluations=2000)
+    find_constraints(model._graph, model._values, model._parameter_types, budget)
+    assert budget.evaluated <= 2000 + 500
+    assert budget.asked <= 20
+
+
 def test_budgets_grow_with_the_file() -> None:
     assert Budget.of(0).evaluations == Budget.of(1 << 20).evaluations == EVALUATIONS
     assert Budget.of(3 << 20).evaluations == 3 * EVALUATIONS

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from random import Random
 
 import click
 
@@ -178,6 +179,8 @@ def series(names: Sequence[str], sizes: Sequence[int], chosen: Sequence[Command]
 @click.option(
     "--size", "sizes", multiple=True, type=int, default=(LARGEST >> 5, LARGEST), help="Of the files."
 )
+@click.option("--minutes", type=float, help="Begin no further measurement after that long.")
+@click.option("--seed", default=0, show_default=True, help="Other seeds give the shapes another order.")
 @click.option("-v", "--verbose", is_flag=True)
 def main(
     shapes: tuple[str, ...],
@@ -185,6 +188,8 @@ def main(
     static: bool,
     own: bool,
     sizes: tuple[int, ...],
+    minutes: float | None,
+    seed: int,
     verbose: bool,
 ) -> None:
     """Find commands that take more time or memory than any file may cost them.
@@ -192,8 +197,11 @@ def main(
     The exit code is 1 if one does.
     """
     chosen = [c for c in commands() if (not names or c.name in names) and not (static and c.runs)]
+    order = list(shapes or (SHAPES if own else SERIES))
+    Random(seed).shuffle(order)
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
     used = []
-    for each in series(shapes or list(SHAPES if own else SERIES), sorted(sizes), chosen):
+    for each in series(order, sorted(sizes), chosen):
         used.append(each)
         if each.problem or verbose:
             last = each.said.strip().splitlines()[-1:] or [""]
@@ -201,6 +209,8 @@ def main(
                 f"{each.problem:12} {each.command:10} {each.shape:32} {each.size:8} {each.seconds:6.2f} s"
                 f" {each.memory >> 20:6} MiB  exit {each.code}  {last[0][:300]}"
             )
+        if time.monotonic() > end:
+            break
     most = sorted(used, key=lambda each: -each.seconds)[:15]
     rows = [[e.command, e.shape, str(e.size), f"{e.seconds:.2f}", str(e.memory >> 20)] for e in most]
     click.echo(

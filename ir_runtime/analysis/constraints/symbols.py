@@ -22,6 +22,9 @@ _CACHES = ("past", "cache")
 # Images have no more channels than this, which distinguishes [N,H,W,C] from [N,C,H,W].
 _CHANNELS = 4
 
+# Dims of a tensor of a higher rank have numbers.
+_MOST_NAMED = 5
+
 
 def label(layer: Layer) -> str:
     """Return the name of an input: of its tensor, else of its layer; numbers that converters give tensors are passed over."""
@@ -42,6 +45,8 @@ def role(layer: Layer, shape: PartialShape, axis: int) -> str:
         return _LETTERS.get(letters[axis], f"dim{axis}")
     if axis == 0:
         return "batch" if len(shape) > 1 else "length"
+    if len(shape) > _MOST_NAMED:
+        return f"dim{axis}"
     return _roles(layer, shape)[axis]
 
 
@@ -78,11 +83,9 @@ def _roles(layer: Layer, shape: PartialShape) -> Sequence[str]:
         return ["batch", "heads", "seq", "size"]
     if rank == 4:
         return ["batch", "channels", "height", "width"]
-    if rank == 5:
+    if rank == _MOST_NAMED:
         return ["batch", "channels", "depth", "height", "width"]
-    if rank in (2, 3):
-        return ["batch", "past" if rank == 3 and _is_cache(layer) else "seq", "size"][:rank]
-    return [f"dim{axis}" for axis in range(rank)]
+    return ["batch", "past" if rank == 3 and _is_cache(layer) else "seq", "size"][:rank]
 
 
 def _is_cache(layer: Layer) -> bool:
