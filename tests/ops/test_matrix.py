@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,16 @@ def test_einsum_refuses_lengths_of_one_label_that_differ() -> None:
     """NumPy takes a length of 0 for one that it has not met, and would read beyond the array."""
     with pytest.raises(InferenceError, match="occurs twice"):
         Einsum(equation="kii->ki").evaluate(np.zeros((2, 0, 3), np.float32))
+
+
+@pytest.mark.parametrize(("first", "output"), [("ab", "b"), ("a...", "..."), ("a...", "b...a")])
+def test_many_operands_are_multiplied_in_turn(
+    first: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy would look for an order in time that grows with the cube of their number."""
+    rng = np.random.default_rng(0)
+    data = [rng.random((3, 4)), *(rng.random((4, 4)) + 0.5 for _ in range(29)), rng.random(4)]
+    equation = f"{first}," + "bc," * 29 + f"b->{output}"
+    expected = np.einsum(equation, *data, optimize="greedy")
+    monkeypatch.setitem(inspect.unwrap(np.einsum).__globals__, "einsum_path", None)
+    np.testing.assert_allclose(Einsum(equation=equation).evaluate(*data), expected, rtol=1e-9)
