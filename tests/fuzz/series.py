@@ -453,48 +453,56 @@ def variables(count: int) -> Model:
 # Bodies.
 
 
-def _nested(kind: str, depth: int) -> str:
-    """The body of a branch or loop, with others inside it; ports are those of `_nest`."""
+_FIXED = np.array([3, 1, 0, 1], np.int64).tobytes()
+"""What bodies read, at the beginning of the weights: a number of iterations, true, and two axes."""
+
+
+def _fixed(net: Net, element: str, shape: str, offset: int, size: int) -> int:
+    return net.add("Const", element_type=element, shape=shape, offset=offset, size=size)
+
+
+def _condition(net: Net, x: int) -> int:
+    """Add a condition that depends on the data."""
+    most = net.add("ReduceMax", [x, _fixed(net, "i64", "2", 16, 16)], keep_dims="false")
+    return net.add("Convert", [most], destination_type="boolean")
+
+
+def _nested(kind: str, depth: int) -> tuple[str, int, int]:
+    """Return the body of a branch or loop, with others inside it, and the ids of its results: data and condition."""
     inner = Net()
-    x = inner.input("?,2")
-    x = _nest(inner, kind, x, depth - 1) if depth else inner.add("ReLU", [x])
-    inner.result(x)
-    return inner.body
+    first = inner.input("?,2")
+    last = _nest(inner, kind, first, depth - 1) if depth else inner.add("ReLU", [first])
+    end = inner.add("Result", [last], 0)
+    going = inner.add("Result", [_condition(inner, last)], 0) if kind == "Loop" else end
+    return inner.body, end, going
 
 
 def _nest(net: Net, kind: str, x: int, depth: int) -> int:
-    body = _nested(kind, depth)
-    last = body.count('"Result"') and body[: body.rfind('type="Result"')].rfind('id="')
-    end = body[last + 4 :].split('"')[0]
+    body, end, going = _nested(kind, depth)
+    sources = {"If": 1, "Loop": 2, "TensorIterator": 0}[kind]
     ties = (
-        '<input external_port_id="{0}" internal_layer_id="0"/><output external_port_id="{1}" internal_layer_id="'
-        + end
-        + '"/>'
+        f'<input external_port_id="{sources}" internal_layer_id="0"/>'
+        f'<output external_port_id="{sources + 1}" internal_layer_id="{end}"/>'
     )
     if kind == "If":
-        condition = net.input("", "boolean")
         parts = "".join(
-            f"<{name}_port_map>{ties.format(1, 2)}</{name}_port_map><{name}_body>{body}</{name}_body>"
+            f"<{name}_port_map>{ties}</{name}_port_map><{name}_body>{body}</{name}_body>"
             for name in ("then", "else")
         )
-        return net.add("If", [condition, x], opset="opset8", inner=parts)
+        return net.add("If", [_condition(net, x), x], opset="opset8", inner=parts)
     back = f'<back_edges><edge from-layer="{end}" to-layer="0"/></back_edges>'
     if kind == "Loop":
-        trips, go = net.input("", "i64"), net.input("", "boolean")
-        return net.add(
-            "Loop",
-            [trips, go, x],
-            opset="opset5",
-            inner=f"<port_map>{ties.format(2, 3)}</port_map>{back}<body>{body}</body>",
-        )
-    return net.add(
-        "TensorIterator", [x], inner=f"<port_map>{ties.format(0, 1)}</port_map>{back}<body>{body}</body>"
-    )
+        trips, go = _fixed(net, "i64", "", 0, 8), _fixed(net, "boolean", "", 8, 1)
+        ties += f'<output external_port_id="-1" internal_layer_id="{going}" purpose="execution_condition"/>'
+        inner = f"<port_map>{ties}</port_map>{back}<body>{body}</body>"
+        return net.add("Loop", [trips, go, x], opset="opset5", inner=inner)
+    inner = f"<port_map>{ties}</port_map>{back}<body>{body}</body>"
+    return net.add("TensorIterator", [x], inner=inner)
 
 
 def _nests(kind: str, most: int) -> Maker:
     def make(count: int) -> Model:
-        net = Net()
+        net = Net(weights=bytearray(_FIXED))
         x = net.input("?,2")
         for _ in range(max(count >> most, 1)):
             x = _nest(net, kind, x, min(count.bit_length(), most))
@@ -513,7 +521,7 @@ SHAPES["iterators_in_a_row"] = _nests("TensorIterator", 0)
 
 def _deep(kind: str) -> Maker:
     def make(count: int) -> Model:
-        net = Net()
+        net = Net(weights=bytearray(_FIXED))
         x = net.input("?,2")
         for _ in range(max(count // 28, 1)):
             x = _nest(net, kind, x, min(count, 28))
