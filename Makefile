@@ -120,6 +120,6 @@ $(VENV)/zoo: pyproject.toml $(VENV)/test
 $(CLIENTS)/ready: pyproject.toml
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(CLIENTS)/bin/pip install --quiet --disable-pip-version-check -e '.[fast]' --group clients
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[fast]' --group clients
 	$(CLIENTS)/bin/python tests/harness/check_torch.py
 	@touch $@
