@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from harness import garbage
+
+from ir_runtime.cli import exits
 
 SETTINGS = {
     "COLUMNS": "47",
@@ -58,3 +61,16 @@ def test_files_that_garbage_holds_are_closed_before_there_are_too_many() -> None
         before = len(os.listdir("/proc/self/fd"))
         plugin.pytest_runtest_logfinish()
     assert len(os.listdir("/proc/self/fd")) <= before - garbage.OPENED // 2
+
+
+def next_descriptor() -> int:
+    found = os.open(os.devnull, os.O_RDONLY)
+    os.close(found)
+    return found
+
+
+def test_a_reader_that_is_gone_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    before = next_descriptor()
+    exits._abandon_stdout()
+    assert next_descriptor() == before

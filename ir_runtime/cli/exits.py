@@ -148,5 +148,5 @@ def _code(problem: Exception) -> Exit:
 
 def _abandon_stdout() -> None:
     """Redirect stdout, so that the interpreter does not fail again when it flushes it at exit."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError, ValueError, AttributeError), open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
