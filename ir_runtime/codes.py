@@ -40,6 +40,7 @@ class Code(StrEnum):
     BAD_ELEMENT = "IR007", "an XML element lacks an attribute, or has one that cannot be read"
     SHARED_BYTES = "IR008", "constants share some of their bytes, but not all"
     ORPHAN_BYTES = "IR009", "bytes of the .bin belong to no constant"
+    UPGRADED = "IR010", "the file is of an IR version before operation sets, and was upgraded"
 
     INVALID = "IR100", "the model is not valid"
     DUPLICATE_ID = "IR101", "two layers, or two ports of a layer, have the same id"

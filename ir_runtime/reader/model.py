@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .. import deadline
 from ..codes import Code
-from ..deadline import check_periodically
-from ..diagnostics import Diagnostics, Location, Mark
+from ..diagnostics import Diagnostics, Location
 from ..errors import ParseError
-from ..ir.graph import Graph, Layer, RtInfo
+from ..ir.graph import Graph, RtInfo
 from ..limits import DEFAULT, Limits
 from .document import Element, integer
-from .edges import Wiring, read_edges
 from .layers import FORMER_IR, NEWEST_IR, LayerReader
-from .legacy import convert_version_10
-from .names import rt_info
+from .names import NO_INFO, rt_info
+from .parts import read_parts
 from .source import Source
+from .version_10 import convert_version_10
 from .weights import Weights
 
 __all__ = ["Document", "read_graph", "read_net"]
 
-_SUPPORTED = (FORMER_IR, NEWEST_IR)
+_SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +49,11 @@ def read_net(
         ParseError: if it is no IR, or an IR of a version that is not supported.
     """
     version = _version(root, source.name)
+    if version < FORMER_IR:
+        return _read_upgraded(root, source, weights, report, limits, version)
     _check_means(root, source.name, report)
     reader = LayerReader(source.name, report, weights, limits, read_graph, version=version)
-    layers, wiring = _parts(root, reader)
+    layers, wiring = read_parts(root, reader)
     edges = wiring.edges
     if version == FORMER_IR:
         layers, edges = convert_version_10(layers, edges)
@@ -62,31 +62,22 @@ def read_net(
     return Document(graph, name, source.name, version, rt_info(root), weights, limits, size)
 
 
+def _read_upgraded(
+    root: Element, source: Source, weights: Weights, report: Diagnostics, limits: Limits, version: int
+) -> Document:
+    from .legacy.net import LegacyReader, read_legacy  # which files of today do not need
+
+    reader = LegacyReader(source.name, report, weights, limits, version=version)
+    upgraded, wires, severed = read_legacy(root, reader, version)
+    layers, edges = convert_version_10(upgraded, wires)
+    graph = Graph(layers.values(), edges, severed)
+    return Document(graph, root.get("name", ""), source.name, version, NO_INFO, weights, limits)
+
+
 def read_graph(root: Element, reader: LayerReader) -> Graph:
     """Return the ``<layers>`` and ``<edges>`` of a body."""
-    layers, wiring = _parts(root, reader)
+    layers, wiring = read_parts(root, reader)
     return Graph(layers.values(), wiring.edges, wiring.severed)
-
-
-def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
-    where = Location(reader.file, root.sourceline)
-    for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
-        reader.limits.check(name, sum(1 for _ in check_periodically(root.iterfind(path))), where)
-    layers: dict[int, Layer] = {}
-    for element in root.iterfind("layers/layer"):
-        deadline.check()
-        layer = reader.read(element)
-        if layer is None:
-            continue
-        if layer.id not in layers:
-            layers[layer.id] = layer
-            continue
-        first = layers[layer.id]
-        message = f"duplicate layer id {layer.id}: layer {first.name!r} at line {first.where.line} has it"
-        reader.report.error(Code.DUPLICATE_ID, message, layer.where, mark=Mark(attribute="id"))
-        reader.nameless = True
-    unsure = None if reader.nameless else frozenset(reader.unsure)
-    return layers, read_edges(root, layers, reader.file, reader.report, unsure)
 
 
 def _check_means(root: Element, file: str, report: Diagnostics) -> None:
@@ -111,12 +102,12 @@ def _version(root: Element, file: str) -> int:
         )
     version = integer(root, "version", file)
     if version not in _SUPPORTED:
-        older = version < _SUPPORTED[0]
+        older = version < NEWEST_IR
         newer = (
             "a newer OpenVINO wrote it: update ir_runtime, or save the model with OpenVINO 2026 or earlier"
         )
         raise ParseError(
-            f"this is an IR of version {version}; supported are 10 and 11",
+            f"this is an IR of version {version}; supported are 2 to 7, 10 and 11",
             code=Code.IR_VERSION,
             where=Location(file, root.sourceline),
             hint="convert the original model again with OpenVINO 2022 or later" if older else newer,
