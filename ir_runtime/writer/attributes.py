@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..ir.graph import Layer
-from ..ir.shape import PartialShape
 from ..ops import Op
+from ..ops._define.attributes import attribute_text
 
 __all__ = ["attribute_text", "attribute_texts"]
 
@@ -34,15 +34,3 @@ def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, st
             texts[attribute.xml] = attribute_text(value)
     return texts
 
-
-def attribute_text(value: object) -> str:
-    """Format a value as in files.
-
-    >>> attribute_text((1, 2)), attribute_text(True), attribute_text(PartialShape("?,1..8"))
-    ('1,2', 'true', '?,1..8')
-    """
-    if isinstance(value, tuple):
-        return ",".join(map(attribute_text, value))
-    if isinstance(value, PartialShape):
-        return str(value)[1:-1]
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -16,7 +16,16 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...nearest import did_you_mean
 
-__all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "raise_invalid", "read_schema"]
+__all__ = [
+    "MISSING",
+    "Attribute",
+    "attr",
+    "attribute_text",
+    "blob_field",
+    "body_field",
+    "raise_invalid",
+    "read_schema",
+]
 
 # Strings up to this length are cached, unless they are integers: offsets of constants are all different. Longer ones
 # would let a file fill memory.
@@ -235,13 +244,19 @@ def _choose(choices: tuple[object, ...], text: str) -> object:
 
 
 def _quoted(value: object, text: str | None) -> str:
-    return repr(_text(value) if text is None else text)
+    return repr(attribute_text(value) if text is None else text)
 
 
-def _text(value: object) -> str:
-    """Return a value as files write it."""
+def attribute_text(value: object) -> str:
+    """Format a value as in files.
+
+    >>> attribute_text((1, 2)), attribute_text(True), attribute_text(PartialShape("?,1..8"))
+    ('1,2', 'true', '?,1..8')
+    """
     if isinstance(value, tuple):
-        return ",".join(map(_text, value))
+        return ",".join(map(attribute_text, value))
+    if isinstance(value, PartialShape):
+        return str(value)[1:-1]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -28,15 +28,22 @@ _WHOLE = re.compile(r"([+-]?\d{1,18})\.0*")
 class Spelling(NamedTuple):
     """Another spelling of an attribute: one attribute for each item of its list, as IR version 2 has it."""
 
-    names: tuple[str, ...]
+    items: tuple[tuple[str, ...], ...]
+    """For each item the attributes that may hold it, the first that is there counts."""
     absent: str = ""
-    """The item where one of several attributes is absent."""
+    """An item that none of its attributes holds."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All attributes."""
+        return tuple(name for item in self.items for name in item)
 
     def text(self, data: Mapping[str, str]) -> str | None:
         """Return the texts of its attributes as one list; ``None`` if all are absent."""
         if not any(name in data for name in self.names):
             return None
-        return ",".join(data.get(name, self.absent) for name in self.names)
+        texts = ((data[name] for name in item if name in data) for item in self.items)
+        return ",".join(next(found, self.absent) for found in texts)
 
 
 class LegacyLayer:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...ir.shape import PartialShape
 from ...ir.signature import port_at
 from ...ir.tensor import TensorType, Value
 from ...ops import Op, registry
+from ...ops._define.attributes import attribute_text
 from .building import Blob, Building
 
 __all__ = ["Rebuilt", "Site", "Tensor", "widened"]
@@ -271,7 +273,8 @@ class Site:
                 for index, element in enumerate(draft.elements)
             )
             ports = _input_specs(draft.inputs)
-            layers.append(Layer.inserted(number, name, draft.op, self.layer.where, ports, specs))
+            made = Layer.inserted(number, name, draft.op, self.layer.where, ports, specs)
+            layers.append(replace(made, attributes=_texts(draft.op)))
             for index, tensor in enumerate(draft.inputs):
                 target = Port(number, index)
                 if tensor.port is not None:
@@ -315,6 +318,14 @@ def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
         ):
             return tensor.element
     return ElementType.dynamic
+
+
+def _texts(op: Op) -> Mapping[str, str]:
+    """Return the attributes of an operation as a file would have them."""
+    known = (
+        (attribute.xml, vars(op)[name]) for name, attribute in op.schema().items() if not attribute.external
+    )
+    return MappingProxyType({name: attribute_text(value) for name, value in known if value not in (None, ())})
 
 
 def _input_specs(inputs: Sequence[Tensor]) -> tuple[PortSpec, ...]:

@@ -23,11 +23,11 @@ class Windowed(LegacyLayer):
     dilations: tuple[int, ...] = attr((), gt=0)
     auto_pad: Literal["", "explicit", "notset", "same_upper", "same_lower", "valid"] = attr("")
     spelled = {
-        "kernel": Spelling(("kernel-y", "kernel-x")),
-        "strides": Spelling(("stride-y", "stride-x"), "1"),
-        "pads_begin": Spelling(("pad-y", "pad-x"), "0"),
-        "pads_end": Spelling(("pad-b", "pad-r")),
-        "dilations": Spelling(("dilation-y", "dilation-x"), "1"),
+        "kernel": Spelling((("kernel-y",), ("kernel-x",))),
+        "strides": Spelling((("stride-y",), ("stride-x",)), "1"),
+        "pads_begin": Spelling((("pad-y",), ("pad-x",)), "0"),
+        "pads_end": Spelling((("pad-b", "pad-y"), ("pad-r", "pad-x")), "0"),
+        "dilations": Spelling((("dilation-y",), ("dilation-x",)), "1"),
     }
     leftovers = frozenset(
         {"stride", "input", "bias_term", "pad", "rank", "weights_axis", "pad_value", "mode"}
@@ -167,7 +167,7 @@ class DeformableConvolution(Weighted):
 
     inputs = (2, 4)
     deformable_group: int = attr(1, gt=0)
-    spelled = {**Windowed.spelled, "deformable_group": Spelling(("num_deformable_group",))}
+    spelled = {**Windowed.spelled, "deformable_group": Spelling((("num_deformable_group",),))}
 
     def build(self, site: Site) -> Tensor:
         windows, (data, offsets) = self.windows(site), site.inputs[:2]
@@ -231,7 +231,7 @@ class Pooling(Windowed):
     method: Literal["max", "avg"] = attr("max", xml="pool-method")
     exclude_pad: bool = attr(False, xml="exclude-pad")
     rounding_type: Literal["", "floor", "ceil"] = attr("")
-    spelled = {**Windowed.spelled, "rounding_type": Spelling(("rounding-type",))}
+    spelled = {**Windowed.spelled, "rounding_type": Spelling((("rounding-type",),))}
     leftovers = Windowed.leftovers | {"output", "group", "pool", "global_pool"}
 
     def build(self, site: Site) -> Tensor:

@@ -225,12 +225,12 @@ class ReorgYolo(LegacyLayer):
     stride: int = attr(gt=0)
 
     def build(self, site: Site) -> Tensor:
-        return site.op("ReorgYolo-1", site.inputs[0], strides=(self.stride,))
+        return site.op("ReorgYolo-1", site.inputs[0], stride=self.stride)
 
 
 @layer("NonMaxSuppression")
 class NonMaxSuppression(LegacyLayer):
-    """NonMaxSuppression, with indices in i32."""
+    """NonMaxSuppression with indices in i32; Concat and Slice, which fill the declared rows with -1."""
 
     inputs = (2, 5)
     center_point_box: bool = attr(False)
@@ -242,7 +242,7 @@ class NonMaxSuppression(LegacyLayer):
         if limits:
             limits[0] = site.indices(limits[0])
         encoding = "center" if self.center_point_box else "corner"
-        return site.op(
+        found = site.op(
             "NonMaxSuppression-4",
             boxes,
             scores,
@@ -251,6 +251,12 @@ class NonMaxSuppression(LegacyLayer):
             sort_result_descending=self.sort_result_descending,
             output_type=ElementType.i32,
         )
+        rows = site.output_dims()
+        if len(rows) != 2:
+            site.fail(f"its output has {len(rows)} dims, expected 2")
+        rest = site.op("Broadcast-1", site.constant(-1, ElementType.i32), site.constant([rows[0], 3]))
+        ends = (site.constant([number]) for number in (0, rows[0], 1, 0))
+        return site.op("Slice-8", site.op("Concat-1", found, rest, axis=0), *ends)
 
 
 @layer("CTCGreedyDecoder")

@@ -9,6 +9,10 @@ from ..declaration import LegacyLayer, Spelling, attr, layer
 from ..site import Site, Tensor
 
 
+_LEAST = 2.0**-126
+"""What takes the place of an ``eps`` of 0, which operations do not have: it changes no sum but 0."""
+
+
 @layer("Norm", "LRN")
 class Norm(LegacyLayer):
     """LRN, across channels or over the spatial axes."""
@@ -18,7 +22,7 @@ class Norm(LegacyLayer):
     size: int = attr(gt=0, xml="local-size")
     region: Literal["across", "same"] = attr("across")
     k: float = attr(1.0)
-    spelled = {"local-size": Spelling(("local_size",))}
+    spelled = {"local-size": Spelling((("local_size",),))}
 
     def build(self, site: Site) -> Tensor:
         axes = [1] if self.region == "across" else list(range(2, len(site.dims())))
@@ -65,7 +69,7 @@ class MVN(LegacyLayer):
 
     def build(self, site: Site) -> Tensor:
         settings = {"across_channels": self.across_channels, "normalize_variance": self.normalize_variance}
-        return site.op("MVN-1", site.inputs[0], eps=self.eps, **settings)
+        return site.op("MVN-1", site.inputs[0], eps=max(self.eps, _LEAST), **settings)
 
 
 @layer("Normalize")
@@ -80,7 +84,9 @@ class Normalize(LegacyLayer):
 
     def build(self, site: Site) -> Tensor:
         axes = list(range(1, len(site.dims()))) if self.across_spatial else [1]
-        result = site.op("NormalizeL2-1", site.inputs[0], site.constant(axes), eps=self.eps, eps_mode="add")
+        result = site.op(
+            "NormalizeL2-1", site.inputs[0], site.constant(axes), eps=max(self.eps, _LEAST), eps_mode="add"
+        )
         if "weights" not in site.blobs:
             return result
         count = 1 if self.channel_shared else site.blobs["weights"].length
