@@ -134,9 +134,11 @@ def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
 
 
 def _text(found: Record) -> str:
+    from ..reader.model import version_text
+
     named = f"{quoted(found['name'])}, " if found["name"] else ""
     layers = plural(found["layers"], "layer")
-    title = f"{visible(found['file'])}: {named}IR version {found['version']}, {layers}"
+    title = f"{visible(found['file'])}: {named}{version_text(found['version'])}, {layers}"
     parts = [title, _ports("Inputs", found["inputs"]), _ports("Outputs", found["outputs"])]
     parts.append(_operation_table(found["operations"]))
     if found["weights"]:

@@ -17,7 +17,7 @@ from .source import Source
 from .version_10 import convert_version_10
 from .weights import Weights
 
-__all__ = ["Document", "read_graph", "read_net"]
+__all__ = ["Document", "read_graph", "read_net", "version_text"]
 
 _SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
 
@@ -38,6 +38,11 @@ class Document:
     """The bytes of the XML and the weights."""
     is_page: bool = False
     """Whether it is an example on a page of the specification."""
+
+
+def version_text(version: int) -> str:
+    """Say which version of the IR a file has, and whether it was upgraded when it was read."""
+    return f"IR version {version}{', upgraded' if 0 < version < FORMER_IR else ''}"
 
 
 def read_net(

@@ -11,6 +11,7 @@ from ..diagnostics import Diagnostic, Diagnostics, Severity
 from ..ir.graph import Layer, Port
 from ..markup import element, table
 from ..quantities import bytes_text
+from ..reader.model import version_text
 from .records import Records
 from .source import Source
 from .text import dims, tensor_name
@@ -26,7 +27,7 @@ def subtitle(source: Source, records: Records) -> str:
     layers = sum(1 for _ in source.graph.everywhere())
     parts = [
         Path(source.file).name,
-        f"IR version {source.version}" if source.version else "",
+        version_text(source.version) if source.version else "",
         f"{layers:,} layers",
         f"{bytes_text(weights)} of weights",
     ]
