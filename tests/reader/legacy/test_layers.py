@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from harness.legacy_nets import Dims, LegacyNet
+from harness.oracle import plugin, read
 from numpy.typing import ArrayLike
 
 import ir_runtime as ir
@@ -321,6 +323,16 @@ def test_a_layer_gives_the_numbers_of_its_page(case: Case) -> None:
     for array, wanted in zip(found, case.results, strict=True):
         np.testing.assert_allclose(array, wanted, rtol=2e-6, atol=2e-7)
         assert np.shape(array) == np.shape(wanted)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.type} {case.data}"[:80])
+def test_openvino_computes_the_same_from_the_upgraded_file(case: Case, tmp_path: Path) -> None:
+    net = case.net()
+    ir.save_model(ir.read_model(net.xml(), net.weights), tmp_path / "new.xml")
+    upgraded = read((tmp_path / "new.xml").read_bytes(), (tmp_path / "new.bin").read_bytes())
+    for array, wanted in zip(plugin(upgraded, case.fed), case.results, strict=True):
+        np.testing.assert_allclose(array, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_every_type_of_layer_is_tested() -> None:
