@@ -33,4 +33,3 @@ def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, st
         elif attribute_text(attribute.parse(said)) != attribute_text(value):
             texts[attribute.xml] = attribute_text(value)
     return texts
-

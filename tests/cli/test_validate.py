@@ -60,7 +60,7 @@ BROKEN = {
     "unconnected": total().replace('<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>\n', ""),
     "no_net": "<html><body/></html>",
     "doctype": '<!DOCTYPE net [<!ENTITY x "y">]>\n<net version="11"/>',
-    "version": '<net name="old" version="7"><layers/><edges/></net>',
+    "version": '<net name="old" version="1"><layers/><edges/></net>',
     "element": passing("f32", "2").replace("<dim>2</dim>", "<dim>two</dim>", 1),
     "empty": "",
 }

@@ -310,7 +310,7 @@ def rank_beyond_the_limits() -> Net:
 
 @mistake(Code.IR_VERSION)
 def old_version() -> Net:
-    return Net(version="7")
+    return Net(version="1")
 
 
 @mistake(Code.BAD_ELEMENT)

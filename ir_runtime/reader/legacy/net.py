@@ -242,11 +242,8 @@ class _Net:
         """Return the declaration of a layer's type; report types that there are none of."""
         found = named(layer.type)
         if found is None and layer.id in self.reader.elements:
-            hint = (
-                near(layer.type)
-                or "custom layers of that time cannot be upgraded: convert the original model again"
-            )
-            message = f"unknown layer type {layer.type!r}: no layer of IR versions 2 to 7 is called so"
+            hint = near(layer.type) or "custom layers cannot be upgraded: convert the original model again"
+            message = f"unknown layer type {layer.type!r} of IR versions 2 to 7"
             self.report.error(Code.UNKNOWN_OPERATION, message, layer.where, hint)
         return found
 
@@ -256,7 +253,8 @@ class _Net:
         if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
             expected = str(least) if most == least else f"{least} to {most}" if most else f"at least {least}"
             site.fail(f"{layer.type} takes {expected} inputs, got {len(layer.inputs)}", Code.PORT_COUNT)
-        for name in layer.attributes.keys() - declared.known():
+        known = declared.known()
+        for name in (name for name in layer.attributes if name not in known):
             self.reader.unread[declared.types[0], name] += 1
             self.reader.first.setdefault((declared.types[0], name), layer.where)
         built = declared.parse(layer.attributes).build(site)

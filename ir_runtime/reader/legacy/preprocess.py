@@ -39,12 +39,8 @@ def _input_of(element: Element, layers: Mapping[int, Layer], file: str) -> Layer
     if name in inputs:
         return inputs[name]
     if name or not inputs:
-        message = (
-            f"<pre-process> is for the input {name!r}, which does not exist"
-            if name
-            else ("<pre-process> is for an input, and there is none")
-        )
-        raise _wrong(message, element, file)
+        known = ", ".join(inputs) or "none"
+        raise _wrong(f"unknown input {name!r} of <pre-process>; the inputs are {known}", element, file)
     ordered = [inputs[name] for name in sorted(inputs)]
     images = [
         layer for layer in ordered if (type := layer.outputs[0].type) is not None and type.shape.rank == 4

@@ -90,22 +90,35 @@ class Site:
             self.fail(f"{side} port {ports[index].id} declares dims {shape}, expected lengths")
         return shape.static
 
-    def spatial(self, index: int = 0) -> tuple[int, int, tuple[int, ...]]:
-        """Return the batch, the channels and the other dims of an input.
+    def ranked(self, least: int, most: int | None = None, index: int = 0) -> tuple[int, ...]:
+        """Return the dims of an input.
 
         Raises:
-            ValidationError: if it has fewer than three dims.
+            ValidationError: if it has fewer than ``least``, or more than ``most``.
         """
         dims = self.dims(index)
-        if len(dims) < 3:
-            self.fail(f"input port {self.layer.inputs[index].id} has {len(dims)} dims, expected at least 3")
-        return dims[0], dims[1], dims[2:]
+        if len(dims) < least or (most is not None and len(dims) > most):
+            expected = f"{least}" if most == least else f"at least {least}"
+            self.fail(
+                f"input port {self.layer.inputs[index].id} declares {len(dims)} dims, expected {expected}"
+            )
+        return dims
+
+    def ranked_output(self, rank: int, index: int = 0) -> tuple[int, ...]:
+        """Return the dims of an output.
+
+        Raises:
+            ValidationError: if it has another number of them.
+        """
+        dims = self.output_dims(index)
+        if len(dims) != rank:
+            port = self.layer.outputs[index].id
+            self.fail(f"output port {port} declares {len(dims)} dims, expected {rank}")
+        return dims
 
     def channels(self, index: int = 0) -> int:
         """Return the length of axis 1, or of the only axis, of an input."""
-        dims = self.dims(index)
-        if not dims:
-            self.fail(f"input port {self.layer.inputs[index].id} declares no dims, expected channels")
+        dims = self.ranked(1, index=index)
         return dims[min(1, len(dims) - 1)]
 
     def along_channels(self, count: int, index: int = 0) -> tuple[int, ...]:
@@ -191,16 +204,21 @@ class Site:
             ParseError: if it is not in the ``.bin``, or has another size.
             ValidationError: if the layer has no such data.
         """
-        found = self.blobs.get(name)
-        if found is None:
-            self.fail(
-                f"<{name}> of the layer is missing",
-                Code.BAD_ELEMENT,
-                "it says where in the .bin its numbers are",
-            )
+        found = self.stored(name)
         value = self.net.stored(found, raw or found.element, tuple(shape), self.layer.where)
         tensor = self.add(value, name=name)[0]
         return tensor if raw else self.convert(tensor, f32)
+
+    def stored(self, name: str) -> Blob:
+        """Return where data of the layer is.
+
+        Raises:
+            ValidationError: if the layer has none of that name.
+        """
+        if name not in self.blobs:
+            hint = "it says where in the .bin its numbers are"
+            self.fail(f"<{name}> of the layer is missing", Code.BAD_ELEMENT, hint)
+        return self.blobs[name]
 
     def convert(self, tensor: Tensor, element: ElementType) -> Tensor:
         """Convert a tensor unless it has the element type."""

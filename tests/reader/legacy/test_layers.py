@@ -422,7 +422,14 @@ def test_a_loop_has_parameters_and_results_where_its_port_map_names_ports() -> N
 def test_dims_that_a_layer_declares_are_checked() -> None:
     net = LegacyNet()
     dims: Dims = (1, 2)
-    net.layer("FullyConnected", [net.input("x", *dims)], (1, 4), out__size=3, blobs={"weights": np.zeros(6)}, name="fc")
+    net.layer(
+        "FullyConnected",
+        [net.input("x", *dims)],
+        (1, 4),
+        out__size=3,
+        blobs={"weights": np.zeros(6)},
+        name="fc",
+    )
     report = ir.validate(net.xml(), weights=net.weights)
     assert [(str(found.code), found.layer, found.line) for found in report.errors] == [("IR303", "fc", 5)]
     assert "output port 1 declares dims [1,4], but the operation gives [1,3]" in report.errors[0].message

@@ -74,7 +74,9 @@ class Twin:
 
     def conv(self, x: Both, output: int, kernel: Dims = (3, 3), stride: int = 1, pad: int = 0, group: int = 1, biased: bool = True) -> Both:  # fmt: skip
         channels = x.dims[1]
-        weights = self.numbers(output, channels // group, *kernel, scale=(channels * kernel[0] / group) ** -0.5)
+        weights = self.numbers(
+            output, channels // group, *kernel, scale=(channels * kernel[0] / group) ** -0.5
+        )
         settings = [[stride, stride], [pad, pad], [pad, pad], [1, 1]]
         if group == 1:
             new = op.convolution(x.new, weights, *settings)
@@ -93,7 +95,9 @@ class Twin:
         new = op.prelu(x.new, np.float32([slope])) if slope else op.relu(x.new)
         return self.add("ReLU", [x], new, negative_slope=slope)
 
-    def pool(self, x: Both, kernel: int, stride: int, pad: int = 0, method: str = "max", rounding: str = "ceil") -> Both:
+    def pool(
+        self, x: Both, kernel: int, stride: int, pad: int = 0, method: str = "max", rounding: str = "ceil"
+    ) -> Both:
         settings = ([stride, stride], [pad, pad], [pad, pad], [kernel, kernel])
         new = (
             op.max_pool(x.new, *settings, rounding)
@@ -101,7 +105,9 @@ class Twin:
             else op.avg_pool(x.new, *settings, False, rounding)
         )
         window = self.window((kernel, kernel), stride, pad)
-        return self.add("Pooling", [x], new, pool__method=method, exclude__pad="false", rounding_type=rounding, **window)
+        return self.add(
+            "Pooling", [x], new, pool__method=method, exclude__pad="false", rounding_type=rounding, **window
+        )
 
     def scale_shift(self, x: Both) -> Both:
         scale, shift = self.numbers(x.dims[1]) + 1, self.numbers(x.dims[1])
@@ -115,7 +121,9 @@ class Twin:
         weights, biases = self.numbers(output, rows, scale=rows**-0.5), self.numbers(output)
         flat = op.reshape(x.new, np.int64([x.dims[0], rows]), False)
         new = op.add(op.matmul(flat, weights, False, True), biases.reshape(1, -1))
-        return self.add("FullyConnected", [x], new, blobs={"weights": weights, "biases": biases}, out__size=output)
+        return self.add(
+            "FullyConnected", [x], new, blobs={"weights": weights, "biases": biases}, out__size=output
+        )
 
     def concat(self, *parts: Both, axis: int = 1) -> Both:
         return self.add("Concat", parts, op.concat([part.new for part in parts], axis), axis=axis)
@@ -211,7 +219,14 @@ def mobilenet_ssd() -> Twin:
     x = _clamped(net, net.conv(net.relu(net.conv(x, 8, pad=1, group=8)), 16, (1, 1), 2))
     deep = _clamped(net, net.conv(_clamped(net, net.conv(x, 16, stride=2, pad=1, group=16)), 16, (1, 1)))
     first = {"min_size": [6.0], "max_size": [12.0], "aspect_ratio": [2.0], "flip": True, "clip": False, "step": 0.0, "offset": 0.5, "variance": [0.1, 0.1, 0.2, 0.2]}  # fmt: skip
-    second = {"width": [8.0, 12.0], "height": [10.0, 6.0], "clip": False, "step": 16.0, "offset": 0.5, "variance": [0.1, 0.1, 0.2, 0.2]}
+    second = {
+        "width": [8.0, 12.0],
+        "height": [10.0, 6.0],
+        "clip": False,
+        "step": 16.0,
+        "offset": 0.5,
+        "variance": [0.1, 0.1, 0.2, 0.2],
+    }
     boxes, classes, priors = [], [], []
     for head, count, kind, settings in ((x, 4, "PriorBox", first), (deep, 2, "PriorBoxClustered", second)):
         boxes.append(net.flatten(net.permute(net.conv(head, 4 * count, pad=1), 0, 2, 3, 1)))
@@ -254,31 +269,62 @@ def lprnet() -> Twin:
     x = net.add("Power", [x], new, power=2, scale=0.5, shift=1)
     x = net.reshape(x, 1, 10, x.dims[3], said="0,10,-1")
     doubled = net.add("Tile", [x], op.tile(x.new, np.int64([1, 1, 2])), axis=2, tiles=2)
-    new = op.strided_slice(doubled.new, np.int64([0, 0, 1]), np.int64([1, 10, 13]), np.int64([1, 1, 1]), [0] * 3, [0] * 3)
+    new = op.strided_slice(
+        doubled.new, np.int64([0, 0, 1]), np.int64([1, 10, 13]), np.int64([1, 1, 1]), [0] * 3, [0] * 3
+    )
     x = net.add("Crop", [doubled], new, axis=2, offset=1, dim=12)
     x = net.permute(net.softmax(x), 2, 0, 1)
-    return net.ends(net.add("CTCGreedyDecoder", [x, mask], op.ctc_greedy_decoder(x.new, mask.new, True), ctc_merge_repeated=1))
+    return net.ends(
+        net.add(
+            "CTCGreedyDecoder", [x, mask], op.ctc_greedy_decoder(x.new, mask.new, True), ctc_merge_repeated=1
+        )
+    )
 
 
 def segmenter() -> Twin:
     """Version 5: Deconvolution with groups, Crop to another tensor, Interp, ELU, and Resample."""
     net = Twin(5)
     data = net.input("data", 1, 3, 17, 17)
-    x = net.add("Activation", [c := net.conv(data, 8, stride=2, pad=1)], op.elu(c.new, 1.0), type_="elu", alpha=1.0)
+    x = net.add(
+        "Activation", [c := net.conv(data, 8, stride=2, pad=1)], op.elu(c.new, 1.0), type_="elu", alpha=1.0
+    )
     weights = net.numbers(8, 2, 4, 4, scale=0.3)
     new = op.group_convolution_backprop_data(x.new, weights.reshape(4, 2, 2, 4, 4), strides=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1])  # fmt: skip
-    x = net.add("Deconvolution", [x], new, kernel=(4, 4), strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1), output=8, group=4, blobs={"weights": weights})
-    new = op.strided_slice(x.new, np.int64([0, 0, 1, 0]), np.int64([1, 8, 18, 17]), np.int64([1] * 4), [0] * 4, [0] * 4)
+    x = net.add(
+        "Deconvolution",
+        [x],
+        new,
+        kernel=(4, 4),
+        strides=(2, 2),
+        pads_begin=(1, 1),
+        pads_end=(1, 1),
+        output=8,
+        group=4,
+        blobs={"weights": weights},
+    )
+    new = op.strided_slice(
+        x.new, np.int64([0, 0, 1, 0]), np.int64([1, 8, 18, 17]), np.int64([1] * 4), [0] * 4, [0] * 4
+    )
     cropped = net.add("Crop", [x, data], new, axis=(2, 3), offset=(1, 0))
     settings = {"axes": [2, 3], "mode": "linear", "align_corners": True}
     new = op.interpolate(cropped.new, np.int64([33, 33]), settings)
     x = net.add("Interp", [cropped], new, height=33, width=33, align_corners=1, pad_beg=0, pad_end=0)
-    new = op.interpolate(x.new, np.int64([66, 66]), {"axes": [2, 3], "mode": "nearest", "align_corners": False})
+    new = op.interpolate(
+        x.new, np.int64([66, 66]), {"axes": [2, 3], "mode": "nearest", "align_corners": False}
+    )
     x = net.add("Resample", [x], new, factor=2, type_="caffe.ResampleParameter.NEAREST", antialias=0)
     return net.ends(net.softmax(net.conv(x, 4, (1, 1))))
 
 
-NETWORKS: list[Callable[[], Twin]] = [squeezenet, resnet, age_gender, tiny_yolo, mobilenet_ssd, lprnet, segmenter]
+NETWORKS: list[Callable[[], Twin]] = [
+    squeezenet,
+    resnet,
+    age_gender,
+    tiny_yolo,
+    mobilenet_ssd,
+    lprnet,
+    segmenter,
+]
 
 
 @pytest.mark.parametrize("build", NETWORKS)
@@ -286,7 +332,10 @@ def test_an_old_file_gives_what_its_sibling_of_today_gives(build: Callable[[], T
     twin = build()
     random = np.random.default_rng(7)
     inputs = [random.random(tuple(p.output(0).shape), np.float32) for p in twin.parameters]
-    inputs = [np.ones_like(x) if p.get_friendly_name() == "seq_ind" else x for x, p in zip(inputs, twin.parameters, strict=True)]
+    inputs = [
+        np.ones_like(x) if p.get_friendly_name() == "seq_ind" else x
+        for x, p in zip(inputs, twin.parameters, strict=True)
+    ]
     wanted = plugin(ov.Model(twin.outputs, twin.parameters, "new"), inputs)
     model = ir.read_model(twin.net.xml(), twin.net.weights)
     assert [str(found.code) for found in model.report] == ["IR010"]

@@ -57,7 +57,7 @@ class Windowed(LegacyLayer):
                     f"attribute {name!r} has {len(numbers)} numbers, but 'kernel' has {len(self.kernel)}",
                     Code.BAD_ATTRIBUTE,
                 )
-        if len(site.spatial()[2]) != len(self.kernel):
+        if len(site.ranked(3)) - 2 != len(self.kernel):
             site.fail(
                 f"attribute 'kernel' has {len(self.kernel)} numbers, but the input {len(site.dims())} dims",
                 Code.BAD_ATTRIBUTE,
@@ -138,7 +138,7 @@ class Deconvolution(Weighted):
         begins, ends, more = [], [], []
         wanted = site.output_dims()[2:]
         rows = zip(
-            site.spatial()[2],
+            site.dims()[2:],
             self.kernel,
             windows["strides"],
             windows["dilations"],
@@ -216,9 +216,7 @@ class BinaryConvolution(Weighted):
         shape = (
             (outer, inner, *self.kernel) if self.groups == 1 else (self.groups, outer, inner, *self.kernel)
         )
-        if "weights" not in site.blobs:
-            site.fail("<weights> of the layer is missing", Code.BAD_ELEMENT)
-        stored = site.add(site.net.signs(site.blobs["weights"], shape, site.layer.where), name="weights")[0]
+        stored = site.add(site.net.signs(site.stored("weights"), shape, site.layer.where), name="weights")[0]
         weights = site.convert(stored, ElementType.f32)
         operation = "Convolution-1" if self.groups == 1 else "GroupConvolution-1"
         return self.biased(site, site.op(operation, signs, weights, **windows))
@@ -271,9 +269,7 @@ class FullyConnected(LegacyLayer):
     leftovers = frozenset({"alpha", "beta", "axis", "bias_term", "transpose"})
 
     def build(self, site: Site) -> Tensor:
-        dims, data = site.dims(), site.floating(site.inputs[0])
-        if len(dims) < 2:
-            site.fail(f"input port {site.layer.inputs[0].id} has {len(dims)} dims, expected at least 2")
+        dims, data = site.ranked(2), site.floating(site.inputs[0])
         # Of three dims, two were kept by some versions, which the output tells.
         is_flat = len(dims) == 2 or len(site.output_dims()) == len(dims) == 3
         if not is_flat:

@@ -251,9 +251,7 @@ class NonMaxSuppression(LegacyLayer):
             sort_result_descending=self.sort_result_descending,
             output_type=ElementType.i32,
         )
-        rows = site.output_dims()
-        if len(rows) != 2:
-            site.fail(f"its output has {len(rows)} dims, expected 2")
+        rows = site.ranked_output(2)
         rest = site.op("Broadcast-1", site.constant(-1, ElementType.i32), site.constant([rows[0], 3]))
         ends = (site.constant([number]) for number in (0, rows[0], 1, 0))
         return site.op("Slice-8", site.op("Concat-1", found, rest, axis=0), *ends)

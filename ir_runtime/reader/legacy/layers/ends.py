@@ -24,15 +24,14 @@ class Input(LegacyLayer):
         means = site.net.means.get(site.layer.id)
         if means is None:
             return input
-        rank, channels = len(site.output_dims()), means.channels
+        channels = means.channels
         numbers = [mean for mean in channels if isinstance(mean, float)]
         if len(numbers) == len(channels):
             subtracted = site.constant(numbers, ElementType.f32, "mean")
             subtracted = site.reshape(subtracted, (len(channels), *(1,) * 2))
         else:
             subtracted = site.op("Concat-1", *(self._image(site, mean) for mean in channels), axis=0)
-        result = site.op("Subtract-1", site.convert(input, ElementType.f32), subtracted)
-        return result if rank >= 3 else site.fail("<pre-process> is for an image", Code.BAD_ELEMENT)
+        return site.op("Subtract-1", site.convert(input, ElementType.f32), subtracted)
 
     def _image(self, site: Site, mean: float | Blob) -> Tensor:
         """Return the mean of a channel with a leading dim of 1."""

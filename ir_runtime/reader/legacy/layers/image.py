@@ -37,9 +37,7 @@ def _is_multiple(site: Site, axes: list[int], factor: float) -> bool:
 
 def _declared_sizes(site: Site, axes: list[int]) -> Tensor:
     """Return the lengths that the output declares."""
-    dims = site.output_dims()
-    if len(dims) != len(site.dims()):
-        site.fail(f"its output must have {len(site.dims())} dims, as its input has")
+    dims = site.ranked_output(len(site.dims()))
     return site.constant([dims[axis] for axis in axes])
 
 
@@ -61,7 +59,7 @@ class Interp(LegacyLayer):
     def build(self, site: Site) -> Tensor:
         if self.pad_beg or self.pad_end:
             site.fail("'pad_beg' and 'pad_end' other than 0 have no certain meaning", Code.BAD_ATTRIBUTE)
-        site.spatial()
+        site.ranked(3)
         corners = "align_corners" if self.align_corners else "asymmetric"
         axes = list(range(2, len(site.dims())))
         factor = self.factor or self.zoom_factor / (self.shrink_factor or 1.0)
@@ -100,7 +98,7 @@ class Resample(LegacyLayer):
     leftovers = frozenset({"height", "width", "coordinate_transformation_mode", "nearest_mode"})
 
     def build(self, site: Site) -> Tensor:
-        site.spatial()
+        site.ranked(3)
         axes = list(range(2, len(site.dims())))
         sizes: Tensor | None = None
         if len(site.inputs) == 2:

@@ -60,9 +60,7 @@ class Split(LegacyLayer):
     def build(self, site: Site) -> tuple[Tensor, ...]:
         rank, count = len(site.dims()), len(site.layer.outputs)
         axis = site.axis(self.axis, rank)
-        parts = [site.output_dims(index) for index in range(count)]
-        if any(len(part) != rank for part in parts):
-            site.fail(f"its outputs must have {rank} dims, as its input has")
+        parts = [site.ranked_output(rank, index) for index in range(count)]
         lengths = [part[axis] for part in parts]
         data, along = site.inputs[0], site.constant(axis)
         if len(set(lengths)) == 1 and self.num_split in (0, count):
@@ -100,9 +98,7 @@ class Crop(LegacyLayer):
         return site.constant([start + length for start, length in zip(begin, lengths, strict=True)])
 
     def _declared(self, site: Site, axes: list[int]) -> list[int]:
-        dims = site.output_dims()
-        if len(dims) != len(site.dims()):
-            site.fail(f"its output must have {len(site.dims())} dims, as its input has")
+        dims = site.ranked_output(len(site.dims()))
         return [dims[axis] for axis in axes]
 
     def _fitting(self, site: Site, numbers: tuple[int, ...], name: str) -> list[int]:

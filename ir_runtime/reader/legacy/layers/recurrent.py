@@ -34,9 +34,7 @@ class Cell(LegacyLayer):
         return self.gates * self.hidden_size
 
     def build(self, site: Site) -> tuple[Tensor, ...]:
-        dims = site.dims()
-        if len(dims) != 2:
-            site.fail(f"input port {site.layer.inputs[0].id} has {len(dims)} dims, expected 2")
+        dims = site.ranked(2, 2)
         rows, columns = self.gates * self.hidden_size, dims[1] + self.hidden_size
         weights = site.blob("weights", (rows, columns))
         lengths = site.constant([dims[1], self.hidden_size])
