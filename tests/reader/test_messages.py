@@ -517,6 +517,7 @@ def test_reading_raises_what_is_found(name: str) -> None:
 
 def test_every_code_of_files_and_graphs_has_a_message() -> None:
     elsewhere = {Code.ANY, Code.INVALID, Code.UNREADABLE, Code.GUESSED_VERSION, Code.PORT_VALUE}
+    elsewhere |= {Code.UPGRADED}  # which is no mistake
     elsewhere |= {
         Code.DEAD_BRANCH,
         Code.SUSPICIOUS_VALUES,

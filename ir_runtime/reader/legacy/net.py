@@ -252,7 +252,7 @@ class _Net:
         layer, (least, most) = site.layer, declared.inputs
         if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
             expected = str(least) if most == least else f"{least} to {most}" if most else f"at least {least}"
-            site.fail(f"{layer.type} takes {expected} inputs, got {len(layer.inputs)}", Code.PORT_COUNT)
+            site.refuse(f"{layer.type} takes {expected} inputs, got {len(layer.inputs)}", Code.PORT_COUNT)
         known = declared.known()
         for name in (name for name in layer.attributes if name not in known):
             self.reader.unread[declared.types[0], name] += 1
@@ -260,7 +260,7 @@ class _Net:
         built = declared.parse(layer.attributes).build(site)
         outputs = [built] if isinstance(built, Tensor) else list(built)
         if len(outputs) < len(layer.outputs):
-            site.fail(f"{layer.type} has {len(outputs)} outputs, got {len(layer.outputs)}", Code.PORT_COUNT)
+            site.refuse(f"{layer.type} has {len(outputs)} outputs, got {len(layer.outputs)}", Code.PORT_COUNT)
         return outputs
 
     def _keep(self, layer: Layer, inputs: tuple[Tensor, ...]) -> None:

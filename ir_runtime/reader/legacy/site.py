@@ -79,7 +79,7 @@ class Site:
 
     def _lengths(self, ports: Sequence[PortSpec], index: int, side: str) -> tuple[int, ...]:
         if index >= len(ports):
-            self.fail(
+            self.refuse(
                 f"the layer has {len(ports)} {side} ports, expected at least {index + 1}", Code.PORT_COUNT
             )
         type = ports[index].type
@@ -87,7 +87,7 @@ class Site:
         if shape.rank is None:
             return ()
         if not shape.is_static:
-            self.fail(f"{side} port {ports[index].id} declares dims {shape}, expected lengths")
+            self.refuse(f"{side} port {ports[index].id} declares dims {shape}, expected lengths")
         return shape.static
 
     def ranked(self, least: int, most: int | None = None, index: int = 0) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ class Site:
         dims = self.dims(index)
         if len(dims) < least or (most is not None and len(dims) > most):
             expected = f"{least}" if most == least else f"at least {least}"
-            self.fail(
+            self.refuse(
                 f"input port {self.layer.inputs[index].id} declares {len(dims)} dims, expected {expected}"
             )
         return dims
@@ -113,7 +113,7 @@ class Site:
         dims = self.output_dims(index)
         if len(dims) != rank:
             port = self.layer.outputs[index].id
-            self.fail(f"output port {port} declares {len(dims)} dims, expected {rank}")
+            self.refuse(f"output port {port} declares {len(dims)} dims, expected {rank}")
         return dims
 
     def channels(self, index: int = 0) -> int:
@@ -129,7 +129,7 @@ class Site:
         """
         dims = self.dims(index)
         if count not in (1, self.channels(index)):
-            self.fail(
+            self.refuse(
                 f"its blobs hold {count} numbers, expected 1 or {self.channels(index)}, one for each channel",
                 Code.WEIGHTS_RANGE,
             )
@@ -142,7 +142,7 @@ class Site:
             ValidationError: if there is no such axis.
         """
         if not -rank <= axis < rank:
-            self.fail(f"attribute {what!r} is {axis}, but the input has {rank} dims", Code.BAD_ATTRIBUTE)
+            self.refuse(f"attribute {what!r} is {axis}, but the input has {rank} dims", Code.BAD_ATTRIBUTE)
         return axis % rank
 
     def declared(self, index: int = 0) -> ElementType | None:
@@ -152,7 +152,7 @@ class Site:
             return None
         return widened(type.element)
 
-    def fail(self, message: str, code: str = Code.CONTRADICTION, hint: str = "") -> NoReturn:
+    def refuse(self, message: str, code: str = Code.CONTRADICTION, hint: str = "") -> NoReturn:
         """Say why the layer cannot be rebuilt."""
         raise ValidationError(message, code=code, hint=hint)
 
@@ -217,7 +217,7 @@ class Site:
         """
         if name not in self.blobs:
             hint = "it says where in the .bin its numbers are"
-            self.fail(f"<{name}> of the layer is missing", Code.BAD_ELEMENT, hint)
+            self.refuse(f"<{name}> of the layer is missing", Code.BAD_ELEMENT, hint)
         return self.blobs[name]
 
     def convert(self, tensor: Tensor, element: ElementType) -> Tensor:

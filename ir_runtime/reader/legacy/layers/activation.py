@@ -63,7 +63,7 @@ class Activation(LegacyLayer):
     def build(self, site: Site) -> Tensor:
         declared = named(self.type)
         if declared is None or not declared.is_activation:
-            site.fail(f"unknown activation function {self.type!r}", Code.BAD_ATTRIBUTE)
+            site.refuse(f"unknown activation function {self.type!r}", Code.BAD_ATTRIBUTE)
         data = {name: text for name, text in site.layer.attributes.items() if name != "type"}
         built = declared.parse(data).build(site)
         assert isinstance(built, Tensor)

@@ -44,7 +44,7 @@ class Eltwise(LegacyLayer):
         operation = _BINARY.get(name)
         if operation is None:
             allowed = ", ".join(_BINARY)
-            site.fail(f"attribute 'operation' must be one of {allowed}, not {name!r}", Code.BAD_ATTRIBUTE)
+            site.refuse(f"attribute 'operation' must be one of {allowed}, not {name!r}", Code.BAD_ATTRIBUTE)
         result, *others = self._scaled(site) if name == "sum" else self._aligned(site, site.inputs)
         for other in others:
             if name.startswith("logical"):
@@ -60,7 +60,7 @@ class Eltwise(LegacyLayer):
         if not self.coeff:
             return inputs
         if len(self.coeff) != len(inputs):
-            site.fail(
+            site.refuse(
                 f"attribute 'coeff' has {len(self.coeff)} numbers, but the layer {len(inputs)} inputs",
                 Code.BAD_ATTRIBUTE,
             )

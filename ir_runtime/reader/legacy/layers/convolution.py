@@ -53,12 +53,12 @@ class Windowed(LegacyLayer):
         }
         for name, numbers in found.items():
             if len(numbers) != len(self.kernel):
-                site.fail(
+                site.refuse(
                     f"attribute {name!r} has {len(numbers)} numbers, but 'kernel' has {len(self.kernel)}",
                     Code.BAD_ATTRIBUTE,
                 )
         if len(site.ranked(3)) - 2 != len(self.kernel):
-            site.fail(
+            site.refuse(
                 f"attribute 'kernel' has {len(self.kernel)} numbers, but the input {len(site.dims())} dims",
                 Code.BAD_ATTRIBUTE,
             )
@@ -87,7 +87,7 @@ class Weighted(Windowed):
             ValidationError: if groups do not divide them.
         """
         if channels % self.groups:
-            site.fail(f"{self.groups} groups do not divide {channels} {what} channels", Code.BAD_ATTRIBUTE)
+            site.refuse(f"{self.groups} groups do not divide {channels} {what} channels", Code.BAD_ATTRIBUTE)
         return channels // self.groups
 
     def weights(self, site: Site, shape: Sequence[int], first: int = 1) -> Tensor:
@@ -201,7 +201,7 @@ class BinaryConvolution(Weighted):
         one, minus = (site.constant(number, ElementType.f32) for number in (1.0, -1.0))
         signs = site.op("Select-1", site.op("Greater-1", data, site.number(0.0, data)), one, minus)
         if self.pad_value and "auto_pad" in windows:
-            site.fail("'auto_pad' with a 'pad_value' has no certain meaning", Code.BAD_ATTRIBUTE)
+            site.refuse("'auto_pad' with a 'pad_value' has no certain meaning", Code.BAD_ATTRIBUTE)
         if self.pad_value:
             begin, end = ([0, 0, *windows[name]] for name in ("pads_begin", "pads_end"))
             padding = (

@@ -56,7 +56,7 @@ def _refuse_size(site: Site, name: str) -> None:
     """Refuse a step or an image size that overrules the input, unless it says nothing."""
     text = site.layer.attributes.get(name, "")
     if text.strip("0. "):
-        site.fail(f"attribute {name!r} is {text[:20]!r}: how it changes the boxes is not certain")
+        site.refuse(f"attribute {name!r} is {text[:20]!r}: how it changes the boxes is not certain")
 
 
 @layer("PriorBoxClustered")
@@ -145,7 +145,7 @@ class Proposal(LegacyLayer):
 
     def build(self, site: Site) -> Tensor:
         if self.for_deformable:
-            site.fail("attribute 'for_deformable' is 1: how it shifts the boxes is not certain")
+            site.refuse("attribute 'for_deformable' is 1: how it shifts the boxes is not certain")
         probabilities, deltas, image = site.inputs
         if len(site.dims(2)) != 1:
             image = site.reshape(image, (-1,))

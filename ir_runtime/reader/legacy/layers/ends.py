@@ -68,7 +68,7 @@ class Memory(LegacyLayer):
 
     def build(self, site: Site) -> Tensor | tuple[Tensor, ...]:
         if self.size != 2:
-            site.fail(
+            site.refuse(
                 f"attribute 'size' is {self.size}; only pairs of layers are defined", Code.BAD_ATTRIBUTE
             )
         if site.inputs:

@@ -58,7 +58,7 @@ class Interp(LegacyLayer):
 
     def build(self, site: Site) -> Tensor:
         if self.pad_beg or self.pad_end:
-            site.fail("'pad_beg' and 'pad_end' other than 0 have no certain meaning", Code.BAD_ATTRIBUTE)
+            site.refuse("'pad_beg' and 'pad_end' other than 0 have no certain meaning", Code.BAD_ATTRIBUTE)
         site.ranked(3)
         corners = "align_corners" if self.align_corners else "asymmetric"
         axes = list(range(2, len(site.dims())))

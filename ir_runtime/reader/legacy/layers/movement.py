@@ -103,7 +103,7 @@ class Crop(LegacyLayer):
 
     def _fitting(self, site: Site, numbers: tuple[int, ...], name: str) -> list[int]:
         if len(numbers) != len(self.axis):
-            site.fail(
+            site.refuse(
                 f"attribute {name!r} has {len(numbers)} numbers, but 'axis' has {len(self.axis)}",
                 Code.BAD_ATTRIBUTE,
             )

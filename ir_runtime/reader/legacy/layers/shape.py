@@ -42,7 +42,9 @@ class Flatten(LegacyLayer):
             return site.reshape(site.inputs[0], (-1,))
         first, last = site.axis(self.axis, len(dims)), site.axis(self.end_axis, len(dims), "end_axis")
         if last < first:
-            site.fail(f"attribute 'end_axis' is {self.end_axis}, which is before 'axis'", Code.BAD_ATTRIBUTE)
+            site.refuse(
+                f"attribute 'end_axis' is {self.end_axis}, which is before 'axis'", Code.BAD_ATTRIBUTE
+            )
         return site.reshape(site.inputs[0], (*(0,) * first, -1, *dims[last + 1 :]))
 
 

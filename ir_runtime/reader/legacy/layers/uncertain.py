@@ -17,7 +17,7 @@ def _uncertain(type: str, anchor: str, why: str) -> type[LegacyLayer]:
         is_certain = False
 
         def build(self, site: Site) -> NoReturn:
-            site.fail(
+            site.refuse(
                 f"what {type} computes is not certain: {why}",
                 Code.UNKNOWN_OPERATION,
                 f"convert the original model again; the layer is described at {PAGE}#{anchor}",
