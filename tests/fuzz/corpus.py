@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from harness.files import model_of
+from harness.legacy_layers import CASES, loop
 from harness.sample import Sample, all_samples, is_sampled
 
 from ir_runtime.ir.element import ElementType
@@ -79,9 +80,19 @@ def build(whole: bool = True) -> Corpus:
     """Digits, every operation version, pages, and (with OpenVINO) every test model of moderate size."""
     found = [Case("digits", DIGITS.read_bytes(), DIGITS.with_suffix(".bin").read_bytes())]
     found += [Case(page.stem, page.read_bytes()) for page in sorted(PAGES.glob("*.txt"))]
+    found += legacy()
     found += layers(all_samples())
     found += networks() if whole else ()
     return found
+
+
+def legacy() -> Iterator[Case]:
+    """Layers of IR versions 2 to 7, and a loop of version 5."""
+    for number, case in enumerate(CASES):
+        net = case.net()
+        yield Case(f"Legacy {number} {case.type}", net.xml(), net.weights)
+    net = loop()
+    yield Case("legacy loop", net.xml(), net.weights)
 
 
 def layers(samples: Iterable[Sample]) -> Iterator[Case]:
