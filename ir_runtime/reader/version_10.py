@@ -51,12 +51,13 @@ class _Converter:
         """Make an input f32 where the file declares f16; ``readers`` are the inputs connected to it."""
         port = _also_named(layer.outputs[0], layer.name)
         declared = port.type
-        self.layers[layer.id] = replace(layer, outputs=(port,))
+        self.layers[layer.id] = replace(layer, outputs=(port, *layer.outputs[1:]))
         if layer.op is None or declared is None or declared.element is not ElementType.f16:
             return
         wide = TensorType(ElementType.f32, declared.shape)
         op = layer.op.replace(element_type=ElementType.f32)
-        self.layers[layer.id] = replace(layer, op=op, outputs=(replace(port, type=wide),))
+        outputs = (replace(port, type=wide), *layer.outputs[1:])
+        self.layers[layer.id] = replace(layer, op=op, outputs=outputs)
         narrow = self._convert(layer, wide, PortSpec(1, declared))
         self.sources |= dict.fromkeys(readers, narrow)
         self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)

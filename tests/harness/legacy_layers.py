@@ -219,7 +219,10 @@ CASES = [
     Case("Normalize", ([[[[3.0, 4.0]]]],), [[[[6, 8]]]], {"across_spatial": 1, "channel_shared": 1, "eps": 0}, {"weights": [10.0]}),
     Case("Reshape", (ramp(2, 3),), ramp(3, 2), {"dim": "-1,2", "axis": 0, "num_axes": -1}),
     Case("Reshape", (ramp(2, 1, 3),), ramp(2, 3), {"dim": "0,3"}),
+    Case("Reshape", (ramp(2, 6, 1),), ramp(2, 3, 2, 1), {"dim": "3,2", "axis": 1, "num_axes": 1}),
+    Case("Reshape", (ramp(2, 6),), ramp(2, 3, 2), {"dim": "3,-1", "axis": 1, "num_axes": -1}),
     Case("Reshape", (ramp(2, 3),), ramp(6)),
+    Case("Reshape", (ramp(2, 3),), ramp(1, 6), {"dim": "0,-1"}),  # which would give 2 and 3
     Case("Reshape", (ramp(2, 3), [0, -1, 1]), ramp(2, 3, 1)),
     Case("Reshape", (ramp(2, 3), [3.0, 2.0]), ramp(3, 2), constant=(1,)),  # in f32
     Case("Flatten", (ramp(2, 3, 2),), ramp(2, 6), {"axis": 1, "end_axis": -1}),

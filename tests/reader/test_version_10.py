@@ -83,3 +83,11 @@ def test_two_results_of_one_tensor() -> None:
     assert one.dtype == two.dtype == np.int32
     np.testing.assert_array_equal(one, [0, 2])
     np.testing.assert_array_equal(two, [0, 2])
+
+
+def test_an_input_with_two_ports_is_a_finding() -> None:
+    net = Net(version="10")
+    first, second = net.layer("Parameter", (), ["FP32 2", "FP32 2"], name="x", element_type="f32", shape="2")
+    net.result(first)
+    net.result(second, "other")
+    assert not ir.validate(net.xml()).ok

@@ -126,7 +126,7 @@ def _known(cls: type[LegacyLayer]) -> frozenset[str]:
     return frozenset({*(a.xml for a in cls.schema().values()), *spelled, *cls.leftovers, *_LEFTOVERS})
 
 
-_LEFTOVERS = ("engine", "PrimitivesPriority")
+_LEFTOVERS = ("engine", "PrimitivesPriority", "quantization_level")
 """What converters left in layers of any type."""
 
 

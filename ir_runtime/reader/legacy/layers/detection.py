@@ -101,7 +101,7 @@ class DetectionOutput(LegacyLayer):
     clip_after_nms: bool = attr(False)
     clip_before_nms: bool = attr(False)
     decrease_label_id: bool = attr(False)
-    normalized: bool = attr(False)
+    normalized: bool = attr(True)  # as runtimes took it, whatever the page says: priors have 4 numbers
     input_height: int = attr(1)
     input_width: int = attr(1)
     objectness_score: float = attr(0.0)

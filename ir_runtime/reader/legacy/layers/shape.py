@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ....codes import Code
 from ....ir.element import ElementType
 from ..declaration import LegacyLayer, attr, layer
@@ -10,7 +12,7 @@ from ..site import Site, Tensor
 
 @layer("Reshape")
 class Reshape(LegacyLayer):
-    """Reshape: to input 2, else to ``dim``, else to the declared dims, where an equal first dim stays open."""
+    """Reshape: to input 2, to ``dim`` if it gives the declared dims, or to those, where an equal first dim stays open."""
 
     inputs = (1, 2)
     dim: tuple[int, ...] = attr((), ge=-1)
@@ -22,11 +24,30 @@ class Reshape(LegacyLayer):
         if len(site.inputs) == 2:
             return site.op("Reshape-1", site.inputs[0], site.indices(site.inputs[1]), special_zero=True)
         given, wanted = site.dims(), list(site.output_dims())
-        if self.dim and (self.axis, self.num_axes) == (0, -1):
-            return site.reshape(site.inputs[0], self.dim)
+        pattern = self._pattern(given)
+        if pattern and _reshaped(given, pattern) == tuple(wanted):
+            return site.reshape(site.inputs[0], pattern)
         if given and wanted and given[0] == wanted[0]:
             wanted[0] = 0
         return site.reshape(site.inputs[0], wanted)
+
+    def _pattern(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Return ``dim`` for the axes from ``axis`` on that it replaces, all or ``num_axes``, between those that stay."""
+        start = self.axis if self.axis >= 0 else len(dims) + self.axis + 1
+        end = len(dims) if self.num_axes < 0 else start + self.num_axes
+        rest = dims[end:] if len(self.dim) != end - start else (0,) * (len(dims) - end)
+        return (*(0,) * start, *self.dim, *rest) if self.dim and 0 <= start <= end <= len(dims) else ()
+
+
+def _reshaped(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the dims that a pattern gives: 0 copies one, -1 takes what is left."""
+    if any(number == 0 and axis >= len(dims) for axis, number in enumerate(pattern)):
+        return None
+    lengths = [number or dims[axis] for axis, number in enumerate(pattern)]
+    rest = math.prod(number for number in lengths if number != -1)
+    if -1 in lengths:
+        lengths[lengths.index(-1)] = math.prod(dims) // rest if rest else 0
+    return tuple(lengths)
 
 
 @layer("Flatten")
