@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..widths import visible
+from ..escaping import visible
 from .limited import limited
 from .models import read, weights
 from .render import finding
