@@ -88,7 +88,7 @@ REFUSALS = [
     said("precision of weights", layer("ScaleShift", ROW, blobs={"weights": np.ones(2)}), ("<weights ", '<weights precision="Q78" ')),
     said("missing attribute", layer("Power", ROW, power=1)),
     said("attribute that is no number", layer("Tile", ROW, axis="one", tiles=2)),
-    said("attribute that is too large", layer("Reshape", ROW, dim="1,18000000000000000000")),
+    said("attribute that is too large", layer("Permute", ROW, order="1,18000000000000000000")),
     said("missing weights", layer("Convolution", IMAGE, **WINDOW)),
     said("weights of another size", layer("Convolution", IMAGE, blobs={"weights": np.zeros(3)}, **WINDOW)),
     said("weights beyond the end", layer("ScaleShift", ROW, blobs={"weights": np.ones(2)}), ('offset="0"', 'offset="4"')),

@@ -36,6 +36,8 @@ assert _layers  # which registers the declarations
 
 # Parts of a <layer> that are not attributes, whatever version 2 calls the element that has them.
 _PARTS = ("input", "output", "blobs", "weights", "biases", "port_map", "back_edges", "body", "rt_info")
+# The precision of nets whose layers have several.
+_MIXED = "MIXED"
 # Attributes of the entries of a port map that say how a tensor is cut.
 _CUT = ("axis", "start", "end", "stride", "part_size")
 
@@ -61,7 +63,7 @@ class LegacyReader(LayerReader):
         ports = {
             side: tuple(self.ports.read(parts.get(side, ()), side, where)) for side in ("input", "output")
         }
-        self.elements[number] = element
+        self.elements.setdefault(number, element)  # of two with the same id, the first counts
         return Layer(number, name, type, "", None, where, ports["input"], ports["output"], _data(element))
 
     def inside(self, layer: Layer) -> LegacyReader:
@@ -164,6 +166,9 @@ class _Net:
 
     def _replace(self, layer: Layer) -> None:
         inputs = tuple(self._input(layer, index) for index in range(len(layer.inputs)))
+        if layer.id not in self.reader.elements:  # what is wrong with it has been reported
+            self._keep(layer, inputs)
+            return
         try:
             site = self._site(layer, inputs)
             declared = self._declared(layer)
@@ -200,15 +205,15 @@ class _Net:
         return found._replace(spec=spec)
 
     def _site(self, layer: Layer, inputs: tuple[Tensor, ...]) -> Site:
-        element = self.reader.elements.get(layer.id)
+        element = self.reader.elements[layer.id]
         precision = self._precision(layer, element)
         return Site(layer, inputs, self._blobs(layer, element, precision), widened(precision), self.building)
 
     def _precision(self, layer: Layer, element: Element) -> ElementType:
         """Return the element type of a layer: its precision, else that of its outputs, else f32."""
-        text = (None if element is None else element.get("precision")) or self.reader.precision
+        text = element.get("precision") or self.reader.precision
         try:
-            found = ElementType.of_port(text) if text else ElementType.dynamic
+            found = ElementType.of_port(text) if text not in ("", _MIXED) else ElementType.dynamic
         except ValueError:
             raise ParseError(
                 f"precision {text[:20]!r} of the layer is not an element type",
@@ -224,7 +229,7 @@ class _Net:
     def _blobs(self, layer: Layer, element: Element, precision: ElementType) -> dict[str, Blob]:
         """Return where in the ``.bin`` data of a layer is, by name."""
         found: dict[str, Blob] = {}
-        for path in ("biases", "weights", "data/blobs/*", "blobs/*") if element is not None else ():
+        for path in ("biases", "weights", "data/blobs/*", "blobs/*"):
             for blob in element.iterfind(path):
                 offset, size = (integer(blob, name, self.reader.file) for name in ("offset", "size"))
                 text = blob.get("precision")
@@ -241,7 +246,7 @@ class _Net:
     def _declared(self, layer: Layer) -> type[LegacyLayer] | None:
         """Return the declaration of a layer's type; report types that there are none of."""
         found = named(layer.type)
-        if found is None and layer.id in self.reader.elements:
+        if found is None:
             hint = near(layer.type) or "custom layers cannot be upgraded: convert the original model again"
             message = f"unknown layer type {layer.type!r} of IR versions 2 to 7"
             self.report.error(Code.UNKNOWN_OPERATION, message, layer.where, hint)

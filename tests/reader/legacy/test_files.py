@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -188,3 +190,32 @@ def test_a_loop_survives_being_saved(tmp_path: Path) -> None:
         ir.compile_model(model)(inputs).to_tuple(), ir.compile_model(again)(inputs).to_tuple(), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_loop_without_a_name_is_one_finding() -> None:
+    text = loop().xml().decode().replace(' name="loop"', "")
+    assert [str(found.code) for found in ir.validate(text.encode()).errors] == ["IR007"]
+
+
+def test_of_two_layers_with_one_id_the_first_counts() -> None:
+    net = LegacyNet()
+    x = net.input("x", 1, 2)
+    net.layer("FullyConnected", [x], (1, 1), name="fc", out__size=1, blobs={"weights": [[1.0, 2.0]]})
+    net.layers.append(net.layers[1].replace("FullyConnected", "ReLU").replace('name="fc"', 'name="other"'))
+    assert [str(found.code) for found in ir.validate(net.xml(), weights=net.weights).errors] == ["IR101"]
+
+
+def test_layers_of_a_net_of_mixed_precision_have_their_own() -> None:
+    net = LegacyNet(version=7, precision="FP16", head=' precision="MIXED"')
+    net.layer("ReLU", [net.input("x", 1)], (1,), name="y")
+    net.layers = [text.replace(' precision="FP16"', "") for text in net.layers]
+    model = ir.read_model(net.xml())
+    assert str(model.input().element_type) == "f32"
+
+
+def test_files_of_today_do_not_load_the_upgrade() -> None:
+    code = (
+        'import sys, ir_runtime as ir; ir.validate(b\'<net name="n" version="11"><layers/><edges/></net>\');'
+        "assert not [name for name in sys.modules if 'reader.legacy' in name]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
