@@ -51,6 +51,8 @@ class Building:
     """Names that are taken."""
     read_body: Callable[[Layer], Body]
     """Reads and upgrades the body of a TensorIterator."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number behind a name that was wanted more than once, so that looking for the next takes no time."""
     means: dict[int, Means] = field(default_factory=dict)
     """Means by the ids of the inputs that they are subtracted from."""
 
@@ -60,10 +62,11 @@ class Building:
 
     def new_name(self, wanted: str) -> str:
         """Return a name that no layer has: the one that is wanted, or that with a number."""
-        name, count = wanted, 1
+        name, number = wanted, self.numbers.get(wanted, 1)
         while name in self.names:
-            count += 1
-            name = f"{wanted}_{count}"
+            number += 1
+            name = f"{wanted}_{number}"
+        self.numbers[wanted] = number
         self.names.add(name)
         return name
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ... import deadline
+from ...cached import cached_property
 from ...codes import Code
 from ...diagnostics import Diagnostics, Location, Mark
 from ...errors import IRError, LimitError, ParseError, ValidationError
@@ -300,6 +301,15 @@ class _Net:
 
     # Bodies
 
+    @cached_property
+    def places(self) -> dict[str, dict[tuple[int, int], int]]:
+        """The places of ports by the ids of their layers and their own, on each side."""
+        layers = self.legacy.values()
+        return {
+            "input": {(la.id, spec.id): index for la in layers for index, spec in enumerate(la.inputs)},
+            "output": {(la.id, spec.id): index for la in layers for index, spec in enumerate(la.outputs)},
+        }
+
     def read_body(self, layer: Layer) -> Body:
         """Read and upgrade the body of a TensorIterator.
 
@@ -368,10 +378,10 @@ class _Net:
         if layer is None:
             message = f"{by_layer!r} of <{entry.tag}> is {number}, but no layer of the body has that id"
             raise ParseError(message, code=Code.DANGLING_EDGE, where=where)
-        ports = layer.outputs if is_output or layer.type.lower() == "input" else layer.inputs
-        found = next((index for index, spec in enumerate(ports) if spec.id == port), None)
+        side = "output" if is_output or layer.type.lower() == "input" else "input"
+        ports = layer.outputs if side == "output" else layer.inputs
+        found = self.places[side].get((number, port))
         if found is None:
-            side = "output" if ports is layer.outputs else "input"
             known = ", ".join(str(spec.id) for spec in ports) or "none"
             raise ParseError(
                 f"{by_port!r} of <{entry.tag}> is {port}, but layer {layer.name!r} has no such {side} port",

@@ -190,15 +190,12 @@ class Site:
 
         Raises:
             ValidationError: if a number of an attribute does not fit the element type.
-            LimitError: if a list of dims is longer than any shape may be.
         """
         try:
             with np.errstate(over="ignore"):
                 array = np.asarray(values, element.dtype)
         except (OverflowError, ValueError):
             self.refuse(f"an attribute has a number that {element} cannot hold", Code.BAD_ATTRIBUTE)
-        if element is i64:
-            self.net.constants.limits.check("rank", array.size, self.layer.where)
         cls = registry.require("Constant")
         # Its size in the .bin is 0: no bytes there are its own.
         op = cls(element_type=element, shape=PartialShape(array.shape), offset=0, size=0, value=array)

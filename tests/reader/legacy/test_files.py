@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from harness.legacy_layers import loop, ramp
 from harness.legacy_nets import LegacyNet
 
 import ir_runtime as ir
+from ir_runtime.reader.legacy.building import Building
 
 
 def means(channels: str, head: str = "", precision: str = "") -> LegacyNet:
@@ -219,3 +221,38 @@ def test_files_of_today_do_not_load_the_upgrade() -> None:
         "assert not [name for name in sys.modules if 'reader.legacy' in name]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_many_layers_of_one_name_take_no_longer_each() -> None:
+    """Looking for free names from the first on would take a number of steps that grows with the square."""
+    building = Building(constants=None, ids=count(), names={"a/b"}, read_body=None)  # type: ignore[arg-type]
+    assert [building.new_name("a/b") for _ in range(50_000)][-1] == "a/b_50001"
+
+
+def test_a_port_map_of_many_ports_is_read() -> None:
+    net = LegacyNet()
+    ports = [(1,)] * 2000
+    body = LegacyNet()
+    body.layer("Concat", (), (2000,), name="all", unfed=ports, axis=0)
+    entries = "".join(
+        f'<input external_port_id="{port}" internal_layer_id="0" internal_port_id="{port}"/>'
+        for port in range(2000)
+    )
+    output = '<output external_port_id="2000" internal_layer_id="0" internal_port_id="2000"/>'
+    inside = f"<port_map>{entries}{output}</port_map><body>{body.graph()}</body>"
+    x = net.input("x", 1)
+    net.layer("TensorIterator", [x] * 2000, (2000,), name="y", inside=inside)
+    model = ir.read_model(net.xml())
+    np.testing.assert_array_equal(ir.compile_model(model)(np.float32([3]))["y"], np.full(2000, 3))
+
+
+def test_a_layer_may_have_more_outputs_than_a_shape_has_dims() -> None:
+    net = LegacyNet()
+    net.layer("Split", [net.input("x", 1, 101)], *[(1, 1)] * 99, (1, 2), name="parts", axis=1)
+    assert len(ir.read_model(net.xml()).outputs) == 100
+
+
+def test_a_list_of_more_dims_than_the_output_declares_does_not_count() -> None:
+    net = LegacyNet()
+    net.layer("Reshape", [net.input("x", 2)], (1, 2), dim=",".join(["1"] * 10_000))
+    assert ir.read_model(net.xml()).output().shape == [1, 2]
