@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array, DType
+from ..limits import check_array_size
 from .matmul import from_accumulator
 
 __all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", "rounded"]
@@ -130,6 +131,12 @@ class Filter:
             "area": self._area,
         }[self.mode](axis)
 
+    @staticmethod
+    def _neighbours(axis: Axis, first: int, stop: int) -> Array:
+        """Return the offsets of the taps of each position, if a table of that many may be allocated."""
+        check_array_size(axis.after * (stop - first), 8)
+        return np.arange(first, stop)
+
     def _at(self, axis: Axis) -> Array:
         return _COORDINATES[self.coordinates](np.arange(axis.after, dtype=np.float32), axis)
 
@@ -139,14 +146,14 @@ class Filter:
 
     def _linear_onnx(self, axis: Axis) -> Taps:
         at = self._at(axis).clip(0, axis.before - 1)
-        index = np.floor(at)[:, None] + np.arange(2)
+        index = np.floor(at)[:, None] + self._neighbours(axis, 0, 2)
         part = at - np.floor(at)
         return Taps(axis.number, _inside(index, axis), np.stack([1 - part, part], 1))
 
     def _cubic(self, axis: Axis) -> Taps:
         at = self._at(axis)
         low = np.floor(at)
-        index = low[:, None] + np.arange(-1, 3)
+        index = low[:, None] + self._neighbours(axis, -1, 3)
         return Taps(axis.number, _inside(index, axis), cubic_weights(at - low, self.cube_coeff))
 
     def _linear(self, axis: Axis, stretch: bool) -> Taps:
@@ -155,9 +162,9 @@ class Filter:
         reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
         at = self._at(axis)
         if reach > axis.before:  # as a tiny scale makes it: every element, and none beyond
-            index = np.broadcast_to(np.arange(axis.before), (axis.after, axis.before))
+            index = np.broadcast_to(self._neighbours(axis, 0, axis.before), (axis.after, axis.before))
         else:
-            index = rounded(at)[:, None] + np.arange(-reach, reach + 1)
+            index = rounded(at)[:, None] + self._neighbours(axis, -reach, reach + 1)
         weight = np.maximum(1 - np.abs(slope * (at[:, None] - index.astype(np.float32))), 0)
         weight[(index < 0) | (index >= axis.before)] = 0
         return Taps(axis.number, _inside(index, axis), weight)
@@ -170,7 +177,7 @@ class Filter:
         centre = (np.arange(axis.after) + 0.5) * ratio
         first = np.maximum(np.trunc(centre - support + 0.5), 0)[:, None]
         end = np.minimum(np.trunc(centre + support + 0.5), axis.before)[:, None]
-        index = first + np.arange(int(np.ceil(support)) * 2 + 1)
+        index = first + self._neighbours(axis, 0, int(np.ceil(support)) * 2 + 1)
         distance = np.abs((index - centre[:, None] + 0.5) / width)
         if self.mode == "bilinear_pillow":
             weight = np.maximum(1 - distance, 0)
@@ -185,7 +192,7 @@ class Filter:
         """Average over equal parts of the input axis, weighted by coverage."""
         ratio = axis.before / axis.after
         begin = np.arange(axis.after)[:, None] * ratio
-        index = np.floor(begin) + np.arange(int(np.ceil(ratio)) + 1)
+        index = np.floor(begin) + self._neighbours(axis, 0, int(np.ceil(ratio)) + 1)
         weight = np.minimum(index + 1, begin + ratio) - np.maximum(index, begin)
         return Taps(axis.number, _inside(index, axis), _normalize(weight.clip(0).astype(np.float32)))
 

@@ -32,6 +32,10 @@ LIMITS = ir.Limits(memory=1 << 26, trips=200, seconds=0.5)
 SINGLE, TOGETHER = LIMITS.memory + (1 << 22), 4 * LIMITS.memory
 """Bytes that one array may take, and all of a run: the limit is for tensors, beside which kernels have scratch memory."""
 HUGE = (1 << 20, 1 << 21, 3_000_001, (1 << 23) + 1, 1 << 31, 1 << 59)
+NUMBERS = (0, 1, 1 << 16, 1 << 31, 1 << 59)
+"""Lengths in contents and attributes: tensors with elements are well within the limit then, or far beyond it.
+
+Scratch memory for results with elements may be several times as large as they are, where types are wider."""
 LARGEST_INPUT = 1 << 16
 """Elements of an input that is not empty."""
 
@@ -92,7 +96,7 @@ def _change_numbers(inputs: list[Array], rng: Random) -> None:
         index = rng.choice(small)
         array = inputs[index].copy()
         most = int(np.iinfo(array.dtype).max)
-        array.reshape(-1)[rng.randrange(array.size)] = min(rng.choice((0, 1, *HUGE)), most)
+        array.reshape(-1)[rng.randrange(array.size)] = min(rng.choice(NUMBERS), most)
         inputs[index] = array
 
 
@@ -109,7 +113,7 @@ def _change_attribute(root: Element, rng: Random) -> None:
     if places:
         data, name = rng.choice(places)
         numbers = data.get(name).split(",")
-        numbers[rng.randrange(len(numbers))] = str(rng.choice((0, 1, *HUGE)))
+        numbers[rng.randrange(len(numbers))] = str(rng.choice(NUMBERS))
         data.set(name, ",".join(numbers))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import cache
 from random import Random
 
@@ -25,7 +26,7 @@ INPUTS, EACH = 80, 3
 
 @cache
 def corpus(every: bool = False) -> Corpus:
-    return list(empties.cases())[:: 1 if every else 23]
+    return [case for case in empties.cases() if every or not zlib.crc32(case.name.encode()) % 23]
 
 
 def recipes() -> list[Recipe]:
