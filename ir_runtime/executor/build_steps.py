@@ -141,7 +141,8 @@ class StepBuilder:
             inputs = tuple(map(self.state.type, group.reads))
             outputs = self._types_of(group)
             is_view = isinstance(kernel, Unary) and kernel.view  # which takes no memory anyway
-            if not (always_runs or is_view) and empty_results(outputs) is not None:
+            is_empty = not (always_runs or is_view) and empty_results(outputs) is not None
+            if is_empty:
                 chosen = kernel = _without_elements(outputs)
             if (also or not by_reference) and any(type.shape.is_dynamic for type in inputs):
                 kernel = checked(kernel, self._lengths(group, known, inputs))
@@ -153,6 +154,8 @@ class StepBuilder:
                 kernel = replayable(kernel, replayer, contents)  # equal shapes pass equal checks
             elif kernel is not chosen and has_host_calls(chosen):
                 kernel = noting(kernel)
+            if is_empty:
+                vars(kernel)["of_shapes"] = True  # so that a replay does not end here
         return Step(
             layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
             kernel_name=name_of(group.kernel),

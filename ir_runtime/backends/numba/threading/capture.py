@@ -130,6 +130,8 @@ class _Recorder:
         try:
             if index in self.of_shapes:
                 part.add_of_shapes(step, run, given, made)
+            elif _has_nothing_to_replay(record, made):
+                part.add_of_shapes(step, run, given, made, self.replayed[index])
             else:
                 part.add(step, run, self.replayed[index], given, record, made)
         except UnknownArrayError:
@@ -149,3 +151,10 @@ class _Recorder:
             self.found.append((self.replay.run, part.start))
         else:
             self.found += [(run, part.start + number) for number, run in enumerate(part.instructions)]
+
+
+def _has_nothing_to_replay(record: Record, made: Sequence[Array | None]) -> bool:
+    """Return whether a step only allocated results without elements, for which kernels do not run."""
+    host = record.host
+    did_nothing = not (record.calls or record.refusals or host.before or host.after)
+    return did_nothing and all(array is None or not array.size for array in made)

@@ -164,14 +164,17 @@ class Part:
         instruction: Instruction,
         given: Sequence[Array],
         made: Sequence[Array | None],
+        contents: Collection[int] = (),
     ) -> None:
-        """Add a step whose outputs follow from the shapes of its inputs, and never change.
+        """Add a step whose outputs never change for inputs of equal shapes, and equal contents of some.
 
         Raises:
             UnknownArrayError: if that cannot be relied on; then nothing was added.
         """
         pairs = dict(zip(step.reads, given, strict=True))
         fixed = [slot for slot in pairs if slot in self.constants or self._is_known(slot)]
+        if not set(contents).issubset(fixed):
+            raise UnknownArrayError
         seen = {*fixed, *self.alive, *self.host.holds}
         fresh = {slot: x.shape for slot, x in pairs.items() if slot not in seen}
         if not self.cleared.isdisjoint(fresh):
