@@ -16,7 +16,7 @@ from .errors import LimitError
 from .forks import computing
 from .scoped import setting
 
-__all__ = ["DEFAULT", "Limits", "current", "set_limits", "check_array_size", "within"]
+__all__ = ["DEFAULT", "Limits", "Trips", "check_array_size", "current", "current_trips", "set_limits", "within"]
 
 _WORDS = {
     "xml_bytes": "the XML has {} bytes",
@@ -30,7 +30,7 @@ _WORDS = {
     "elements": "a tensor has {} elements",
     "constant_bytes": "constants take {} bytes together",
     "memory": "{} bytes of memory are needed at once",
-    "trips": "a loop has {} iterations",
+    "trips": "loops run {} iterations in all",
 }
 _OPTIONS = {"memory": "--max-memory", "seconds": "--timeout"}
 
@@ -69,7 +69,8 @@ class Limits:
             and constants that are unpacked or folded; those in the ``.bin`` do not count, except where every layer runs by its
             reference. Also about as many as
             the tree of a large XML takes. By default, what the machine has.
-        trips: number of iterations of a loop.
+        trips: number of iterations of all loops together in a run, or while compiling; a loop inside another
+            counts each of its iterations.
         seconds: how long reading and checking may take, how long compiling, and how long each run.
         findings: how many findings of an input are kept. The rest is not refused, but counted; of each code,
             the first few are kept in any case.
@@ -120,26 +121,53 @@ class Limits:
             )
 
 
+class Trips:
+    """The iterations of all loops since limits were applied."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, limits: Limits) -> None:
+        """Count an iteration that begins.
+
+        Raises:
+            LimitError: if there are too many.
+        """
+        self.count += 1
+        if self.count > limits.trips:
+            limits.check("trips", self.count)
+
+
 DEFAULT = Limits()
 _CURRENT: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
+_TRIPS: ContextVar[Trips | None] = ContextVar("trips", default=None)
 
 
 @contextmanager
 def within(limits: Limits) -> Iterator[None]:
     """Apply limits, including the time limit, within a ``with`` statement."""
-    with setting(_CURRENT, limits), deadline(limits.seconds), computing():
+    with setting(_CURRENT, limits), setting(_TRIPS, Trips()), deadline(limits.seconds), computing():
         yield
 
 
 def set_limits(limits: Limits) -> float:
     """Apply limits to the rest of the current context (`contextvars`); return the deadline, as `current_deadline`."""
     _CURRENT.set(limits)
+    _TRIPS.set(Trips())
     return set_deadline(limits.seconds)
 
 
 def current() -> Limits:
     """Return the current limits."""
     return _CURRENT.get()
+
+
+def current_trips() -> Trips:
+    """Return the count that iterations add to: of the run, or of a loop alone where no limits were applied."""
+    trips = _TRIPS.get()
+    return Trips() if trips is None else trips
 
 
 def check_array_size(elements: int, itemsize: int = 1) -> None:

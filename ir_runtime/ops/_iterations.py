@@ -13,7 +13,7 @@ from ..ir.graph import Body
 from ..ir.port_map import BodyOutput, Cut
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType
-from ..limits import Limits, current
+from ..limits import Limits, Trips, current, current_trips
 from ._axes import normalize_axis
 from ._bodies import Visit, feeds_of, out_of_range
 
@@ -22,10 +22,7 @@ __all__ = ["Iterations"]
 
 @dataclass(slots=True)
 class Iterations:
-    """The state of a running loop: its inputs, the last results, and the parts of concatenated outputs.
-
-    Nine fields, as limits are checked while it runs.
-    """
+    """The state of a running loop: its inputs, the last results, and the parts of concatenated outputs."""
 
     body: Body
     every: Sequence[Array]
@@ -35,6 +32,7 @@ class Iterations:
     parts: dict[BodyOutput, list[Array]] = field(default_factory=dict)
     done: int = 0
     limits: Limits = field(default_factory=current)
+    trips: Trips = field(default_factory=current_trips)
     kept: int = 0
     """Bytes of the parts so far."""
 
@@ -45,7 +43,7 @@ class Iterations:
     def run_once(self) -> None:
         """Run one iteration; its results feed the next one by the back edges."""
         deadline.check()
-        self.limits.check("trips", self.done + 1)
+        self.trips.add(self.limits)
         for entry in self.body.inputs:
             if entry.cut:
                 self.feeds[entry.parameter] = _part(entry.port, self.every[entry.port], entry.cut, self.done)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzz.series import SHAPES
 from harness.loops import looping
 from harness.nets import Net
 
@@ -203,9 +204,24 @@ def test_iterations_are_limited() -> None:
     compiled = ir.compile_model(read(looping(), trips=10))
     x = np.ones(2, np.float32)
     assert compiled((np.array(10), x))[0].tolist() == [1024, 1024]
-    with pytest.raises(ir.LimitError, match="a loop has 11 iterations; the limit is 10") as caught:
+    with pytest.raises(ir.LimitError, match="loops run 11 iterations in all; the limit is 10") as caught:
         compiled((np.array(11), x))
     refused("trips", "loop", caught)
+
+
+def test_iterations_of_all_loops_are_counted_together() -> None:
+    """Loops in loops multiply, so that a limit on each alone bounds nothing."""
+    made = SHAPES["loops_nested"](3)
+    once, thrice = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
+    for x, count in (once, 4), (thrice, 3 + 9 + 27 + 81):
+        model = ir.read_model(made.xml, made.weights, limits=ir.Limits(trips=count))
+        compiled = ir.compile_model(model, backend="numpy")
+        assert compiled((x,))[0].shape == compiled((x,))[0].shape == (1, 2)  # each run has the whole limit
+        model = ir.read_model(made.xml, made.weights, limits=ir.Limits(trips=count - 1))
+        message = f"loops run {count} iterations in all; the limit is {count - 1}"
+        with pytest.raises(ir.LimitError, match=message) as caught:
+            ir.compile_model(model, backend="numpy")((x,))
+        assert caught.value.limit == "trips"
 
 
 def test_parts_of_iterations_are_limited() -> None:
