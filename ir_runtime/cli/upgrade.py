@@ -27,16 +27,16 @@ same ("ir-runtime guide legacy" lists them). OpenVINO reads the result. Inputs a
 
 @click.command(epilog=_EPILOG)
 @click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
+@click.argument("target", metavar="NEW")
 @weights
 @limited
-def upgrade(old: str, new: str, weights: str | None, limits: Limits) -> None:
+def upgrade(old: str, target: str, weights: str | None, limits: Limits) -> None:
     """Write OLD, a model of IR version 2 to 10, as NEW of version 11."""
     from ..api.saving import save_model
 
     net = read(old, weights, limits=limits)
     for note in net.report.notes:
         show(finding(note), err=True)
-    save_model(net, new)
+    save_model(net, target)
     count = sum(1 for _ in net._graph.everywhere())
-    show(f"saved {count:,} layers of IR version 11 to {visible(new)}", err=True)
+    show(f"saved {count:,} layers of IR version 11 to {visible(target)}", err=True)

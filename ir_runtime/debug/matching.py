@@ -6,16 +6,20 @@ and by what follows from them, without the contents of constants, whose change i
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
 
+from ..deadline import check
 from ..ir.graph import IO_TYPES, Graph, Layer
 
 __all__ = ["Matching", "attributes_of", "match"]
+
+# Rounds that refine what is known of each layer; in small graphs as many as so many visits of layers allow.
+_ROUNDS, _VISITS = 10, 20_000
 
 _STORED = ("offset", "size", "value")
 
@@ -63,23 +67,32 @@ def match(old: Graph, new: Graph) -> Matching:
     _by_key(found, *({layer.id: (layer.type, layer.name) for layer in graph} for graph in (old, new)))
     for describe in (_from_inputs, _from_outputs):
         _by_key(found, describe(old), describe(new))
-    _extend(found, list(found.pairs.items()))
+    _extend(found, list(found.pairs.items()), *({la.id: la.type for la in graph} for graph in (old, new)))
     return found
 
 
 def _by_class(found: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
     """Match layers that are alike; where several are, one pair at a time, each with its neighbours."""
     alike = _grouped(found, ours, theirs)
-
-    def same(a: int, b: int) -> bool:
-        return ours[a] == theirs[b]
-
     for group in sorted(alike, key=lambda group: len(group[0])):
+        named: dict[str, deque[int]] = defaultdict(deque)
+        for b in group[1]:
+            named[found.new[b].name].append(b)
+        every = deque(group[1])
         for a in group[0]:
-            free = [b for b in group[1] if b not in found.backwards]
-            if a not in found.pairs and free:
-                named = [b for b in free if found.new[b].name == found.old[a].name]
-                _extend(found, [(a, (named or free)[0])], same)
+            if a in found.pairs:
+                continue
+            b = _first_free(found, named[found.old[a].name])
+            b = _first_free(found, every) if b is None else b
+            if b is not None:
+                _extend(found, [(a, b)], ours, theirs)
+
+
+def _first_free(found: Matching, candidates: deque[int]) -> int | None:
+    """Return the first layer of the new graph without a partner; those before it are dropped."""
+    while candidates and candidates[0] in found.backwards:
+        candidates.popleft()
+    return candidates[0] if candidates else None
 
 
 def _by_key(found: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]) -> None:
@@ -102,43 +115,54 @@ def _grouped(
 
 
 def _extend(
-    found: Matching, pairs: list[tuple[int, int]], fits: Callable[[int, int], bool] | None = None
+    found: Matching, pairs: list[tuple[int, int]], ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
 ) -> None:
-    """Match pairs, then what they read and what reads them at the same inputs, as far as that leads."""
+    """Match pairs, then what they read and what reads them at the same inputs, as far as their keys are equal."""
     waiting = list(pairs)
     for pair in pairs:
         found.add(*pair)
     while waiting:
-        for a, b in _neighbours(found, *waiting.pop()):
-            free = a not in found.pairs and b not in found.backwards
-            alike = found.old[a].type == found.new[b].type if fits is None else fits(a, b)
-            if free and alike:
-                found.add(a, b)
-                waiting.append((a, b))
+        check()
+        for a, b in _neighbours(found, *waiting.pop(), ours, theirs):
+            found.add(a, b)
+            waiting.append((a, b))
 
 
-def _neighbours(found: Matching, a: int, b: int) -> Iterable[tuple[int, int]]:
-    sources = zip(found.old.sources(found.old[a]), found.new.sources(found.new[b]), strict=False)
-    yield from ((x.layer, y.layer) for x, y in sources if x is not None and y is not None)
-    for ours, theirs in zip(found.old[a].output_ports, found.new[b].output_ports, strict=False):
-        readers: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for reader in found.new.readers(theirs):
-            readers[found.new[reader.layer].type, reader.number].append(reader.layer)
-        for reader in found.old.readers(ours):
-            for partner in readers[found.old[reader.layer].type, reader.number]:
-                yield reader.layer, partner
+def _neighbours(
+    found: Matching, a: int, b: int, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of neighbours that have equal keys and no partner; each is to be matched before the next is asked for."""
+    for x, y in zip(found.old.sources(found.old[a]), found.new.sources(found.new[b]), strict=False):
+        if x is None or y is None or x.layer in found.pairs or y.layer in found.backwards:
+            continue
+        if ours[x.layer] == theirs[y.layer]:
+            yield x.layer, y.layer
+    for mine, their in zip(found.old[a].output_ports, found.new[b].output_ports, strict=False):
+        readers: dict[tuple[Hashable, int], deque[int]] = defaultdict(deque)
+        for reader in found.new.readers(their):
+            readers[theirs[reader.layer], reader.number].append(reader.layer)
+        for reader in found.old.readers(mine):
+            if reader.layer not in found.pairs:
+                partner = _first_free(found, readers[ours[reader.layer], reader.number])
+                if partner is not None:
+                    yield reader.layer, partner
 
 
 def _classes(graph: Graph, contents: bool = False) -> dict[int, bytes]:
-    """Describe each layer by all that is connected to it: colours as of Weisfeiler and Lehman, until they settle."""
+    """Describe each layer by all that is connected to it: colours as of Weisfeiler and Lehman, until they settle.
+
+    They may settle only after as many rounds as there are layers, so that rounds are limited; what then still looks
+    alike is matched by neighbours.
+    """
     before, after = _from_inputs(graph), _from_outputs(graph)
     found = {
         layer.id: _digest([before[layer.id], after[layer.id], _stored(layer) if contents else b""])
         for layer in graph
     }
-    count = 0
-    while count < len(set(found.values())):
-        count = len(set(found.values()))
+    count, visits = 0, max(_ROUNDS * len(found), _VISITS)
+    while count < len(set(found.values())) and visits > 0:
+        check()
+        count, visits = len(set(found.values())), visits - len(found)
         found = {layer.id: _digest([found[layer.id], *_around(graph, layer, found)]) for layer in graph}
     return found
 

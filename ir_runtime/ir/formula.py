@@ -18,8 +18,12 @@ _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "ceil": lambda dividend, divisor: math.ceil(Fraction(dividend, divisor)),
     "log2": lambda n: max(math.ceil(n) - 1, 1).bit_length(),
     "max": lambda *numbers: math.ceil(max(numbers)),
+    "product": lambda *numbers: math.prod(numbers),
 }
 _ROUNDED = ("floor", "ceil")
+
+# Products of sums with more terms are not expanded: their number doubles with each factor.
+_MOST_TERMS = 256
 
 
 class _Call(NamedTuple):
@@ -32,6 +36,8 @@ class _Call(NamedTuple):
         if self.function in _ROUNDED and len(self.arguments) == 2:
             dividend, divisor = self.arguments
             return f"{self.function}({_factor_text(dividend)}/{divisor})"
+        if self.function == "product":
+            return "*".join(map(_factor_text, self.arguments))
         return f"{self.function}({', '.join(map(str, self.arguments))})"
 
     def at(self, lengths: Mapping[str, int]) -> int:
@@ -120,8 +126,12 @@ class Formula:
 
     def _times(self, other: int | Fraction | Formula, factors: tuple[int | Formula, ...]) -> Formula:
         terms: dict[_Monomial, Fraction] = {}
+        right = Formula._of(other)
+        if _is_kept(self, right):
+            arguments = (*_multiplied(self), *_multiplied(right))
+            return Formula({(_Call("product", arguments),): Fraction(1)}, factors)
         for mine, scale in self.terms.items():
-            for theirs, times in Formula._of(other).terms.items():
+            for theirs, times in right.terms.items():
                 monomial = tuple(sorted((*mine, *theirs), key=str))
                 terms[monomial] = terms.get(monomial, Fraction(0)) + scale * times
         return Formula(terms, factors)
@@ -149,6 +159,28 @@ class Formula:
         return " + ".join(_term(m, scale, "·") for m, scale in terms).replace("+ -", "- ") or "0"
 
     __repr__ = text
+
+
+def _is_kept(left: Formula, right: Formula) -> bool:
+    """Return whether a product is not expanded: if it has too many terms, or would repeat one that has."""
+    fewer, more = sorted((len(left.terms), len(right.terms)))
+    if more < 2:
+        return False
+    return (fewer > 1 and fewer * more > _MOST_TERMS) or any(
+        isinstance(unknown, _Call) and unknown.function == "product"
+        for formula in (left, right)
+        for monomial in formula.terms
+        for unknown in monomial
+    )
+
+
+def _multiplied(formula: Formula) -> tuple[Formula, ...]:
+    """Return the arguments of a product that is not expanded; else the formula alone."""
+    if len(formula.terms) == 1:
+        monomial, scale = _only(formula)
+        if scale == 1 and len(monomial) == 1 and isinstance(call := monomial[0], _Call):
+            return call.arguments if call.function == "product" else (formula,)
+    return (formula,)
 
 
 def _value(unknown: _Unknown, lengths: Mapping[str, int]) -> int:
@@ -220,17 +252,42 @@ def product(numbers: Iterable[Count]) -> Count:
     >>> product([3, Formula.symbol("n"), 1, 5])
     3·n·5
     """
-    found: Count = 1
-    for number in numbers:
-        if number == 0:
-            return 0
-        found = found * number
-    return found
+    every = list(numbers)
+    if any(number == 0 for number in every):
+        return 0
+    first = next((index for index, number in enumerate(every) if isinstance(number, Formula)), None)
+    if first is None:
+        return math.prod(map(int, every))  # type: ignore[arg-type]
+    head, whole = every[first], math.prod(every[:first])
+    factors = [whole, *_factors(head)] if whole != 1 else [*head.factors]
+    for number in every[first + 1 :]:
+        factors = [*(factors or [head]), *_factors(number)]
+    simple: list[_Unknown] = []
+    scale, sums = Fraction(1), []
+    for number in map(Formula._of, every):
+        if len(number.terms) > 1:
+            sums.append(number)
+            continue
+        monomial, times = _only(number)
+        simple += monomial
+        scale *= times
+    found = Formula({(): Fraction(1)})
+    for each in sums:
+        found = found._times(each, ())
+    found = Formula({tuple(sorted(simple, key=str)): scale})._times(found, ())
+    return Formula(found.terms, tuple(factors))
 
 
 def total(numbers: Iterable[Count]) -> Count:
     """Return the sum; a number if no term depends on an open length."""
-    found: Count = 0
-    for number in numbers:
-        found = number if found == 0 else found + number if number != 0 else found
-    return found
+    some = [number for number in numbers if number != 0]
+    first = next((index for index, number in enumerate(some) if isinstance(number, Formula)), None)
+    if first is None:
+        return sum(map(int, some))  # type: ignore[arg-type]
+    if len(some) == 1:
+        return some[0]
+    terms: dict[_Monomial, Fraction] = {}
+    for number in (some[first], *some[:first], *some[first + 1 :]):  # numbers come after the first symbol
+        for monomial, scale in Formula._of(number).terms.items():
+            terms[monomial] = terms.get(monomial, Fraction(0)) + scale
+    return Formula(terms)

@@ -37,6 +37,8 @@ MEMORY = 1 << 30
 """Bytes that it may take."""
 LARGEST = 1 << 20
 """Bytes of the files that this is promised for."""
+OTHER = "other.xml"
+"""The file that a model is compared with: of the same shape, but smaller."""
 _STOPPED = 1.4 * SECONDS
 """CPU time after which it is killed."""
 _ADDRESSES = 24 << 30
@@ -53,8 +55,9 @@ class Command:
     arguments: tuple[str, ...]
 
     def line(self, model: Path) -> list[str]:
-        """Return the arguments of the program for a model."""
-        return [self.name, *(str(model) if text == "MODEL" else text for text in self.arguments)]
+        """Return the arguments of the program for a model; another one lies beside it."""
+        files = {"MODEL": str(model), "OTHER": str(model.with_name(OTHER))}
+        return [self.name, *(files.get(text, text) for text in self.arguments)]
 
 
 def commands() -> tuple[Command, ...]:
@@ -75,9 +78,13 @@ def _command(command: click.Command) -> Command | None:
     )  # a report need not run it
     limits = ("--timeout", f"{SECONDS:g}", "--max-memory", "1G") if runs and "--timeout" in options else ()
     random = ("--random",) if runs and "--random" in options else ()
+    others = [
+        p for p in command.params if isinstance(p, click.Argument) and p.required and p.name not in _MODELS
+    ]
     target = ("-o", "made") if output is not None and output.required else ()
     other = ("--against", "reference") if "--against" in options else ()
-    return Command(command.name or "", runs, (*["MODEL"] * len(models), *limits, *random, *target, *other))
+    files = ("MODEL", *["OTHER"] * (len(models) - 1), *["made.xml"] * len(others))
+    return Command(command.name or "", runs, (*files, *limits, *random, *target, *other))
 
 
 _MODELS = ("model", "models", "old", "new")
@@ -160,10 +167,12 @@ def series(names: Sequence[str], sizes: Sequence[int], chosen: Sequence[Command]
         broken: set[str] = set()
         for size in sizes:
             with tempfile.TemporaryDirectory() as folder:
-                xml, made = Path(folder, "model.xml"), model_of(name, size)
-                xml.write_bytes(made.xml)
-                xml.with_suffix(".bin").write_bytes(made.weights)
-                del made
+                xml = Path(folder, "model.xml")
+                for path, bytes in (xml, size), (xml.with_name(OTHER), size * 3 // 4):
+                    made = model_of(name, bytes)
+                    path.write_bytes(made.xml)
+                    path.with_suffix(".bin").write_bytes(made.weights)
+                    del made
                 for command in chosen:
                     if command.name not in broken:
                         used = measure(command, name, xml, Path(folder))

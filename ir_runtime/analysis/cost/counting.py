@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -64,6 +65,8 @@ class _Walk:
     unknown: dict[Symbol | tuple[str, Port | int, int | str], RunLength] = field(default_factory=dict)
     """Numbers known only at run time: lengths by symbol or, if they have none, by body, port and axis; others by body, layer
     and what they count."""
+    numbers: Counter[str] = field(default_factory=Counter)
+    """How many of each kind have a symbol."""
     peaks: dict[int, int | None] = field(default_factory=dict)
     """What the bodies of a layer need at once, by its id."""
 
@@ -153,8 +156,8 @@ class _Walk:
     ) -> str:
         """Return the symbol of a number, numbered among those of its kind."""
         if key not in self.unknown:
-            count = sum(each.name.rstrip("0123456789") == what for each in self.unknown.values())
-            self.unknown[key] = RunLength(f"{what}{count + 1}", layer.name, axis)
+            self.numbers[what] += 1
+            self.unknown[key] = RunLength(f"{what}{self.numbers[what]}", layer.name, axis)
         return self.unknown[key].name
 
     def _bytes(self, port: Port) -> Count | None:
