@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -16,6 +16,7 @@ from .feeding import feed, readable
 
 if TYPE_CHECKING:
     from ..ir.array import Array
+    from ..limits import Limits
     from .interfaces import Queue, Request, RuntimeApi
 
 __all__ = ["OPENVINO", "OURS", "Runtime", "Setting", "Side", "import_runtime"]
@@ -46,6 +47,8 @@ class Setting:
         precision: the type to compute in; by default, this package's are those of the model, OpenVINO's is f32.
         counters: whether the time of each layer is measured.
         queued: whether a single request runs in the background, as several do.
+        memory: bytes that a run of this package may need; by default, what the machine has.
+        timeout: seconds that each step of this package may take; by default, an hour.
         mode: ``accuracy``, or ``performance``: this package in that mode, and OpenVINO as it comes.
     """
 
@@ -62,6 +65,8 @@ class Setting:
     counters: bool = False
     queued: bool = False
     mode: str = "accuracy"
+    memory: int | None = None
+    timeout: float | None = None
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
         """Return the properties that say so to a runtime."""
@@ -76,6 +81,14 @@ class Setting:
         hint = {} if self.hint == "none" else {"PERFORMANCE_HINT": self.hint.upper()}
         exact = {**_F32, **(_EXACT if self.exact else {})} if is_exact else {}
         return said | exact | hint | precision | dict(self.config or {})
+
+    @property
+    def limits(self) -> Limits:
+        """What this package may use."""
+        from ..limits import DEFAULT  # here, as importing this package is measured
+
+        limits = DEFAULT if self.memory is None else replace(DEFAULT, memory=self.memory)
+        return limits if self.timeout is None else replace(limits, seconds=self.timeout)
 
     def record(self) -> Record:
         """As a dictionary, from whose items it can be made again."""
@@ -123,7 +136,8 @@ class Side:
         core = self._api.Core()
         start = time.perf_counter()
         with _refusals(self.runtime, self.setting.model):
-            model = core.read_model(*self._files())
+            limits = {"limits": self.setting.limits} if self.runtime == OURS else {}
+            model = core.read_model(*self._files(), **limits)
             if self.setting.shapes:
                 model.reshape(self._shapes())
             read = time.perf_counter()

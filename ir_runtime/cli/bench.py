@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .fed import input_files
+from .limited import limited
 from .models import as_json, count_option, read, weights
 from .precision import PRECISION
 from .progress import bar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..bench.counters import Counter, ReportType
     from ..bench.report import Report
     from ..bench.sides import Runtime
+    from ..limits import Limits
     from .feeding import Feed
 
 __all__ = ["bench"]
@@ -127,6 +129,7 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
     "--starts", default=1, help="Fresh processes that load the model; the best counts.  [default: 1]"
 )
 @click.option("--cpu-time", is_flag=True, help="Latency in CPU time, of all threads, for one request.")
+@limited
 @as_json
 def bench(
     model: str | None,
@@ -155,6 +158,7 @@ def bench(
     against: Runtime | None,
     starts: int,
     cpu_time: bool,
+    limits: Limits,
     as_json: bool,
 ) -> None:
     """Measure how long MODEL takes to load and to run, and how much memory.
@@ -183,7 +187,7 @@ def bench(
     Device.of(device)
     if against is not None:
         import_runtime(against)  # before anything takes long
-    net = read(file, weights)
+    net = read(file, weights, limits=limits)
     layouts = input_layouts(net, layout)
     given = reshaped(net, shapes, batch, layouts)
     if data:
@@ -203,6 +207,8 @@ def bench(
         precision=precision,
         queued=api == "async",
         mode=mode,
+        memory=limits.memory,
+        timeout=limits.seconds,
     )
     until = StopCondition(niter or 1, seconds or (0.0 if niter else SECONDS))
     arrays = [feed.array for feed in feeds.values()]

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from .exits import Exit
+from .limited import limited
 from .models import as_json, read
 from .render import plural, result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
     from ..debug import Difference
+    from ..limits import Limits
 
 __all__ = ["diff"]
 
@@ -27,12 +29,13 @@ Layers are matched by structure and names; how they are numbered and called does
 @click.command(epilog=_EPILOG)
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
+@limited
 @as_json
-def diff(old: str, new: str, as_json: bool) -> None:
+def diff(old: str, new: str, limits: Limits, as_json: bool) -> None:
     """List the layers, attributes, connections, shapes and weights in which NEW differs from OLD."""
     from ..debug import diff as compare
 
-    found = compare(read(old, None), read(new, None))
+    found = compare(read(old, None, limits=limits), read(new, None, limits=limits))
     is_short = columns() is None or not found
     result(as_json, found.record, lambda: str(found) if is_short else _fitting(found))
     if found:

@@ -93,7 +93,9 @@ def test_a_run_without_end_ends(folder: Path, invoke: Invoke) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
-@pytest.mark.parametrize("command", ["run pipe.xml --random", "inspect pipe.xml", "validate pipe.xml"])
+@pytest.mark.parametrize(
+    "command", ["run pipe.xml --random", "inspect pipe.xml", "validate pipe.xml", "diff pipe.xml pipe.xml"]
+)
 def test_the_timer_rings_while_the_program_waits(folder: Path, command: str) -> None:
     os.mkfifo("pipe.xml")
     env = {**os.environ, "PYTHONPATH": str(Path(ir_runtime.__file__).parents[1])}
@@ -106,6 +108,13 @@ def test_the_timer_rings_while_the_program_waits(folder: Path, command: str) -> 
     assert "Traceback" not in found.stderr
 
 
+def test_bench_measures_within_limits(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("f32", "1000"))
+    found = invoke("bench net.xml -niter 1 --max-memory 100")
+    assert found.exit_code == 5
+    assert "bytes of memory are needed at once; the limit is 100" in found.stderr
+
+
 def test_limits_do_not_stay_behind(folder: Path, invoke: Invoke) -> None:
     write(folder, passing("f32", "2"))
     before = signal.getsignal(signal.SIGALRM)
@@ -114,7 +123,16 @@ def test_limits_do_not_stay_behind(folder: Path, invoke: Invoke) -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-@pytest.mark.parametrize("command", ["run net.xml --random", "inspect net.xml", "validate net.xml"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run net.xml --random",
+        "inspect net.xml",
+        "validate net.xml",
+        "diff net.xml net.xml",
+        "bench net.xml -niter 1",
+    ],
+)
 def test_all_commands_that_read_models_have_both(folder: Path, invoke: Invoke, command: str) -> None:
     write(folder, passing("f32", "2"))
     assert invoke(f"{command} --timeout 30 --max-memory 1G").exit_code == 0
