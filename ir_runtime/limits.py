@@ -16,7 +16,16 @@ from .errors import LimitError
 from .forks import computing
 from .scoped import setting
 
-__all__ = ["DEFAULT", "Limits", "Trips", "check_array_size", "current", "current_trips", "set_limits", "within"]
+__all__ = [
+    "DEFAULT",
+    "Limits",
+    "Trips",
+    "check_array_size",
+    "current",
+    "current_trips",
+    "set_limits",
+    "within",
+]
 
 _WORDS = {
     "xml_bytes": "the XML has {} bytes",
@@ -26,6 +35,7 @@ _WORDS = {
     "edges": "the model has {} edges",
     "nesting": "bodies are nested {} deep",
     "attribute_bytes": "the value of an attribute has {} bytes",
+    "open_lengths": "inputs have {} open lengths",
     "rank": "a tensor has {} dimensions",
     "elements": "a tensor has {} elements",
     "constant_bytes": "constants take {} bytes together",
@@ -62,6 +72,7 @@ class Limits:
         edges: number of edges of one graph.
         nesting: depth of bodies in bodies.
         attribute_bytes: size of the value of one attribute.
+        open_lengths: number of open lengths of all inputs of one graph.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
         constant_bytes: what all constants claim of the ``.bin``, together.
@@ -83,6 +94,7 @@ class Limits:
     edges: int = 8_000_000
     nesting: int = 32
     attribute_bytes: int = 1 << 22
+    open_lengths: int = 20_000
     rank: int = 64
     elements: int = 1 << 36
     constant_bytes: int = 1 << 40

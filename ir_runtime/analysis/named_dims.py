@@ -44,7 +44,7 @@ class NamedDims:
         """The names of open lengths, with or without constraints."""
         if self.found.symbols:
             return self.found.symbols
-        dims = tuple(open_dims(self.graph, self.parameters))
+        dims = open_dims(self.graph, self.parameters)
         roles = {d: role(self.graph[d.layer], self.parameters[d.layer].shape, d.axis) for d in dims}
         return names(self.graph, roles, [(dim,) for dim in dims])
 

@@ -82,10 +82,10 @@ def _by_class(found: Matching, ours: dict[int, bytes], theirs: dict[int, bytes])
         for a in group[0]:
             if a in found.pairs:
                 continue
-            b = _first_free(found, named[found.old[a].name])
-            b = _first_free(found, every) if b is None else b
-            if b is not None:
-                _extend(found, [(a, b)], ours, theirs)
+            partner = _first_free(found, named[found.old[a].name])
+            partner = _first_free(found, every) if partner is None else partner
+            if partner is not None:
+                _extend(found, [(a, partner)], ours, theirs)
 
 
 def _first_free(found: Matching, candidates: deque[int]) -> int | None:
@@ -115,7 +115,10 @@ def _grouped(
 
 
 def _extend(
-    found: Matching, pairs: list[tuple[int, int]], ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
+    found: Matching,
+    pairs: list[tuple[int, int]],
+    ours: Mapping[int, Hashable],
+    theirs: Mapping[int, Hashable],
 ) -> None:
     """Match pairs, then what they read and what reads them at the same inputs, as far as their keys are equal."""
     waiting = list(pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -255,12 +256,13 @@ def product(numbers: Iterable[Count]) -> Count:
     every = list(numbers)
     if any(number == 0 for number in every):
         return 0
-    first = next((index for index, number in enumerate(every) if isinstance(number, Formula)), None)
-    if first is None:
-        return math.prod(map(int, every))  # type: ignore[arg-type]
-    head, whole = every[first], math.prod(every[:first])
+    before = list(itertools.takewhile(lambda number: isinstance(number, int), every))
+    whole, rest = math.prod(before), every[len(before) :]
+    if not rest:
+        return whole
+    head = Formula._of(rest[0])
     factors = [whole, *_factors(head)] if whole != 1 else [*head.factors]
-    for number in every[first + 1 :]:
+    for number in rest[1:]:
         factors = [*(factors or [head]), *_factors(number)]
     simple: list[_Unknown] = []
     scale, sums = Fraction(1), []
@@ -281,13 +283,14 @@ def product(numbers: Iterable[Count]) -> Count:
 def total(numbers: Iterable[Count]) -> Count:
     """Return the sum; a number if no term depends on an open length."""
     some = [number for number in numbers if number != 0]
-    first = next((index for index, number in enumerate(some) if isinstance(number, Formula)), None)
-    if first is None:
-        return sum(map(int, some))  # type: ignore[arg-type]
+    before = list(itertools.takewhile(lambda number: isinstance(number, int), some))
+    rest = some[len(before) :]
+    if not rest:
+        return sum(before)
     if len(some) == 1:
         return some[0]
     terms: dict[_Monomial, Fraction] = {}
-    for number in (some[first], *some[:first], *some[first + 1 :]):  # numbers come after the first symbol
+    for number in (rest[0], *before, *rest[1:]):  # numbers come after the first symbol
         for monomial, scale in Formula._of(number).terms.items():
             terms[monomial] = terms.get(monomial, Fraction(0)) + scale
     return Formula(terms)

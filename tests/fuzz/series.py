@@ -450,6 +450,14 @@ def variables(count: int) -> Model:
     return net.model(*results)
 
 
+@shape
+def lengths_known_when_run(count: int) -> Model:
+    """A new symbol for each layer, and a cost for each."""
+    net = Net()
+    x = net.input("?")
+    return net.model(*[net.add("NonZero", [x], opset="opset3", output_type="i64") for _ in range(count)])
+
+
 # Bodies.
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import ir_runtime as ir
@@ -16,14 +18,17 @@ from ir_runtime.analysis.constraints.probing import EVALUATIONS, LOOKUPS, Budget
 from ir_runtime.analysis.constraints.solver import find_constraints
 from ir_runtime.analysis.constraints.symbols import names
 from ir_runtime.api import model as models
+from ir_runtime.api.costing import cost
+from ir_runtime.cli import main as program
 from ir_runtime.codes import Code
+from ir_runtime.debug import matching
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.ir.dimension import LONGEST
 from ir_runtime.reader.edges import _Reading
 from ir_runtime.report.names import DEEPEST
 from ir_runtime.report.scopes import fold
 
-from .series import SERIES, SHAPES, colliding, model_of
+from .series import SERIES, SHAPES, Net, colliding, model_of
 from .test_floods import lines_run
 from .usage import Command, commands, measure
 
@@ -102,6 +107,18 @@ def test_ids_cannot_make_tables_collide() -> None:
         assert max(Counter(map(hash, table)).values(), default=1) == 1
 
 
+def test_open_lengths_are_limited() -> None:
+    made = SHAPES["many_inputs"](3)  # of two open lengths each
+    assert ir.read_model(made.xml, limits=ir.Limits(open_lengths=6)).constraints().accepted
+    model = ir.read_model(made.xml, limits=ir.Limits(open_lengths=5))
+    for analyse in (model.constraints, partial(cost, model)):
+        with pytest.raises(ir.LimitError, match="inputs have 6 open lengths; the limit is 5") as caught:
+            analyse()
+        assert caught.value.limit == "open_lengths"
+        assert caught.value.where is not None
+        assert caught.value.where.layer == "in2"
+
+
 @pytest.mark.parametrize("shape", ["many_open_lengths", "many_inputs"])
 def test_queries_about_many_inputs_are_charged(shape: str) -> None:
     """A query takes time for each open length, even if all layers were inferred before."""
@@ -160,6 +177,15 @@ def test_commands_that_take_a_model_are_found() -> None:
     assert "--timeout" in found["run"].arguments
 
 
+@pytest.mark.parametrize("name", [command.name for command in commands()])
+def test_every_command_that_takes_a_model_has_limits(name: str) -> None:
+    command = program.get_command(click.Context(program), name)
+    assert command is not None
+    assert {"--timeout", "--max-memory"} <= {
+        option for parameter in command.params for option in parameter.opts
+    }
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.xml"
@@ -179,3 +205,47 @@ def test_usage_is_measured(model: Path) -> None:
 def test_shapes_are_many_and_fill_their_size() -> None:
     assert len(SERIES) > len(SHAPES) > 20
     assert 15_000 < len(model_of("deep_chain", 20_000).xml) <= 20_000
+
+
+def _zigzag(count: int) -> Net:
+    """Each sum reads two neighbours of a row of inputs, so that what tells them apart lies at the ends."""
+    net = Net()
+    inputs = [net.input("2", name=f"in{i}") for i in range(count)]
+    net.result(*[net.add("Add", pair) for pair in pairwise(inputs)])
+    return net
+
+
+def _alike(count: int) -> Net:
+    net = Net()
+    net.result(*[net.add("ReLU", [net.input("2")]) for _ in range(count)])
+    return net
+
+
+def _readers(count: int) -> Net:
+    net = Net()
+    x = net.input("2")
+    net.result(*[net.add("ReLU", [x]) for _ in range(count)])
+    return net
+
+
+@pytest.mark.parametrize("make", [_zigzag, _alike, _readers])
+def test_matching_takes_work_in_proportion(
+    make: Callable[[int], Net], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "_VISITS", 0)
+    graphs = {count: ir.read_model(make(count).model().xml)._graph for count in (2, 80, TIMES * 80)}
+
+    def match_with_itself(count: int) -> None:
+        assert not matching.match(graphs[count], graphs[count]).removed
+
+    match_with_itself(2)
+    few, many = (lines_run(partial(match_with_itself, count)) for count in (80, TIMES * 80))
+    assert many < 2 * TIMES * few
+
+
+def test_symbols_of_costs_take_work_in_proportion() -> None:
+    def count(model: ir.Model) -> None:
+        cost(model)
+
+    few, many = (lines_run(partial(count, read("lengths_known_when_run", n))) for n in (30, TIMES * 30))
+    assert many < MOST * TIMES * few

@@ -82,7 +82,8 @@ def _command(command: click.Command) -> Command | None:
         p for p in command.params if isinstance(p, click.Argument) and p.required and p.name not in _MODELS
     ]
     target = ("-o", "made") if output is not None and output.required else ()
-    other = ("--against", "reference") if "--against" in options else ()
+    against = next((p for p in command.params if "--against" in p.opts), None)
+    other = ("--against", "reference") if against and not isinstance(against.type, click.Choice) else ()
     files = ("MODEL", *["OTHER"] * (len(models) - 1), *["made.xml"] * len(others))
     return Command(command.name or "", runs, (*files, *limits, *random, *target, *other))
 

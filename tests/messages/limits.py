@@ -43,6 +43,12 @@ def run(net: Net, **limits: int) -> Callable[[], object]:
     return lambda: ir.compile_model(read(net, **limits)())([x])
 
 
+def constrain(**limits: int) -> Callable[[], object]:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "?,?", out="FP32 -1 -1"), out="FP32 -1 -1", name="first"))
+    return lambda: read(net, **limits)().constraints()
+
+
 REFUSALS = [
     Call("xml_bytes", read(copying(), xml_bytes=100)),
     Call("page_bytes", page("A page.\n" + SUM, page_bytes=100)),
@@ -51,6 +57,7 @@ REFUSALS = [
     Call("edges", read(copying(), edges=2)),
     Call("nesting", read(looping(), nesting=0)),
     Call("attribute_bytes", read(copying(), attribute_bytes=4)),
+    Call("open_lengths", constrain(open_lengths=1)),
     Call("rank", read(copying(), rank=1)),
     Call("elements", read(copying(), elements=4)),
     Call("constant_bytes", read(weighing(), constant_bytes=4)),

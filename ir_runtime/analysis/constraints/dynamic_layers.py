@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...ir.dimension import Dimension, Symbol
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import TensorType, Value
+from ...limits import current
 from .oracle import Dim
 
 __all__ = ["DynamicLayers", "Step", "open_dims"]
@@ -39,7 +40,7 @@ class DynamicLayers:
         self, graph: Graph, known: Mapping[Port, Value], parameters: Mapping[int, TensorType]
     ) -> None:
         self.graph, self.parameters = graph, parameters
-        self.dims = tuple(open_dims(graph, parameters))
+        self.dims = open_dims(graph, parameters)
         self.symbols = {dim: Symbol(f"{graph[dim.layer].name}.{dim.axis}") for dim in self.dims}
         """A symbol for each open dim."""
         inside = set(self._downstream())
@@ -68,12 +69,23 @@ class DynamicLayers:
                 yield layer.id
 
 
-def open_dims(graph: Graph, parameters: Mapping[int, TensorType]) -> Iterator[Dim]:
-    """Yield the dims of Parameters that are not static."""
-    for layer in graph.of_type("Parameter"):
-        shape = parameters[layer.id].shape
-        if shape.rank is not None:
-            yield from (Dim(layer.id, axis) for axis, dim in enumerate(shape) if dim.is_dynamic)
+def open_dims(graph: Graph, parameters: Mapping[int, TensorType]) -> tuple[Dim, ...]:
+    """Return the dims of Parameters that are not static.
+
+    Raises:
+        LimitError: if there are too many; each takes time whenever lengths are tried, named or shown.
+    """
+    found = tuple(
+        Dim(layer.id, axis)
+        for layer in graph.of_type("Parameter")
+        if (shape := parameters[layer.id].shape).rank is not None
+        for axis, dim in enumerate(shape)
+        if dim.is_dynamic
+    )
+    limits = current()
+    if len(found) > limits.open_lengths:
+        limits.check("open_lengths", len(found), graph[found[limits.open_lengths].layer].where)
+    return found
 
 
 def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
