@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from errno import ENOTDIR
 from pathlib import Path
 
 __all__ = [
@@ -60,7 +61,11 @@ def make_own_folder(path: Path) -> None:
     """
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
     for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            if not folder.is_dir():  # else another process was faster
+                raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder)) from None
 
 
 def check_own(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:

@@ -148,5 +148,9 @@ def _code(problem: Exception) -> Exit:
 
 def _abandon_stdout() -> None:
     """Redirect stdout, so that the interpreter does not fail again when it flushes it at exit."""
-    with suppress(OSError, ValueError, AttributeError), open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), sys.stdout.fileno())
+    with suppress(OSError, ValueError, AttributeError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nothing, sys.stdout.fileno())
+        finally:
+            os.close(nothing)

@@ -45,7 +45,7 @@ def test_built(build: Callable[[], Net]) -> None:
     becomes(Case(build.__name__, net.xml(), net.weights), BUILT[build])
 
 
-@built("model")
+@built("IR308")
 def lengths_that_grow_beyond_all_numbers() -> Net:
     net = Net()
     x = net.parameter("x", "?,1..9223372036854775807")

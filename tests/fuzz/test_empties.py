@@ -1,4 +1,4 @@
-"""A sample of lengths of 0 beside huge ones, the same in every run, and with ``make oracle`` every sample of operations."""
+"""A sample of lengths of 0 beside huge ones, the same in every run, and with ``make oracle`` some of each operation."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import ir_runtime as ir
-from ir_runtime.backends import available
 
 from . import empties
 from .corpus import Case, Corpus
 from .empties import LIMITS, SINGLE, compare, emptied
 from .lengths import DisagreementError
 from .mutations import Recipe, mutant, recipe
+from .target import compiled_backends
 from .test_lengths import case
 from .worker import Pool
 
-INPUTS, EACH = 80, 3
-"""Inputs that are always tried, and those of each sample that are tried with ``make oracle``."""
+INPUTS, EACH = 80, 4
+"""Inputs that are always tried, and samples of each operation that are tried with ``make oracle``, once each."""
 
 
 @cache
@@ -33,12 +33,16 @@ def recipes() -> list[Recipe]:
     return [recipe(corpus(), "empties", 0, number) for number in range(INPUTS)]
 
 
-def of_every_sample() -> list[Recipe]:
+def of_every_operation() -> list[Recipe]:
+    """Two or three lengths of some samples of each operation."""
+    samples: dict[str, list[int]] = {}
+    for index, case in enumerate(corpus(every=True)):
+        samples.setdefault(case.name.partition("(")[0], []).append(index)
     rng = Random(0)
     return [
         Recipe("empties", index, index, tuple(rng.randrange(1 << 32) for _ in range(rng.choice((2, 2, 3)))))
-        for index in range(len(corpus(every=True)))
-        for _ in range(EACH)
+        for indices in samples.values()
+        for index in indices[:: -(-len(indices) // EACH)]
     ]
 
 
@@ -46,8 +50,8 @@ def of_every_sample() -> list[Recipe]:
 def test_lengths_without_elements_take_neither_memory_nor_time(every: bool) -> None:
     """In a process of its own, whose processor time for each input is bounded."""
     outcomes, findings = set(), []
-    with Pool(corpus(every), 2 if every else 1, available()) as pool:
-        for made, result in pool.run(of_every_sample() if every else recipes()):
+    with Pool(corpus(every), 2 if every else 1, compiled_backends()) as pool:
+        for made, result in pool.run(of_every_operation() if every else recipes()):
             if result.finding:
                 findings.append(
                     f"{result.finding}\n{corpus(every)[made.base].name}: {made}\n{result.detail[-600:]}"

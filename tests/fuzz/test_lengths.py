@@ -11,12 +11,12 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.backends import available
 
 from . import lengths
 from .corpus import Case, Corpus, read, write
 from .lengths import DisagreementError, compare, opened
 from .mutations import mutant, recipe
+from .target import compiled_backends
 from .worker import MEMORY, Pool
 
 INPUTS = 150
@@ -30,7 +30,7 @@ def corpus() -> Corpus:
 def test_the_outcome_is_that_of_the_reference() -> None:
     """In a process of its own, which may read where it must not, and end."""
     outcomes = set()
-    with Pool(corpus(), 1, available()) as pool:
+    with Pool(corpus(), 1, compiled_backends()) as pool:
         for made, result in pool.run(recipe(corpus(), "lengths", 0, number) for number in range(INPUTS)):
             assert not result.finding, f"{result.finding}\n{made}\n{result.detail}"
             assert result.memory < MEMORY

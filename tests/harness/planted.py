@@ -52,6 +52,7 @@ COMMANDS = {
     "run": "model.xml -i x.npy -o y.zarr --batch 2 --scheduler local --workers 1",
     "shapes": "model.xml",
     "trace-nan": "model.xml --random",
+    "upgrade": "model.xml upgraded.xml",
     "validate": "model.xml model.xml -j 2",
 }
 """Arguments with which each command does its work."""

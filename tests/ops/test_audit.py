@@ -9,6 +9,7 @@ MEANT = {
     "Gather-8": "its page says that indices out of range pick zeros; a sample shows that they do",
     "Gather-7": "the same, of the version before",
     "Gather-1": "the same, of the first version",
+    "Bucketize-3": "samples show which buckets OpenVINO finds where they do not ascend",
 }
 """Operations of which samples show what others would not mean."""
 
@@ -16,7 +17,7 @@ MEANT = {
 def test_samples_are_meant() -> None:
     found = {(s.op, sentence) for s in all_samples() for sentence in s.layer().audit(*s.values())}
     assert {op for op, _ in found} == set(MEANT)
-    assert all(sentence.endswith("it picks zeros") for _, sentence in found)
+    assert all(sentence.endswith("it picks zeros") for op, sentence in found if op.startswith("Gather"))
 
 
 @pytest.mark.parametrize(
