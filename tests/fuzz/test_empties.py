@@ -36,8 +36,8 @@ def recipes() -> list[Recipe]:
 def of_every_operation() -> list[Recipe]:
     """Two or three lengths of some samples of each operation."""
     samples: dict[str, list[int]] = {}
-    for index, case in enumerate(corpus(every=True)):
-        samples.setdefault(case.name.partition("(")[0], []).append(index)
+    for index, sample in enumerate(corpus(every=True)):
+        samples.setdefault(sample.name.partition("(")[0], []).append(index)
     rng = Random(0)
     return [
         Recipe("empties", index, index, tuple(rng.randrange(1 << 32) for _ in range(rng.choice((2, 2, 3)))))
