@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..deadline import check
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
@@ -97,6 +98,7 @@ def _rows(
     named: NamedDims, graph: Graph, values: Mapping[Port, Value], outermost: bool
 ) -> Iterator[PortShape]:
     for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
+        check(layer.where)
         for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
             if source is not None and source in values:
                 yield _row(layer, spec, values[source], True, _dims(named, source, values[source], outermost))

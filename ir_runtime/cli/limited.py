@@ -69,6 +69,8 @@ def limited(command: Command) -> Command:
 
 # Seconds by which the timer is late: checks of the time between layers come first, and name the layer.
 _GRACE = 0.1
+# Seconds until it rings again, where code in between took its error for another one, and went on.
+_AGAIN = 1.0
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def _timer(seconds: float | None) -> Iterator[None]:
         raise deadline_error()
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
+    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE, _AGAIN)
     try:
         yield
     except (IRError, click.ClickException, click.exceptions.Exit):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..analysis.infer import Inferred
+from ..deadline import check
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 
@@ -100,6 +101,7 @@ class _Walk:
         """Add the layers of a graph; return them by their ids."""
         known: dict[int, Item] = {}
         for layer in graph.walk:
+            check(layer.where)
             item = Item(len(self._found.items), layer, values, base, bodies=layer.bodies())
             self._found.items.append(item)
             known[layer.id] = item

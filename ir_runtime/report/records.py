@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from ..analysis.cost.counted import Cost
 from ..analysis.shapes import Shapes
+from ..deadline import check
 from ..diagnostics import Diagnostics
 from ..escaping import shown
 from ..ir.formula import Count
@@ -108,6 +109,7 @@ class Records:
         return len(self._about.get(item.layer.name, ())) or None
 
     def _node(self, item: Item) -> Record:
+        check(item.layer.where)
         layer = item.layer
         node: Record = {
             "n": shown(layer.name),

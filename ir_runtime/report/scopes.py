@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from ..analysis.infer import Inferred
+from ..deadline import check
 from ..ir.graph import Graph
 from .items import Edge, Item, Items, Part, Path, items_of, visible_edges
 from .kinds import mark_constants, mark_shapes
@@ -133,6 +134,7 @@ def _cut(found: Items) -> None:
     """Split scopes with many boxes into parts, each of which precedes the next one in topological order."""
     depth = 0
     while True:
+        check()
         members: dict[Path, list[Item]] = defaultdict(list)
         for item in found.items:
             path = item.path or ()

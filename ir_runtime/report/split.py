@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import networkx as nx
 
+from ..deadline import check
 from .items import Edge, Item, Items, Part, visible_edges
 
 __all__ = ["split"]
@@ -70,6 +71,7 @@ class _Splitter:
     def split_at(self, depth: int, inside: Mapping[int, int]) -> None:
         """Split the scopes at a depth, until none is on a cycle."""
         while True:
+            check()
             groups = _groups(self.items, inside, depth)
             cycles = self._cycles(groups, inside)
             if not cycles:

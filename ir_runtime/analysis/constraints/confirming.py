@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from ...deadline import check
 from ...diagnostics import Severity
 from ...errors import IRError, LimitError
 from ...ir.graph import Graph, Port
@@ -52,6 +53,7 @@ def confirmed(
     try:
         runs = _Runs(graph, parameters, compile(), seconds)
     except IRError as reason:
+        check()
         return replace(found, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in found))
     undecided = (*found.undecided, *_at_accepted(runs, found))
     if runs.never:
@@ -145,6 +147,7 @@ class _Runs:
         try:
             self.run(arrays)
         except LimitError as reason:
+            check()  # the time for all may be up, too
             return f"{_NOT_RUN} with {where}: {reason.message}"
         except IRError as reason:
             layer = f"layer {reason.where.layer!r}" if reason.where and reason.where.layer else "the model"

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 from ...codes import Code
+from ...deadline import check
 from ...diagnostics import Diagnostic, Diagnostics
 from ...errors import IRError
 from ...ir.element import ElementType
@@ -82,6 +83,7 @@ class LayerCache:
         declared = tuple(Value(port.type or UNKNOWN) for port in layer.outputs)
         if layer.op is None or None in inputs:
             return declared
+        check(layer.where)
         given = [v for v in inputs if v is not None]
         run_body = _BodyInference()
         self.evaluations += 1 + max(len(inputs) + len(layer.outputs) - PORTS, 0)
@@ -94,6 +96,7 @@ class LayerCache:
                     suspicious.values = found
                     return suspicious
         except IRError as reason:
+            check(layer.where)  # that the time is up is no answer of the layer
             return reason
         except MemoryError:  # which says nothing about the model
             raise

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...codes import Code
+from ...deadline import check
 from ...diagnostics import Diagnostic, Severity
 from ...errors import IRError
 from ...ir.dimension import Dimension
@@ -118,6 +119,7 @@ class Probe:
         Raises:
             BudgetExceededError: if the budget is used up.
         """
+        check()
         self.budget.walked += _PER_DIM * len(lengths)
         key = (self.lenient, *sorted((dim, _key(length)) for dim, length in lengths.items()))
         if (answer := self._answers.get(key)) is None:

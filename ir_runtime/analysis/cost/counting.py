@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 
+from ...deadline import check
 from ...ir.element import ElementType
 from ...ir.formula import Count, Formula, total
 from ...ir.graph import IO_TYPES, Graph, Layer, Port
@@ -82,6 +83,7 @@ class _Walk:
         return (la for la in self.graph if la.id not in self.fixed and la.type not in _NO_WORK and la.op)
 
     def _counted(self, layer: Layer) -> Iterator[LayerCount]:
+        check(layer.where)
         passes = self._passes(layer)
         inner = [self._inside(layer, body.name, body.graph, passes) for body in layer.bodies()]
         rows = [tuple(walk.layers()) for walk in inner]
