@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...deadline import check
 from ...ir.dimension import Dimension
 from .oracle import Dim
 from .probing import Probe
@@ -52,6 +53,7 @@ class DependentDims:
 
     def at(self, lengths: Mapping[Direction, int]) -> dict[Dim, int]:
         """Return all lengths, given the length of the first dim of some directions; others are as in ``base``."""
+        check()
         found = dict(self.base)
         for direction, length in lengths.items():
             grown = length - self.base[direction.own[0]]

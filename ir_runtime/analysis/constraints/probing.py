@@ -170,6 +170,7 @@ class Probe:
         )
 
     def _walk(self, lengths: Lengths) -> tuple[int, dict[Port, Value], tuple[Layer, IRError] | None]:
+        check()
         if len(self._cache) > MAX_CACHED or len(self._fed) > MAX_CACHED:
             self._cache.clear()
             self._fed.clear()
