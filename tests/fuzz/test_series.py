@@ -166,6 +166,14 @@ def test_confirming_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None
     assert not any("running fails" in text for text in found.undecided)
 
 
+def test_models_of_many_layers_are_not_run_to_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each layer takes some time to be compiled and run, however small it is."""
+    monkeypatch.setattr(models.Model, "_compile_run", lambda model: pytest.fail("it is compiled"))
+    found = read("deep_chain", 100).constraints(seconds=0.02)
+    assert found.accepted
+    assert found.undecided[-1] == "whether it runs: not run: that takes too long here"
+
+
 def test_commands_that_take_a_model_are_found() -> None:
     found = {command.name: command for command in commands()}
     assert {"validate", "shapes", "cost", "report", "graph", "inspect", "diff"} <= {

@@ -28,7 +28,11 @@ LARGEST, LARGE = 1 << 28, 1 << 22
 # What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
 DEFAULT_RATE, MIN_MEASURED = 3e-8, 1 << 24
 
+# What a layer takes at most to be compiled and run once, in seconds, however little it computes.
+PER_LAYER = 5e-4
+
 _NOT_RUN = "not run"
+_TOO_LONG = "that takes too long here"
 
 
 def confirmed(
@@ -50,6 +54,13 @@ def confirmed(
     """
     if not found.accepted:
         return found
+    if PER_LAYER * sum(1 for _ in graph.everywhere()) > seconds:
+        remark = f"{_NOT_RUN}: {_TOO_LONG}"
+        return replace(
+            found,
+            found=tuple(replace(constraint, remark=remark) for constraint in found),
+            undecided=(*found.undecided, f"whether it runs: {remark}"),
+        )
     try:
         runs = _Runs(graph, parameters, compile(), seconds)
     except IRError as reason:
@@ -117,7 +128,7 @@ class _Runs:
 
     def _try(self, trial: Trial, where: str) -> str:
         if trial.size > LARGEST or self._least + trial.size * self._rate > self.seconds:
-            return f"not run with {where}: that takes too long here"
+            return f"not run with {where}: {_TOO_LONG}"
         try:
             arrays = self._arrays(trial.lengths)
         except IRError as reason:
