@@ -843,6 +843,38 @@ def embedded_lists(count: int) -> Model:
     return net.model(x)
 
 
+# Files of older versions.
+
+
+def _legacy(kind: str, inputs: int, data: str) -> Maker:
+    """Return a maker of chains of legacy layers, each replaced by several operations when it is read."""
+    dims = "<dim>1</dim><dim>3</dim>"
+
+    def make(count: int) -> Model:
+        ports = "".join(f'<port id="{i}">{dims}</port>' for i in range(inputs))
+        layers = [
+            f'<layer id="0" name="x" type="Input"><output><port id="{inputs}">{dims}</port></output></layer>'
+        ]
+        edges = []
+        for n in range(1, count + 1):
+            layers.append(
+                f'<layer id="{n}" name="l{n}" type="{kind}"><data {data}/><input>{ports}</input>'
+                f'<output><port id="{inputs}">{dims}</port></output></layer>'
+            )
+            edges += [
+                f'<edge from-layer="{n - 1}" from-port="{inputs}" to-layer="{n}" to-port="{i}"/>'
+                for i in range(inputs)
+            ]
+        body = f"<layers>{''.join(layers)}</layers><edges>{''.join(edges)}</edges>"
+        return Model(f'<net name="n" version="6" precision="FP32">{body}</net>'.encode())
+
+    return make
+
+
+SHAPES["legacy_powers"] = _legacy("Power", 1, 'power="1" scale="2" shift="1"')
+SHAPES["legacy_sums"] = _legacy("Eltwise", 2, 'operation="sum" coeff="2,3"')
+
+
 # What is wrong.
 
 

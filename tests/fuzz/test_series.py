@@ -257,3 +257,9 @@ def test_symbols_of_costs_take_work_in_proportion() -> None:
 
     few, many = (lines_run(partial(count, read("lengths_known_when_run", n))) for n in (30, TIMES * 30))
     assert many < MOST * TIMES * few
+
+
+@pytest.mark.parametrize("shape", ["legacy_powers", "legacy_sums"])
+def test_reading_old_files_takes_work_in_proportion(shape: str) -> None:
+    few, many = growth(lambda count: read(shape, count))
+    assert many < MOST * TIMES * few + NOISE
