@@ -251,7 +251,7 @@ class DetectionOutputBase(Op):
                     boxes, label, descending(scores[label], self.confidence_threshold, self.top_k)
                 ),
             )
-            for label in range(len(scores))
+            for label in range(len(scores) if scores.size else 0)
             if label != self.background_label_id
         ]
 

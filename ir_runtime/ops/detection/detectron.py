@@ -88,7 +88,7 @@ class DetectionOutput(Op):
         refined = np.maximum(decode_deltas(regions, moves, 1, self.max_delta_log_wh), 0)
         refined, ranked = np.where(valid[:, None], refined, 0), np.where(valid, ranked, 0)
         labels, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for label in range(1, self.num_classes):
+        for label in range(1, self.num_classes) if len(rois) else ():
             order = descending(ranked[label], self.score_threshold)
             left = order[greedy_nms(refined[label, order], self.nms_threshold, self.post_nms_count, extra=1)]
             labels.append(np.full(len(left), label))

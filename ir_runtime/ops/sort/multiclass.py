@@ -99,7 +99,7 @@ class BatchedNms(Op):
     def select(self, image: int, boxes: Array, scores: Array) -> KeptBoxes:
         """Return the kept boxes of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
         parts = [nothing(scores.dtype)]
-        for label in range(len(scores)):
+        for label in range(len(scores)) if scores.size else ():
             if label != self.background_class:
                 place, score = self.select_in_class(boxes[label if len(boxes) > 1 else 0], scores[label])
                 parts.append(KeptBoxes(np.full(len(place), image), np.full(len(place), label), place, score))

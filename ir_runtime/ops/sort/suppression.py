@@ -79,7 +79,7 @@ class NonMaxSuppressionBase(Op):
         thresholds = number(iou_threshold), number(score_threshold), number(sigma)
         corners, ranked = self.corners(as_float(boxes)), as_float(scores)
         indices, left = [np.zeros((0, 3), np.int64)], [np.zeros(0, ranked.dtype)]
-        for batch, label in np.ndindex(*scores.shape[:2]):
+        for batch, label in np.ndindex(*scores.shape[:2]) if scores.size else ():
             places, final = self.select_in_class(corners[batch], ranked[batch, label], limit, *thresholds)
             indices.append(np.insert(places[:, None], 0, [[batch], [label]], axis=1))
             left.append(final)
