@@ -88,7 +88,7 @@ class Limits:
     """
 
     xml_bytes: int = 1 << 30
-    page_bytes: int = 1 << 22
+    page_bytes: int = 1 << 19
     examples: int = 1000
     layers: int = 1_000_000
     edges: int = 8_000_000

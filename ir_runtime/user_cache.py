@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from errno import ENOTDIR
 from pathlib import Path
 
 __all__ = [
@@ -64,8 +63,7 @@ def make_own_folder(path: Path) -> None:
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
-            if not folder.is_dir():  # else another process was faster
-                raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder)) from None
+            os.scandir(folder).close()  # fails unless another process made the folder meanwhile
 
 
 def check_own(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
