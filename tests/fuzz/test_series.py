@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,8 +34,9 @@ from ir_runtime.report.scopes import fold
 
 from .series import SERIES, SHAPES, Net, colliding, model_of
 from .test_floods import lines_run
-from .usage import Command, commands, measure
+from .usage import MEMORY, SECONDS, Usage, commands
 
+TESTS = Path(__file__).parents[1]
 FEW, TIMES, MOST, NOISE = 60, 4, 1.5, 8000
 """How many of what a shape repeats, how many times as many then, and how much more than in proportion is allowed."""
 
@@ -194,20 +199,20 @@ def test_every_command_that_takes_a_model_has_limits(name: str) -> None:
     }
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.xml"
-    path.write_bytes(SHAPES["deep_chain"](3).xml)
-    return path
+def test_usage_is_measured() -> None:
+    """In a program of its own, which begins small."""
+    run = ["-m", "fuzz.usage", "--command", "validate", "--shape", "deep_chain", "--size", "2000", "-v"]
+    done = subprocess.run([sys.executable, *run], cwd=TESTS, capture_output=True, text=True, check=True)
+    (line, *_) = done.stdout.splitlines()
+    assert re.fullmatch(r" +validate +deep_chain +\d+ +[\d.]+ s +\d+ MiB  exit 0  1 file, .*", line)
 
 
-def test_usage_is_measured(model: Path) -> None:
-    command = next(command for command in commands() if command.name == "validate")
-    used = measure(command, "deep_chain", model, model.parent)
-    assert (used.code, used.problem) == (0, "")
-    assert used.memory > 1 << 20
-    missing = measure(Command("validate", False, ("MODEL", "--unheard")), "x", model, model.parent)
-    assert (missing.code, missing.problem) == (2, "")
+def test_problems_of_commands_are_named() -> None:
+    used = Usage("validate", "deep_chain", 1, seconds=1, memory=1, code=0, said="")
+    assert used.problem == ""
+    assert replace(used, seconds=SECONDS + 1, memory=MEMORY + 1).problem == "time memory"
+    assert replace(used, code=None).problem == "killed"
+    assert replace(used, said="Traceback (most recent call last)").problem == "broken"
 
 
 def test_shapes_are_many_and_fill_their_size() -> None:
