@@ -172,7 +172,7 @@ def remove(path: Path | str) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Give a file or folder another name in its folder, which must be free, and wait until that is on the disk.
+    """Rename a file or folder within its folder, to a name that is free, and sync the folder.
 
     Raises:
         InputError: if the name is taken.

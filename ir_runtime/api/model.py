@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Model"]
 
-# A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
-# without an operation; what outputs declare has no effect on what they are.
-# What confirming constraints may take: CPU seconds for running at least and at most, and for so many bytes of
-# files one more; and the limits of each run.
+# Bounds on the runs that confirm constraints: least and most CPU seconds, bytes of files per further second, and
+# the limits of each run.
 _MIN_SECONDS, _MAX_SECONDS, _BYTES_PER_SECOND = 1.0, 20.0, 4 << 20
 _CONFIRMING: dict[str, Any] = {"memory": 1 << 29, "trips": 10_000}
 
+# A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
+# without an operation; what outputs declare has no effect on what they are.
 _HARMLESS = frozenset(
     {
         Code.BAD_ATTRIBUTE,

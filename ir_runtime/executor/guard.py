@@ -164,7 +164,7 @@ class Guard:
     """The types of the results by shapes, and contents of small inputs."""
 
     def check(self, run: Run, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
-        """Count the bytes that the step needs for these inputs, before it runs. Return the results if they are empty.
+        """Reserve the memory of a step before it runs; return its results if they have no elements.
 
         Raises:
             LimitError: if that exceeds the limits of the run.
