@@ -36,7 +36,8 @@ _DEVICE_MEMORY = (
 )
 _BENCHMARK = "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
 _EXTENSION = "operations of your own are declared in Python here: see 'ir-runtime guide adding-an-operation'"
-_PYBIND = "it belongs to OpenVINO's compiled module: use the public name in the package itself"
+_COMPILED = "_pyopenvino"
+_PYBIND = "it is only in OpenVINO's compiled module, of which the names of the public modules are here"
 _COPIES = "the module only imports it: use the opset itself, or the package that it comes from"
 _TYPE_INFO = "the type of a layer is a text here: see Node.get_type_name and Node.get_version"
 _RUN = "compile the model with compile_model, and call what it returns"
@@ -75,7 +76,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "preprocess.torchvision*",
         "torchvision transforms are not converted here: use preprocess.PrePostProcessor",
     ),
-    ("_pyopenvino*", _PYBIND),
+    (f"{_COMPILED}*", _PYBIND),
     ("_offline_transformations.*", _REWRITE),
     ("passes.*", _REWRITE),
     ("package_utils*", _HELPER),
@@ -93,7 +94,9 @@ def sentence(name: str) -> str:
     >>> sentence("tools.benchmark.main")
     "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
     """
-    return next((said for pattern, said in SENTENCES if fnmatchcase(name, pattern)), "")
+    public = name.removeprefix(f"{_COMPILED}.")  # where a public module has the name, that is the reason
+    asked = (public, name) if public != name else (name,)
+    return next((said for each in asked for pattern, said in SENTENCES if fnmatchcase(each, pattern)), "")
 
 
 def _why(name: str, known: Iterable[str]) -> str:

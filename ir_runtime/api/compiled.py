@@ -89,6 +89,8 @@ class CompiledModel(Executable):
             super().__init__(runnable, backend, checked, limits or model.limits, strict)
         self._device = device
         self._variables: dict[str, Held] = {}
+        self._request: InferRequest | None = None
+        self._has_run = False
 
     @property
     def provisional(self) -> bool:
@@ -97,6 +99,25 @@ class CompiledModel(Executable):
         Results of two backends differ by rounding. A ``backend`` that is asked for is waited for.
         """
         return self.backend != awaited(self._requested_backend, self._model._is_large)
+
+    @property
+    def _infer_request(self) -> InferRequest | None:
+        """The request that calls of the compiled model itself run on; None before the first call, as in OpenVINO.
+
+        It has what a call reads and returns from when a program asks for it; with ``PERF_COUNT``, from the first call.
+        """
+        if self._request is None and self._has_run:
+            self._request = InferRequest(self)
+            self._request._variables = self._variables
+        return self._request
+
+    @_infer_request.setter
+    def _infer_request(self, request: InferRequest | None) -> None:
+        if not isinstance(request, InferRequest | None):
+            got = type(request).__name__
+            raise ArgumentTypeError(f"expected a request or None, got {got}", code=Code.BAD_REQUEST)
+        self._request, self._has_run = request, request is not None
+        self._variables = {} if request is None else request._variables
 
     def __call__(
         self,
@@ -124,6 +145,13 @@ class CompiledModel(Executable):
             ExecutionError: if a layer fails on the data.
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
+        self._has_run = True
+        request = self._request if self._performance is None else self._infer_request
+        if request is not None and not patch:
+            request._forget_inputs()  # a call that lacks one is refused
+            return request.infer(
+                inputs, share_inputs, share_outputs, decode_strings=decode_strings, observers=observers
+            )
         every_layer = bool(observers or patch)
         found = self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
         return self._shown(found, decode_strings)

@@ -201,6 +201,10 @@ class RequestTensors(ExplainsAbsent):
             )
         self._output_values[index] = tensor
 
+    def _forget_inputs(self) -> None:
+        """Let the next run need all inputs."""
+        self._input_values = [None] * len(self._input_values)
+
     def _input_tensor(self, index: int) -> Tensor:
         tensor = self._input_values[index]
         if tensor is None:

@@ -1,0 +1,102 @@
+"""OpenVINO's compiled module, ``openvino._pyopenvino``, which programs import from: the names of the public modules.
+
+A submodule has the names of the public module of its name, and beside them the members of its enumerations.
+
+>>> from ir_runtime._pyopenvino import DescriptorTensor, preprocess
+>>> from ir_runtime._pyopenvino.properties.hint import inference_precision
+>>> inference_precision == "INFERENCE_PRECISION_HINT", preprocess.RGB is preprocess.ColorFormat.RGB
+(True, True)
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from pkgutil import resolve_name
+from types import ModuleType
+from typing import Any
+
+from .. import _offline_transformations, frontend
+from ..absent import explaining_getattr
+from ..api.descriptor import DescriptorTensor
+from ..api.state import VariableState
+from ..utils.node_factory import NodeFactory
+
+_PACKAGE = __name__.rpartition(".")[0]
+_PUBLIC = sys.modules[_PACKAGE]
+
+# OpenVINO's compiled module has the names of conversions in no submodule, and some that no public module has.
+__all__ = [*dir(_PUBLIC), *frontend.__all__]
+__all__ += ["DescriptorTensor", "NodeFactory", "VariableState", "_offline_transformations", "util"]
+
+
+class _Mirror(ModuleType):
+    """A submodule: the names of a public module, and mirrors of its submodules."""
+
+    def __init__(self, name: str, public: ModuleType) -> None:
+        super().__init__(name)
+        names = getattr(public, "__all__", None) or dir(public)
+        members = [_members(getattr(public, each)) for each in names]
+        self._homes: dict[str, Any] = {name: home for each in members for name, home in each.items()}
+        self._homes |= dict.fromkeys(names, public)
+        self.__all__ = list(self._homes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked for while the mirror is imported
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        if name not in self._homes:
+            explaining_getattr(self.__name__)(name)
+        return _mirror(self, name, getattr(self._homes[name], name))
+
+
+def _members(value: object) -> dict[str, Any]:
+    """Return the names of the members of an enumeration, with the enumeration; none of anything else."""
+    if not isinstance(value, type) or not issubclass(value, Enum):
+        return {}
+    return dict.fromkeys(value.__members__, value)
+
+
+def _mirror(owner: ModuleType, name: str, value: Any) -> Any:
+    """Return an attribute of a mirror, and keep it there; of a module, return its mirror."""
+    mirrored = import_module(f"{owner.__name__}.{name}") if isinstance(value, ModuleType) else value
+    setattr(owner, name, mirrored)
+    return mirrored
+
+
+class _Finder(Loader):
+    """Finds a mirror of ``ir_runtime.op`` as ``ir_runtime._pyopenvino.op``."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith(f"{__name__}.") or not isinstance(_public(name), ModuleType):
+            return None
+        return ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Mirror(spec.name, _public(spec.name))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: the mirror is complete."""
+
+
+def _public(name: str) -> Any:
+    """Return the public object for the name of a mirror, or None."""
+    first, *rest = name.removeprefix(f"{__name__}.").split(".")
+    try:
+        return resolve_name(".".join([_PACKAGE, "utils" if first == "util" else first, *rest]))
+    except (ImportError, AttributeError):
+        return None
+
+
+sys.meta_path.insert(0, _Finder())
+
+
+def __getattr__(name: str) -> Any:
+    home = frontend if name in frontend.__all__ else _PUBLIC
+    if name == "util" or (name in __all__ and isinstance(getattr(home, name), ModuleType)):
+        return import_module(f"{__name__}.{name}")
+    if name not in __all__:
+        explaining_getattr(__name__)(name)
+    return getattr(home, name)
