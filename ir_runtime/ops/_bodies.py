@@ -129,12 +129,23 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
     return Dimension(count)
 
 
-def infer_iterations(body: Body, every: Sequence[Value], visit: Visit) -> Mapping[int, Value]:
-    """Return what each Result of a body gives, whatever the iteration."""
+def infer_iterations(
+    body: Body, every: Sequence[Value], visit: Visit, elements: Mapping[int, ElementType]
+) -> Mapping[int, Value]:
+    """Return what each Result of a body gives, whatever the iteration.
+
+    Args:
+        body: the graph that is repeated.
+        every: all inputs of the layer.
+        visit: infers the body.
+        elements: element types of Parameters that convert what they receive.
+    """
     feeds = {p: Value(v.type) if _is_loop_carried(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
         if entry.cut:
             feeds[entry.parameter] = Value(_part_type(every[entry.port], entry.cut))
+    for parameter in feeds.keys() & elements.keys():
+        feeds[parameter] = _as(feeds[parameter], elements[parameter])
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
     return _fixed_point(body, feeds, visit)
@@ -165,21 +176,35 @@ def _fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[i
         wider = {}
         for edge in body.back_edges:
             before, after = feeds[edge.parameter].type, results[edge.result].type
-            if before.element is not after.element and ElementType.dynamic not in (
-                before.element,
-                after.element,
-            ):
+            if not _is_convertible(after.element, before.element):
                 raise InferenceError(
                     f"the back edge from layer {edge.result} to layer {edge.parameter} of the body gives "
                     f"{after.element}, but the latter is fed {before.element} at first"
                 )
             if _stays(before.shape, after.shape):
                 continue
+            after = TensorType(before.element, after.shape)  # the Parameter keeps its type
             wider[edge.parameter] = Value(_widened(before, after, forget=round > 1))
         if not wider:
             return results
         feeds |= wider
     return results
+
+
+def _is_convertible(source: ElementType, target: ElementType) -> bool:
+    """Return whether a loop can convert a tensor to the element type of a Parameter: numbers of whole bytes, and booleans."""
+    return source is target or ElementType.dynamic in (source, target) or min(source.bits, target.bits) >= 8
+
+
+def _as(value: Value, element: ElementType) -> Value:
+    """Return a value with the element type of the Parameter that it is converted to."""
+    if value.element is element:
+        return value
+    if not _is_convertible(value.element, element):
+        raise InferenceError(
+            f"a Parameter of the body declares {element}, to which the {value.element} that it is fed cannot be converted"
+        )
+    return Value(TensorType(element, value.shape))
 
 
 def _of_any_shape(value: Value) -> Value:

@@ -9,24 +9,33 @@ import numpy as np
 
 from .. import deadline
 from ..errors import ExecutionError
+from ..ir.element import ElementType
 from ..ir.graph import Body
-from ..ir.port_map import BodyOutput, Cut
+from ..ir.port_map import BackEdge, BodyOutput, Cut
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType
 from ..limits import Limits, Trips, current, current_trips
 from ._axes import normalize_axis
 from ._bodies import Visit, feeds_of, out_of_range
+from .conversion import convert_rounded
 
 __all__ = ["Iterations"]
 
 
 @dataclass(slots=True)
 class Iterations:
-    """The state of a running loop: its inputs, the last results, and the parts of concatenated outputs."""
+    """The state of a running loop: its inputs, the last results, and the parts of concatenated outputs.
+
+    A Parameter keeps its element type, and what a back edge brings is converted to it. The page does not say so; the
+    reference of OpenVINO leaves the type as it comes, and fails in operations that read two tensors; the CPU plugin
+    converts to the nearest number.
+    """
 
     body: Body
     every: Sequence[Array]
     visit: Visit
+    elements: Mapping[int, ElementType] = field(default_factory=dict)
+    """Element types of Parameters that convert what they receive; others have that of what they receive at first."""
     feeds: dict[int, Array] = field(default_factory=dict)
     results: Mapping[int, Array] = field(default_factory=dict)
     parts: dict[BodyOutput, list[Array]] = field(default_factory=dict)
@@ -37,7 +46,8 @@ class Iterations:
     """Bytes of the parts so far."""
 
     def __post_init__(self) -> None:
-        self.feeds = feeds_of(self.body, self.every)
+        feeds = feeds_of(self.body, self.every)
+        self.feeds = {parameter: self._as_declared(parameter, x) for parameter, x in feeds.items()}
         self.parts = {o: [] for o in self.body.outputs if o.cut}
 
     def run_once(self) -> None:
@@ -46,7 +56,8 @@ class Iterations:
         self.trips.add(self.limits)
         for entry in self.body.inputs:
             if entry.cut:
-                self.feeds[entry.parameter] = _part(entry.port, self.every[entry.port], entry.cut, self.done)
+                part = _part(entry.port, self.every[entry.port], entry.cut, self.done)
+                self.feeds[entry.parameter] = self._as_declared(entry.parameter, part)
         if self.body.iteration is not None:
             self.feeds[self.body.iteration] = self._number(self.body.iteration)
         self.results = self.visit(self.body, self.feeds)
@@ -54,8 +65,19 @@ class Iterations:
             parts.append(self.results[output.result])
             self.kept += parts[-1].nbytes
         self.limits.check("memory", self.kept)
-        self.feeds |= {edge.parameter: self.results[edge.result] for edge in self.body.back_edges}
+        self.feeds |= {edge.parameter: self._back(edge) for edge in self.body.back_edges}
         self.done += 1
+
+    def _as_declared(self, parameter: int, x: Array) -> Array:
+        element = self.elements.get(parameter)
+        return x if element is None else convert_rounded(x, element)
+
+    def _back(self, edge: BackEdge) -> Array:
+        """Return what a back edge brings, in the element type that its Parameter had at first."""
+        result, before = self.results[edge.result], self.feeds.get(edge.parameter)
+        if before is None or result.dtype == before.dtype:
+            return result
+        return convert_rounded(result, ElementType.from_dtype(before.dtype))
 
     def _number(self, parameter: int) -> Array:
         op = self.body.parameters[parameter].op
@@ -79,11 +101,18 @@ class Iterations:
             return self.results[output.result]
         for edge in self.body.back_edges:
             if edge.result == output.result and edge.parameter in self.feeds:
-                return self.feeds[edge.parameter]
+                return _of_type(self.feeds[edge.parameter], empty.get(output.result))
         raise ExecutionError(
             f"the loop ran no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
             f"iteration gives"
         )
+
+
+def _of_type(first: Array, type: TensorType | None) -> Array:
+    """Return what a loop of no iteration received, in the element type of the Result."""
+    if type is None or type.element is ElementType.dynamic:
+        return first
+    return convert_rounded(first, type.element)
 
 
 def _part(port: int, x: Array, cut: Cut, iteration: int) -> Array:

@@ -8,7 +8,7 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array, objects
 from ._define.bounds import Number, equal, fit, truth
 
-__all__ = ["NF4", "convert"]
+__all__ = ["NF4", "convert", "convert_rounded"]
 
 # What the 16 codes of nf4 stand for.
 NF4 = np.array(
@@ -51,6 +51,29 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
     if target.real:
         return _real(data, target)
     return _cut(_whole(data, target) if source.real else data.astype(np.int64), target)
+
+
+def convert_rounded(data: Array, target: ElementType) -> Array:
+    """Convert as OpenVINO's CPU plugin copies tensors into a loop's body: to the nearest number that the type has.
+
+    Floats become the nearest integer, ties to even, and what is out of range the nearest limit; NaN becomes the lowest
+    integer. `convert` truncates and wraps, as the operation Convert does.
+    """
+    if data.dtype == target.dtype:
+        return data
+    if target.real:
+        return convert(data, target)
+    limits = np.iinfo(np.uint8 if target is ElementType.boolean else target.dtype)
+    if data.dtype.kind not in "biu":
+        data = np.rint(data.astype(np.float64))
+        inside = (data >= limits.min) & (data <= limits.max)
+        ends = np.where(data > limits.max, limits.max, limits.min).astype(limits.dtype)
+        data = np.where(inside, np.where(inside, data, 0).astype(limits.dtype), ends)
+    elif data.dtype.kind != "b":
+        data = np.clip(
+            data, max(limits.min, np.iinfo(data.dtype).min), min(limits.max, np.iinfo(data.dtype).max)
+        )
+    return np.asarray(data != 0) if target is ElementType.boolean else data.astype(target.dtype)
 
 
 def _real(data: Array, target: ElementType) -> Array:

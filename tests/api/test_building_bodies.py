@@ -129,3 +129,26 @@ def test_wrong_bodies_are_refused() -> None:
         branch.set_input(other.output(0), other, None)
     with pytest.raises(ir_runtime.InputError, match="is not given by a Result of the body"):
         branch.set_output(ops.result(other), ops.result(other))
+
+
+@pytest.mark.parametrize("first", ["int64", "float32"])
+def test_iter_values_have_the_element_type_that_comes_round(first: str) -> None:
+    """The Parameter keeps the type of the first value; what comes round may have another one."""
+
+    def described(ov: Any) -> tuple[str, ...]:
+        ops = import_module(f"{ov.__name__}.opset13")
+        x, held = (ops.parameter([1], np.dtype(first).type) for _ in range(2))
+        given = ops.convert(ops.exp(ops.convert(held, "f32")), "f16")
+        loop = ops.loop(ops.constant(np.int32(5)), ops.constant(True))
+        loop.set_function(ov.Model([ops.result(ops.constant(True)), ops.result(given)], [held]))
+        loop.set_special_body_ports([-1, 0])
+        loop.set_merged_input(held, x.output(0), given.output(0))
+        values = (
+            loop.get_iter_value(given.output(0), -1),
+            loop.get_concatenated_slices(given.output(0), 0, 1, 1, -1, 0),
+        )
+        return *(
+            value.get_element_type().to_string() for value in values
+        ), held.get_element_type().to_string()
+
+    assert described(ir_runtime) == described(openvino)

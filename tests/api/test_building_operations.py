@@ -53,3 +53,12 @@ def test_what_openvino_built_is_read(sample: Sample, tmp_path: Path) -> None:
     results = [ir.compile_model(model, backend="reference")(fed(sample)) for model in (read, built)]
     for ours, right in zip(*(found.to_tuple() for found in results), strict=True):
         assert_same(sample, ours, right)
+
+
+@pytest.mark.parametrize(
+    "name", ["int64", "float32", "float16", "uint8", "bool", "double", "half", "<f4", "int"]
+)
+def test_constants_take_names_of_numpy(name: str) -> None:
+    ours, theirs = (opset.constant(3, dtype=name) for opset in (ir.opset13, ov.opset13))
+    assert ours.get_element_type().to_string() == theirs.get_element_type().to_string()
+    assert ours.get_data().dtype == theirs.get_data().dtype

@@ -82,11 +82,17 @@ def output_that_the_body_does_not_give() -> Net:
     return iterator(f"<input {cut(0, axis=0)}", outputs, passing(), "2,3", out=["FP32 2 3"] * 2)
 
 
-def type_that_changes_on_the_way_round() -> Net:
+def packed_type_that_comes_round() -> Net:
     body = Net()
-    body.result(body.op("Convert", body.parameter("a", "1,3"), destination_type="f16"))
+    body.result(body.op("Convert", body.parameter("a", "1,3"), destination_type="u4"))
     back = '<edge from-layer="2" to-layer="0"/>'
-    return iterator(f"<input {cut(0)}", f"<output {cut(1, 2)}", body, "1,3", back=back, out=["FP16 1 3"])
+    return iterator(f"<input {cut(0)}", f"<output {cut(1, 2)}", body, "1,3", back=back, out=["U4 1 3"])
+
+
+def parameter_of_a_packed_type() -> Net:
+    body = Net()
+    body.result(body.parameter("a", "1,3", "u4"))
+    return iterator(f"<input {cut(0)}", f"<output {cut(1, 1)}", body, "1,3", out=["U4 1 3"])
 
 
 def parts_beyond_the_end_when_run() -> tuple[Net, list[Array]]:
@@ -236,7 +242,8 @@ REFUSALS = [
     different_numbers_of_parts,
     parameter_that_receives_nothing,
     output_that_the_body_does_not_give,
-    type_that_changes_on_the_way_round,
+    packed_type_that_comes_round,
+    parameter_of_a_packed_type,
     parts_beyond_the_end_when_run,
     two_trip_counts,
     two_first_conditions,

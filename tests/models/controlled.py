@@ -260,3 +260,51 @@ def iterator_that_joins_parts_of_open_length() -> ov.Model:
     node.set_sliced_input(taken, x.output(0), 0, 1, 1, -1, 0)
     node.set_merged_input(total, s.output(0), new.output(0))
     return ov.Model([node.get_concatenated_slices(new.output(0), 0, 1, 1, -1, 0)], [x, s])
+
+
+@case([np.array([7])], [np.array([-3])])
+def loop_that_rounds_what_comes_round() -> ov.Model:
+    """An i64 Parameter gets an f32 number, whose nearest integer it is: 3.5 and 4.5 become 4."""
+    x, i = op.parameter([1], np.int64, name="x"), op.parameter([1], np.int64, name="i")
+    new = op.multiply(op.convert(op.add(i, op.constant([0], np.int64)), "f32"), op.constant([0.5], f32))
+    node = loop_of(op.constant(3), op.constant(True), ov.Model([new, op.constant(True)], [i]), (-1, 1))
+    node.set_merged_input(i, x.output(0), new.output(0))
+    joined = node.get_concatenated_slices(new.output(0), 0, 1, 1, -1, 0)
+    return ov.Model([node.get_iter_value(new.output(0), -1), joined], [x])
+
+
+@case([np.array([200], np.uint8)], [np.array([3], np.uint8)])
+def loop_that_saturates_what_comes_round() -> ov.Model:
+    x, i = op.parameter([1], np.uint8, name="x"), op.parameter([1], np.uint8, name="i")
+    new = op.multiply(op.convert(op.add(i, op.constant([0], np.uint8)), "i32"), op.constant([3], np.int32))
+    node = loop_of(op.constant(3), op.constant(True), ov.Model([new, op.constant(True)], [i]), (-1, 1))
+    node.set_merged_input(i, x.output(0), new.output(0))
+    return ov.Model([node.get_iter_value(new.output(0), -1)], [x])
+
+
+@case(*([np.array([v], f32), np.array(n)] for v in (2.75, -2.5, 3.5) for n in (0, 1, 3)))
+def loop_of_floats_that_gives_integers() -> ov.Model:
+    """Without an iteration, the output is the first value in the element type of what comes round."""
+    x, i, trips = floats(1), floats(1, name="i"), op.parameter([], np.int64, name="trips")
+    new = op.convert(op.add(i, op.constant([1], f32)), "i64")
+    node = loop_of(trips, op.constant(True), ov.Model([new, op.constant(True)], [i]), (-1, 1))
+    node.set_merged_input(i, x.output(0), new.output(0))
+    return ov.Model([node.get_iter_value(new.output(0), -1)], [x, trips])
+
+
+@case([data(3, 1), np.array([5]), np.array([[3], [-4], [5]]), np.array([2.5], f32)])
+def iterator_whose_parameters_convert() -> ov.Model:
+    """Each Parameter keeps the element type that it declares, whatever the port map brings."""
+    x, start = floats(3, 1), op.parameter([1], np.int64, name="start")
+    steps, scale = op.parameter([3, 1], np.int64, name="steps"), floats(1, name="scale")
+    part, total, step = floats(1, 1, name="part"), floats(1, name="total"), floats(1, 1, name="step")
+    factor = op.parameter([1], np.int64, name="factor")
+    sum = op.reshape(op.add(part, op.multiply(step, op.constant([[0.5]], f32))), [1], False)
+    new = op.add(sum, op.multiply(total, op.convert(op.add(factor, op.constant([0], np.int64)), "f32")))
+    node = op.tensor_iterator()
+    node.set_body(ov.Model([new], [part, total, step, factor]))
+    node.set_sliced_input(part, x.output(0), 0, 1, 1, -1, 0)
+    node.set_sliced_input(step, steps.output(0), 0, 1, 1, -1, 0)
+    node.set_merged_input(total, start.output(0), new.output(0))
+    node.set_invariant_input(factor, scale.output(0))
+    return ov.Model([node.get_iter_value(new.output(0), -1)], [x, start, steps, scale])

@@ -25,7 +25,9 @@ __all__ = ["Assign", "Constant", "Parameter", "ReadValue", "Result", "element_of
 
 
 def element_of(given: object) -> ElementType:
-    """Return the element type for a type, a NumPy dtype or a Python type.
+    """Return the element type for a type, a NumPy dtype, a Python type, or a name.
+
+    A name is that of an element type (``u8`` has 8 bits), else one of NumPy (``int64``).
 
     Raises:
         InputError: if it is none.
@@ -35,9 +37,19 @@ def element_of(given: object) -> ElementType:
     if given is int or given is float:  # as OpenVINO takes them where no width is said
         return ElementType.i32 if given is int else ElementType.f32
     try:
-        return ElementType.parse(given) if isinstance(given, str) else ElementType.from_dtype(given)
+        return _named(given) if isinstance(given, str) else ElementType.from_dtype(given)
     except (TypeError, ValueError) as reason:
         raise InputError(str(reason), code=Code.BAD_REQUEST) from None
+
+
+def _named(name: str) -> ElementType:
+    try:
+        return ElementType.parse(name)
+    except ValueError as unknown:
+        try:
+            return ElementType.from_dtype(name)
+        except (TypeError, ValueError):
+            raise unknown from None
 
 
 class _End(Node):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.element import ElementType
 from ...ir.formula import Count
 from ...ir.graph import Body
 from ...ir.operands import Operands
@@ -65,14 +66,21 @@ class TensorIterator(_LoopBase):
     def infer(self, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
         check_ties(self.body)
         parts = common_parts(self.body, [value.shape for value in values])
-        return iterated(self.body, infer_iterations(self.body, values, visit), parts, self._outputs)
+        results = infer_iterations(self.body, values, visit, self._elements())
+        return iterated(self.body, results, parts, self._outputs)
 
     def evaluate(self, *values: Array, visit: Visit) -> tuple[Array, ...]:
         parts = common_parts(self.body, [PartialShape(value.shape) for value in values])
-        iterations = Iterations(self.body, values, visit)
+        iterations = Iterations(self.body, values, visit, self._elements())
         for _ in range(parts.get_length()):
             iterations.run_once()
         return iterations.outputs(self._result_types())
+
+    def _elements(self) -> dict[int, ElementType]:
+        """Return the element types that Parameters declare: the body keeps them, as in OpenVINO, whatever it is fed."""
+        ops = {number: layer.op for number, layer in self.body.parameters.items()}
+        declared = {number: vars(op)["element_type"] for number, op in ops.items() if op is not None}
+        return {number: element for number, element in declared.items() if element.is_static()}
 
     def flops(self, operands: Operands) -> Count:
         """Return those of the body, once for each part."""
@@ -106,7 +114,7 @@ class Loop(_LoopBase):
             raise InferenceError(_NO_CONDITION, code=Code.PORT_COUNT)
         check_one(trip_count, "trip_count")
         check_one(condition, "condition")
-        results = infer_iterations(self.body, (trip_count, condition, *values), visit)
+        results = infer_iterations(self.body, (trip_count, condition, *values), visit, {})
         check_one(results[self.body.condition], _GOING)
         trips = self._trips(trip_count, condition, results)
         return iterated(self.body, results, trips, self._outputs)
