@@ -12,18 +12,29 @@ from ..ir.tensor import Array, Value
 __all__ = ["axes_of", "check_list", "normalize_axes", "normalize_axis", "reduced_shape"]
 
 
-def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank") -> int:
-    """Count an axis from the front, or say that it is out of range; ``of`` says what has that rank."""
-    if not -rank <= axis < rank:
-        allowed = f"{-rank} to {rank - 1} are allowed" if rank else "a scalar has no axes"
+def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank", least: int = 0) -> int:
+    """Count an axis from the front, or say that it is out of range.
+
+    Args:
+        axis: the axis; a negative one counts from the end.
+        rank: how many axes there are.
+        name: what gives the axis, for messages.
+        of: what has that rank, for messages.
+        least: 1 where OpenVINO takes 0 and -1 for axes of a scalar, which such an operation leaves as it is.
+    """
+    count = max(rank, least)
+    if not -count <= axis < count:
+        allowed = f"{-count} to {count - 1} are allowed" if count else "a scalar has no axes"
         raise InferenceError(f"{name} {axis} is out of range for {of} {rank}: {allowed}")
-    return axis % rank
+    return axis % count
 
 
-def normalize_axes(axes: Iterable[int], rank: int, name: str = "axis", of: str = "rank") -> tuple[int, ...]:
-    """Count axes from the front, or say which one is out of range or repeated."""
+def normalize_axes(
+    axes: Iterable[int], rank: int, name: str = "axis", of: str = "rank", least: int = 0
+) -> tuple[int, ...]:
+    """Count axes from the front, or say which one is out of range or repeated; the rest is as for `normalize_axis`."""
     given = tuple(axes)
-    found = tuple(normalize_axis(axis, rank, name, of) for axis in given)
+    found = tuple(normalize_axis(axis, rank, name, of, least) for axis in given)
     twice = next((axis for axis in found if found.count(axis) > 1), None)
     if twice is not None:
         raise InferenceError(f"axes {list(given)} name axis {twice} twice, where each may be named once")
@@ -41,20 +52,20 @@ def check_list(value: Value, name: str) -> None:
         raise InferenceError(f"{name} must be a scalar or 1-D, not of shape {value.shape}")
 
 
-def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool) -> PartialShape:
-    """Return the shape left after reducing ``axes``, whose contents may be unknown."""
+def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int = 0) -> PartialShape:
+    """Return the shape left after reducing ``axes``, whose contents may be unknown; ``least`` is that of `normalize_axis`."""
     check_list(axes, "axes")
     known = axes.ints()
     if shape.rank is None:
         return PartialShape.dynamic()
     if known is not None:
-        gone = set(normalize_axes(known, shape.rank))
-        if keep_dims:
+        gone = set(normalize_axes(known, shape.rank, least=least))
+        if shape.rank and keep_dims:
             return shape.replace(dict.fromkeys(gone, 1))
         return PartialShape([d for i, d in enumerate(shape) if i not in gone])
-    if axes.count.min > shape.rank:
+    if axes.count.min > max(shape.rank, least):
         raise InferenceError(f"axes has length {axes.count}, but data {shape} has rank {shape.rank}")
-    if axes.count == 0:
+    if axes.count == 0 or not shape.rank:
         return shape
     if keep_dims:
         return PartialShape([d.join(Dimension(1)) for d in shape])

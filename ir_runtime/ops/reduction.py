@@ -29,7 +29,7 @@ class Reduction(Op):
 
     Empty axes leave the data as they are: the pages say so of every reduction, where OpenVINO's
     ReduceL1 and ReduceL2 still take absolute values. The pages forbid repeated axes; OpenVINO
-    accepts them, we report them.
+    accepts them, we report them. Axes 0 and -1 of a scalar are those of its only element, as in OpenVINO.
     """
 
     bounded = True
@@ -43,12 +43,13 @@ class Reduction(Op):
     keep_dims: bool = attr(False, doc="keep reduced axes, with length 1")
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
-        return reduced_shape(data.shape, axes, self.keep_dims)
+        return reduced_shape(data.shape, axes, self.keep_dims, least=1)
 
     def evaluate(self, data: Array, axes: Array) -> Array:
         if axes.size == 0:
             return data
-        reduced = self.reduce(data, normalize_axes(axes_of(axes), data.ndim))
+        along = normalize_axes(axes_of(axes), data.ndim, least=1)
+        reduced = self.reduce(data, along[: data.ndim])
         return np.asarray(reduced).astype(data.dtype, copy=False)
 
     def propagate(self, *inputs: Value) -> Propagated:
@@ -59,7 +60,7 @@ class Reduction(Op):
         return propagate_elements(lambda number: number, inputs[0].element, found)
 
     def reduce(self, data: Array, axes: Axes) -> Array:
-        """Reduce along ``axes``, of which there is at least one; the result may be of a wider type."""
+        """Reduce along ``axes``, none of a scalar, else at least one; the result may be of a wider type."""
         raise NotImplementedError
 
 

@@ -40,7 +40,7 @@ def test_all_are_here() -> None:
         ("2,3", np.array([2]), r"axis 2 is out of range for rank 2: -2 to 1 are allowed"),
         ("2,3", np.array(-3), r"axis -3 is out of range for rank 2"),
         ("?,?", np.array([0, 5]), r"axis 5 is out of range for rank 2"),
-        ("", np.array([0]), r"axis 0 is out of range for rank 0: a scalar has no axes"),
+        ("", np.array([1]), r"axis 1 is out of range for rank 0: -1 to 0 are allowed"),
         ("2,3", np.array([1, 1]), r"axes \[1, 1\] name axis 1 twice"),
         ("2,3", np.array([1, -1]), r"axes \[1, -1\] name axis 1 twice"),
         ("2,3", np.array([[0, 1]]), r"axes must be a scalar or 1-D, not of shape \[1,2\]"),

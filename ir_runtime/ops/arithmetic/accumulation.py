@@ -23,7 +23,8 @@ T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 class CumSum(Op):
     """Sums of ``data`` up to each element along ``axis``.
 
-    OpenVINO also accepts booleans, where the page asks for numbers: their sum is whether one of them is true.
+    OpenVINO also accepts booleans, where the page asks for numbers: their sum is whether one of them is true; and
+    axes 0 and -1 of a scalar, whose sum it is itself.
     """
 
     bounded = True
@@ -41,10 +42,12 @@ class CumSum(Op):
             raise InferenceError(f"axis must be one number, not of shape {axis.shape}")
         known = (0,) if axis is None else axis.ints()
         if data.shape.rank is not None and known is not None:
-            normalize_axis(known[0], data.shape.rank)
+            normalize_axis(known[0], data.shape.rank, least=1)
         return data.shape
 
     def evaluate(self, data: Array, axis: Array | None = None) -> Array:
+        if not data.ndim:
+            return np.zeros_like(data) if self.exclusive else data
         along = 0 if axis is None else int(axis.reshape(()))
         ordered = np.flip(data, along) if self.reverse else data
         sums = np.cumsum(ordered, along, dtype=compute_dtype(data.dtype)).astype(data.dtype, copy=False)

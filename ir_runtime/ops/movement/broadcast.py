@@ -51,6 +51,8 @@ class BroadcastBase(Op):
         )
         if mapping is not None:
             check_vector(mapping, "axes_mapping")
+            if shape.rank == 0 and count_of(mapping, "axes_mapping") == 1:
+                shape = PartialShape([1])  # as OpenVINO takes a scalar
             if shape.rank is not None and count_of(mapping, "axes_mapping") not in (None, shape.rank):
                 raise InferenceError(
                     f"axes_mapping has length {mapping.count}, but data {shape} has rank {shape.rank}"
@@ -76,7 +78,7 @@ class BroadcastBase(Op):
     def evaluate(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
         target, mapping = tuple(target_shape.tolist()), self._used(axes_mapping)
         if mapping is not None:
-            lengths = dict(zip(map(int, mapping), data.shape, strict=True))
+            lengths = dict(zip(map(int, mapping), data.shape or (1,) * mapping.size, strict=True))
             data = data.reshape([lengths.get(i, 1) for i in range(len(target))])
         elif self.mode == "pdpd":
             data = data.reshape(data.shape + (1,) * (len(target) - data.ndim))

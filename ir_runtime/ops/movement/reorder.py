@@ -25,7 +25,10 @@ T_LENGTHS = Element("T_LENGTHS", NUMBERS, "any numeric type")
 
 @op("Roll-7")
 class Roll(Op):
-    """Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other."""
+    """Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other.
+
+    OpenVINO accepts axes 0 and -1 of a scalar, which stays as it is.
+    """
 
     bounded = True
     flops_per_element = 0
@@ -47,10 +50,12 @@ class Roll(Op):
         known = axes.ints()
         if known is not None and data.shape.rank is not None:
             for axis in known:
-                normalize_axis(axis, data.shape.rank)
+                normalize_axis(axis, data.shape.rank, least=1)
         return data.shape
 
     def evaluate(self, data: Array, shift: Array, axes: Array) -> Array:
+        if not data.ndim:
+            return data
         return np.roll(data, tuple(map(int, shift)) if shift.ndim else int(shift), axes_of(axes))
 
 

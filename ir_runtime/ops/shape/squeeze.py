@@ -17,7 +17,7 @@ _LengthT = TypeVar("_LengthT")
 
 
 class SqueezeBase(Op):
-    """Base of the versions. An axis that turns out not to have length 1 stays."""
+    """Base of the versions. An axis that turns out not to have length 1 stays; so does a scalar without axis 0 or -1."""
 
     bounded = True
 
@@ -40,7 +40,9 @@ class SqueezeBase(Op):
             return self._some(shape, count_of(axes, "axes"))
         if not chosen:
             return self._all(shape)
-        gone = {normalize_axis(axis, shape.rank) for axis in chosen}
+        gone = {normalize_axis(axis, shape.rank, least=1) for axis in chosen}
+        if not shape.rank:
+            return shape
         if any(self.skips and shape[i].is_dynamic and shape[i].contains(1) for i in gone):
             return PartialShape.dynamic()
         # The page has it that an unknown length counts as 1 here.
@@ -48,7 +50,7 @@ class SqueezeBase(Op):
 
     def evaluate(self, data: Array, axes: Array | None = None) -> Array:
         chosen: Sequence[int] = () if axes is None else axes_of(axes)
-        gone = {normalize_axis(axis, data.ndim) for axis in chosen} or range(data.ndim)
+        gone = {normalize_axis(axis, data.ndim, least=1) for axis in chosen} or range(data.ndim)
         return data.reshape([n for i, n in enumerate(data.shape) if n != 1 or i not in gone])
 
     @property
