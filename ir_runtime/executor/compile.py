@@ -18,6 +18,7 @@ from ..transform.deferred_weights import defer_weights
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
 from ..transform.kv_cache import Copy, cache_kernels, growing_caches
+from ..transform.mixed_inputs import hide_mixed_inputs
 from ..transform.passes import Pass
 from ..transform.program import Program
 from ..transform.quantized_caches import find_quantized_caches
@@ -92,6 +93,11 @@ class _Compiler:
         inputs = [Port(layer.id, 0) for layer in self.program.graph.of_type("Parameter")]
         builder = StepBuilder(self.program.state, self.selector)
         return builder.plan(self.program.groups, inputs, self.program.outputs, returned)
+
+    def hide_mixed_inputs(self) -> None:
+        """Leave layers whose inputs have several floating-point types to the reference, which computes in the widest."""
+        if self.backends:
+            hide_mixed_inputs(self.program)
 
     def keep_quantized(self) -> None:
         """Find quantized weights that a kernel can multiply as they are stored."""
@@ -258,6 +264,7 @@ def _inside(packed: Iterable[Found]) -> list[Layer]:
 
 
 PASSES: tuple[Pass[_Compiler], ...] = (
+    Pass("mixed-inputs", _Compiler.hide_mixed_inputs),
     Pass("quantized-weights", _Compiler.keep_quantized),
     Pass("fold", _Compiler.fold),
     Pass("kv-cache", _Compiler.append_to_caches),

@@ -22,6 +22,7 @@ from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
+from ..transform.mixed_inputs import plain
 from ..transform.program import Program
 from .context import VARIABLES, advance
 from .output_contract import OutputContract
@@ -74,7 +75,11 @@ class KernelSelector:
         unread = [i for i, port in enumerate(layer.output_ports) if state.fold and port not in read]
         kernel = choose(layer.op, inputs, self.backends, unread)
         state.release(reads)
-        return self._reference(layer, layer.op, inputs) if kernel is None else _advancing(layer.op, kernel)
+        return (
+            self._reference(layer, plain(layer.op), inputs)
+            if kernel is None
+            else _advancing(layer.op, kernel)
+        )
 
     def _reference(self, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
         """Return the reference of an operation, its `evaluate`.

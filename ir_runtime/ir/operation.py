@@ -25,6 +25,7 @@ class Operation(Protocol):
     symbolic: ClassVar[bool]
     bounded: ClassVar[bool]
     has_side_effects: ClassVar[bool]
+    has_mixed_inputs: ClassVar[bool]
 
     @classmethod
     def versioned_name(cls) -> str:
@@ -39,6 +40,11 @@ class Operation(Protocol):
     @classmethod
     def needs(cls, name: str) -> bool:
         """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, ``variables``, ``advance``."""
+        ...
+
+    @classmethod
+    def is_mixed(cls, types: Sequence[ElementType]) -> bool:
+        """Return whether inputs have, or may have, several floating-point types in place of one."""
         ...
 
     def attributes(self) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..codes import Code
 from ..errors import InferenceError
 from .element import ElementType
-from .tensor import Value
 
-__all__ = ["Element", "Input", "Output", "bind", "port_at"]
+__all__ = ["FLOATS", "Element", "Input", "Output", "bind", "port_at", "promotions"]
+
+FLOATS = (ElementType.f32, ElementType.f16, ElementType.bf16, ElementType.f64)
+"""The floating-point types that operations compute in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,19 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input port. A variadic one takes all inputs from its position on."""
+    """An input port. A variadic one takes all inputs from its position on.
+
+    A port is ``mixed`` where the specification gives it the type variable of other ports, but OpenVINO reads any
+    floating-point type of its own there, such as f32 slopes beside f16 data. Such inputs are computed in the widest
+    of their types (`promotions`); the type variable is bound by the other ports.
+    """
 
     element: Element
     doc: str = ""
     optional: bool = False
     variadic: bool = False
     name: str = ""
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ def port_at(ports: Sequence[Input], index: int) -> Input | None:
     return ports[-1] if ports and ports[-1].variadic else None
 
 
-def bind(ports: Sequence[Input], inputs: Sequence[Value]) -> dict[str, ElementType]:
+def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, ElementType]:
     """Bind type variables to the element types of the inputs.
 
     Raises:
@@ -73,8 +81,8 @@ def bind(ports: Sequence[Input], inputs: Sequence[Value]) -> dict[str, ElementTy
         raise InferenceError(f"takes {_arity(ports, required)}, got {len(inputs)}", code=Code.PORT_COUNT)
     bound: dict[str, ElementType] = {}
     first: dict[str, str] = {}
-    for index, value in enumerate(inputs):
-        port, element = port_at(ports, index), value.element
+    for index, element in enumerate(inputs):
+        port = port_at(ports, index)
         assert port is not None
         if element is ElementType.dynamic:
             continue
@@ -82,6 +90,8 @@ def bind(ports: Sequence[Input], inputs: Sequence[Value]) -> dict[str, ElementTy
         if element not in variable.allowed:
             allowed = ", ".join(map(str, variable.allowed))
             raise InferenceError(f"{name} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE)
+        if port.mixed and element in FLOATS and bound.get(variable.name, element) in FLOATS:
+            continue
         first.setdefault(variable.name, name)
         if bound.setdefault(variable.name, element) is not element and variable.shared:
             raise InferenceError(
@@ -90,6 +100,35 @@ def bind(ports: Sequence[Input], inputs: Sequence[Value]) -> dict[str, ElementTy
                 hint="a Convert layer gives one of them the type of the other",
             )
     return bound
+
+
+def promotions(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, ElementType]:
+    """Return the floating-point type in which mixed inputs are computed, for each type variable that has several.
+
+    OpenVINO's CPU plugin computes them in f32, and rounds results to the type that is inferred; its reference refuses
+    most. The widest type gives the plugin's results where none is f64, which it keeps.
+
+    >>> f16, bf16, f32 = ElementType.f16, ElementType.bf16, ElementType.f32
+    >>> number = Element("T", FLOATS)
+    >>> ports = [Input(number), Input(number, mixed=True)]
+    >>> promotions(ports, [f16, f32]), promotions(ports, [f16, bf16]), promotions(ports, [f16, f16])
+    ({'T': <Type: 'float32'>}, {'T': <Type: 'float32'>}, {})
+    """
+    of_mixed = {port.element.name for port in ports if port.mixed}
+    types: dict[str, set[ElementType]] = {}
+    for index, element in enumerate(inputs):
+        port = port_at(ports, index)
+        if port is not None and element in FLOATS and port.element.name in of_mixed:
+            types.setdefault(port.element.name, set()).add(element)
+    return {name: _widest(several) for name, several in types.items() if len(several) > 1}
+
+
+def _widest(types: Collection[ElementType]) -> ElementType:
+    """Return the narrowest floating-point type that has the numbers of all of these."""
+    widest = max(types, key=lambda element: element.bits)
+    if widest.bits == 16:  # neither f16 nor bf16 has the numbers of the other
+        return ElementType.f32
+    return widest
 
 
 def _arity(ports: Sequence[Input], required: int) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType as E
+from ..ir.signature import FLOATS
 from ..ir.tensor import Array, Value
 from ._define.operation import Element
 from ._ranks import of_rank
 
-__all__ = ["T_BOX", "T_NUMBER", "at_most", "box_counts", "check_number", "number"]
+__all__ = ["T_BOX", "T_NUMBER", "T_WIDE_NUMBER", "at_most", "box_counts", "check_number", "number"]
 
 _UP_TO_32 = (E.f32, E.f16, E.bf16)
 T_BOX = Element("T", _UP_TO_32, "f32, f16 or bf16")
 T_NUMBER = Element("T_NUMBER", _UP_TO_32, "f32, f16 or bf16", shared=False)
+T_WIDE_NUMBER = Element("T_NUMBER", FLOATS, "any floating-point type", shared=False)
 
 
 def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:

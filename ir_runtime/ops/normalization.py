@@ -204,8 +204,8 @@ class GroupNormalization(Op):
     flops_per_element = 7
 
     data = Input(T_FLOAT, "[N, C, ...]")
-    scale = Input(T_FLOAT, "factor of each channel, [C]")
-    bias = Input(T_FLOAT, "added to each channel, [C]")
+    scale = Input(T_FLOAT, "factor of each channel, [C]", mixed=True)
+    bias = Input(T_FLOAT, "added to each channel, [C]", mixed=True)
     normalized = Output(T_FLOAT, SAME)
 
     num_groups: int = attr(ge=1, doc="number of groups, which divides the number of channels")

@@ -37,10 +37,12 @@ class FakeQuantize(Op):
     flops_per_element = 7
 
     data = Input(T_FLOAT, "tensor to quantize")
-    input_low = Input(T_FLOAT, f"where levels begin, {ONTO}")
-    input_high = Input(T_FLOAT, f"where levels end, {ONTO}; where it equals input_low there are two levels")
-    output_low = Input(T_FLOAT, f"what the first level becomes, {ONTO}")
-    output_high = Input(T_FLOAT, f"what the last level becomes, {ONTO}")
+    input_low = Input(T_FLOAT, f"where levels begin, {ONTO}", mixed=True)
+    input_high = Input(
+        T_FLOAT, f"where levels end, {ONTO}; where it equals input_low there are two levels", mixed=True
+    )
+    output_low = Input(T_FLOAT, f"what the first level becomes, {ONTO}", mixed=True)
+    output_high = Input(T_FLOAT, f"what the last level becomes, {ONTO}", mixed=True)
     quantized = Output(T_FLOAT, "of the shape of data")
 
     levels: int = attr(ge=2, doc="number of levels, those at both ends included")

@@ -76,17 +76,28 @@ class Writer:
         return f'<?xml version="1.0"?>\n<net name="sample" version="11">\n{self.graph()}</net>\n'.encode()
 
 
-def model_of(sample: Sample, constant: Iterable[int] = (), dynamic: bool = False) -> tuple[bytes, bytes]:
+def model_of(
+    sample: Sample,
+    constant: Iterable[int] = (),
+    dynamic: bool = False,
+    outputs: Sequence[TensorType] | None = None,
+) -> tuple[bytes, bytes]:
     """The sample as a whole model: inputs are Parameters but for those in ``constant``.
 
-    With ``dynamic``, Parameters leave every dimension open.
+    With ``dynamic``, Parameters leave every dimension open. ``outputs`` are declared where inference is not to be asked.
     """
     writer = Writer()
-    add_sample(writer, sample, constant, dynamic)
+    add_sample(writer, sample, constant, dynamic, outputs)
     return writer.xml(), writer.weights
 
 
-def add_sample(writer: Writer, sample: Sample, constant: Iterable[int] = (), dynamic: bool = False) -> None:
+def add_sample(
+    writer: Writer,
+    sample: Sample,
+    constant: Iterable[int] = (),
+    dynamic: bool = False,
+    outputs: Sequence[TensorType] | None = None,
+) -> None:
     """Put a sample beside what there is already, with inputs and outputs of its own."""
     fixed, sources = set(constant), []
     for index, value in enumerate(sample.values()):
@@ -96,7 +107,7 @@ def add_sample(writer: Writer, sample: Sample, constant: Iterable[int] = (), dyn
             shape = text(tuple("?" if dynamic else n for n in value.shape.static))
             layer = writer.parameter(value.element, shape, _type(value, dynamic))
         sources.append((layer, 0))
-    outputs = sample.layer().infer_types(*sample.values())
+    outputs = sample.layer().infer_types(*sample.values()) if outputs is None else outputs
     if dynamic:
         outputs = tuple(TensorType(t.element, type(t.shape).dynamic(t.shape.rank)) for t in outputs)
     attributes = {k: text(v) for k, v in sample.attributes.items()}

@@ -69,8 +69,19 @@ def long_way() -> Net:
     return net
 
 
+def limits_of_another_type() -> Net:
+    """A FakeQuantize of f16 whose limits Model Optimizer left in f32, but for one."""
+    net = Net()
+    x = net.parameter("x", "2", "f16", out="FP16 2")
+    low, high = (net.constant(limit, "f32", name=name) for limit, name in ((0, "low"), (255, "high")))
+    last = net.constant(255, "f16", name="last")
+    net.result(net.op("FakeQuantize", x, low, high, low, last, out="FP16 2", name="quantized", levels=256))
+    return net
+
+
 REFUSALS = [
     dead_branch,
+    limits_of_another_type,
     variable_of_another_shape,
     Call("variable_of_the_shape_of_its_start", reshaped),
     lengths_from_attributes,

@@ -18,6 +18,10 @@ NOTED = {"if_that_is_decided": ["IR110"]}
 POINTED_AT = {"Gather-1": "IR306", "Gather-7": "IR306", "Gather-8": "IR306"}
 
 
+MIXED = "IR304"
+"""Of samples whose inputs have several types: OpenVINO takes them, the specification does not."""
+
+
 def by_operation() -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {}
     for sample in all_samples():
@@ -29,9 +33,15 @@ SAMPLES = by_operation()
 
 
 def alarms(samples: list[Sample], dynamic: bool) -> list[str]:
-    files = (model_of(sample, sample.constant, dynamic) for sample in samples)
-    found = [found for xml, weights in files for found in ir.validate(xml, weights)]
-    return [str(alarm) for alarm in found if alarm.code != POINTED_AT.get(samples[0].op)]
+    return [str(alarm) for sample in samples for alarm in alarms_of(sample, dynamic)]
+
+
+def alarms_of(sample: Sample, dynamic: bool) -> list[ir.Diagnostic]:
+    found = ir.validate(*model_of(sample, sample.constant, dynamic))
+    expected = (
+        MIXED if sample.cls.is_mixed([v.element for v in sample.values()]) else POINTED_AT.get(sample.op)
+    )
+    return [alarm for alarm in found if alarm.code != expected or alarm.severity != "warning"]
 
 
 @pytest.mark.parametrize("op", SAMPLES)

@@ -9,6 +9,7 @@ from ...codes import Code
 from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark, Severity
 from ...ir.graph import IO_TYPES, Graph, Layer, Port
+from ...ir.signature import promotions
 from ...ir.tensor import Value
 from ..infer import Inferred, infer
 
@@ -29,6 +30,7 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
     _tensor_names(graph, report)
     _unused_layers(graph, report)
     _suspicious_values(graph, known, report)
+    _mixed_types(graph, known, report)
     for layer in check_periodically(graph.layers.values()):
         bodies = layer.bodies()
         inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
@@ -112,6 +114,25 @@ def _suspicious_values(graph: Graph, known: Mapping[Port, Value], report: Diagno
             continue
         for message in layer.op.audit(*values):
             report.warning(Code.SUSPICIOUS_VALUES, message, layer.where)
+
+
+def _mixed_types(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
+    """Report inputs of several floating-point types where the specification has one, and OpenVINO takes any."""
+    for layer in check_periodically(graph.layers.values()):
+        op, sources = layer.op, graph.reads(layer)
+        if op is None or not op.has_mixed_inputs or any(source not in known for source in sources):
+            continue
+        types = [known[source].element for source in sources]
+        for variable, computed in promotions(op.inputs, types).items():
+            pairs = [(op.port_of(index), element) for index, element in enumerate(types)]
+            names = [f"{p.name} is {e}" for p, e in pairs if p is not None and p.element.name == variable]
+            report.warning(
+                Code.ELEMENT_TYPE,
+                f"{', '.join(names)}, where the specification has one type; they are computed in {computed}, as by "
+                f"OpenVINO",
+                layer.where,
+                "a Convert layer gives an input the type of the others",
+            )
 
 
 def _grouped(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:

@@ -109,6 +109,7 @@ def _input_record(port: Input) -> Described:
         "type": port.element.name,
         "optional": port.optional,
         "variadic": port.variadic,
+        "mixed": port.mixed,
         "doc": _text(port.doc),
     }
 

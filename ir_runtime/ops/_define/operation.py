@@ -15,13 +15,14 @@ from ...ir.element import ElementType
 from ...ir.formula import Count, total
 from ...ir.graph import Body, bodies_of
 from ...ir.operands import Operands, size
-from ...ir.signature import Element, Input, Output, bind, port_at
+from ...ir.signature import FLOATS, Element, Input, Output, bind, port_at, promotions
 from ...ir.sizes import empty_results
 from ...ir.tensor import TensorType, Value
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
 from .propagation import Propagated, is_large, propagate_contents
 from .registry import Registry
+from .types import Types, elements
 from .values import keywords_of, to_value
 
 __all__ = [
@@ -71,6 +72,8 @@ class Op:
     """Arithmetic operations, beside `macs`, for each element of the first output; 0 where elements are only moved."""
     flops_per_input: ClassVar[Mapping[str, int]] = {}
     """Arithmetic operations for each element of inputs, by their names."""
+    has_mixed_inputs: ClassVar[bool] = False
+    """Whether some port is `Input.mixed`."""
     _needs: ClassVar[frozenset[str]] = frozenset()
     _schema: ClassVar[Mapping[str, Attribute]] = {}
     _declared: ClassVar[Mapping[str, Input | Output]] = {}
@@ -86,6 +89,7 @@ class Op:
         ports = [port for name, port in found.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in ports if isinstance(p, Input))
         cls.outputs = tuple(p for p in ports if isinstance(p, Output))
+        cls.has_mixed_inputs = any(port.mixed for port in cls.inputs)
         cls._needs = keywords_of(cls.evaluate)
 
     def __init__(self, **values: object) -> None:
@@ -212,9 +216,48 @@ class Op:
         """Return the graphs inside a layer of this operation."""
         return bodies_of(self)
 
+    @classmethod
+    def is_mixed(cls, types: Sequence[ElementType]) -> bool:
+        """Return whether inputs have, or may have, several floating-point types in place of one.
+
+        `evaluate` takes none of these; `evaluator` does.
+        """
+        if not cls.has_mixed_inputs:
+            return False
+        return ElementType.dynamic in types or bool(promotions(cls.inputs, types))
+
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return `evaluate`, bound to the element types of the inputs if it needs them."""
+        """Return `evaluate`, bound to the element types of the inputs if it needs them.
+
+        Mixed inputs are converted to the widest of their types, and results rounded to the type that is inferred.
+        """
+        if self.is_mixed(types):
+            return partial(self._evaluate_mixed, tuple(types))
         return partial(self.evaluate, types=tuple(types)) if self.needs("types") else self.evaluate
+
+    def _evaluate_mixed(self, types: Types, *arrays: Any, **context: Any) -> Any:
+        types = elements(arrays, types)
+        wider = promotions(self.inputs, types)
+        taken = [self._promoted(index, element, wider) for index, element in enumerate(types)]
+        # Arrays of intervals are of no type that could be converted.
+        converted = [
+            a if a.dtype == object else a.astype(e.dtype, copy=False)
+            for a, e in zip(arrays, taken, strict=True)
+        ]
+        found = type(self).evaluator(self, taken)(*converted, **context)
+        bound = bind(self.inputs, types)
+        results = found if isinstance(found, tuple) else (found,)
+        rounded = tuple(
+            a.astype(self._element(port, bound).dtype, copy=False) if _variable(port) in wider else a
+            for a, port in zip(results, self._output_ports(len(results)), strict=False)
+        )
+        return rounded if isinstance(found, tuple) else rounded[0]
+
+    @classmethod
+    def _promoted(cls, index: int, element: ElementType, wider: Mapping[str, ElementType]) -> ElementType:
+        """Return the type in which an input is computed."""
+        port = cls.port_of(index)
+        return element if port is None or element not in FLOATS else wider.get(port.element.name, element)
 
     def propagate(self, *inputs: Value) -> Propagated:
         """Propagate contents: return arrays of numbers or intervals, or ``None`` if unknown.
@@ -225,15 +268,18 @@ class Op:
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Check the inputs against the declaration, then infer the type of each output."""
-        bound = bind(self.inputs, inputs)
+        bound = bind(self.inputs, [value.element for value in inputs])
         result = self.infer(*inputs, **context)
         shapes = result if isinstance(result, tuple) else (result,)
-        last = self.outputs[-1:]
-        ports = self.outputs + last * (len(shapes) - len(self.outputs))
         return tuple(
             s if isinstance(s, TensorType) else TensorType(self._element(p, bound), s)
-            for s, p in zip(shapes, ports, strict=False)
+            for s, p in zip(shapes, self._output_ports(len(shapes)), strict=False)
         )
+
+    @classmethod
+    def _output_ports(cls, count: int) -> tuple[Output, ...]:
+        """Return the declared ports of so many outputs, at least; a variadic one serves all from its place on."""
+        return cls.outputs + cls.outputs[-1:] * (count - len(cls.outputs))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """Infer types from ``inputs`` as `infer_types` does, and propagate the contents of small outputs."""
@@ -266,6 +312,11 @@ class Op:
             self.verify()
         except ValueError as problem:
             raise_invalid([str(problem)])
+
+
+def _variable(port: Output) -> str | None:
+    """Return the name of the type variable of an output."""
+    return port.element.name if isinstance(port.element, Element) else None
 
 
 @cached_by_class

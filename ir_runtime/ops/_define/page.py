@@ -51,7 +51,8 @@ def _item(text: str) -> str:
 
 
 def _input(port: Described) -> str:
-    said = [f"type {port['type']}", *["optional"] * port["optional"], *["any number"] * port["variadic"]]
+    kind = f"type {port['type']}" + " (or another floating-point type, as in OpenVINO)" * port["mixed"]
+    said = [kind, *["optional"] * port["optional"], *["any number"] * port["variadic"]]
     return _entry(port["name"], said, port["doc"])
 
 

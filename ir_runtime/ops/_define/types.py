@@ -7,13 +7,12 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from ...ir.element import ElementType as E
-from ...ir.signature import Element
+from ...ir.signature import FLOATS, Element
 from ...ir.tensor import Array
 
 Types: TypeAlias = Sequence[E]
 """The element type of each input, as `Op.evaluator` gives it to those that ask."""
 
-FLOATS = (E.f32, E.f16, E.bf16, E.f64)
 SIGNED = (E.i64, E.i32, E.i16, E.i8)
 UNSIGNED = (E.u64, E.u32, E.u16, E.u8)
 INTEGERS = SIGNED + UNSIGNED

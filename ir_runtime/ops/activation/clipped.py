@@ -132,7 +132,7 @@ class PReLU(Op):
     flops_per_element = 1
 
     data = Input(T, "tensor of any shape")
-    slope = Input(T, "one number per channel, or what broadcasts to data as in NumPy")
+    slope = Input(T, "one number per channel, or what broadcasts to data as in NumPy", mixed=True)
     output = Output(T, "the function of each element")
 
     def infer(self, data: Value, slope: Value) -> PartialShape:

@@ -119,7 +119,9 @@ class DeformableConvolution1(DeformableConvolutionBase):
 class DeformableConvolution8(DeformableConvolutionBase):
     """As version 1, where what each kernel element sees is weighed by ``mask``."""
 
-    mask = Input(T, "[N, deformable_group * elements, Y_out, X_out]; 1 when absent", optional=True)
+    mask = Input(
+        T, "[N, deformable_group * elements, Y_out, X_out]; 1 when absent", optional=True, mixed=True
+    )
 
     bilinear_interpolation_pad: bool = attr(
         False,

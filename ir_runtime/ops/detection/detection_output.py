@@ -37,6 +37,7 @@ class DetectionOutputBase(Op):
         T_FLOAT,
         "[N or 1, 2 or 1, priors * 4 or 5]: priors, with an image id first if not normalized; and variances, "
         "unless they are encoded in the target",
+        mixed=True,
     )
     aux_class_preds = Input(
         T_FLOAT, "[N, priors * 2]: whether there is anything, in second place", optional=True

@@ -17,7 +17,6 @@ from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, check_index_types
 from .._lengths import product
 from .._ranks import of_rank
-from ..boxes import T_BOX
 
 # Limit of the logarithms of scale factors, so that a wrong delta does not give endless boxes.
 LARGEST_LOG = math.log(1000 / 16)
@@ -68,12 +67,14 @@ class GenerateProposalsBase(Op):
 class GenerateProposals(GenerateProposalsBase):
     """Boxes that ``deltas`` make of ``anchors``, for each image the best of those that do not overlap."""
 
-    im_info = Input(T_BOX, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
-    anchors = Input(T_BOX, "[H, W, anchors, 4]: x1, y1, x2, y2")
-    deltas = Input(T_BOX, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides")
-    scores = Input(T_BOX, "[N, anchors, H, W]")
-    rois = Output(T_BOX, "[n, 4]: the boxes of all images")
-    roi_scores = Output(T_BOX, "[n]: their scores")
+    im_info = Input(T_FLOAT, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
+    anchors = Input(T_FLOAT, "[H, W, anchors, 4]: x1, y1, x2, y2", mixed=True)
+    deltas = Input(
+        T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides", mixed=True
+    )
+    scores = Input(T_FLOAT, "[N, anchors, H, W]", mixed=True)
+    rois = Output(T_FLOAT, "[n, 4]: the boxes of all images")
+    roi_scores = Output(T_FLOAT, "[n]: their scores")
     rois_num = Output("roi_num_type", "[N]: how many are of each image")
 
     normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")

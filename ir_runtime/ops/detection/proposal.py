@@ -29,9 +29,11 @@ class ProposalBase(Op):
 
     class_probs = Input(T_FLOAT, "[N, 2 * anchors, H, W]: scores of background, then of foreground")
     bbox_deltas = Input(
-        T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides"
+        T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides", mixed=True
     )
-    image_shape = Input(T_FLOAT, "[3 or 4]: height and width of the image, one scale for both or two")
+    image_shape = Input(
+        T_FLOAT, "[3 or 4]: height and width of the image, one scale for both or two", mixed=True
+    )
     rois = Output(
         T_FLOAT, "[N * post_nms_topn, 5]: batch entry, x1, y1, x2, y2; batch entry -1 comes after the last"
     )

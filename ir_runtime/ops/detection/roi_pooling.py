@@ -22,6 +22,8 @@ from .._resampling import BILINEAR
 from .bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 
+REGIONS = "[regions, 5]: batch entry, x1, y1, x2, y2"
+
 
 class ROIPoolingBase(Op):
     """Base of poolings of regions. Computed in f32 at least."""
@@ -29,7 +31,7 @@ class ROIPoolingBase(Op):
     flops_per_element = 1
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
-    rois = Input(T_FLOAT, "[regions, 5]: batch entry, x1, y1, x2, y2")
+    rois = Input(T_FLOAT, REGIONS)
 
     spatial_scale: float = attr(gt=0, doc="what coordinates of regions are multiplied by")
 
@@ -141,6 +143,7 @@ class ROIPooling(ROIPoolingBase):
 class PSROIPooling(ROIPoolingBase):
     """Mean of each bin of each region of ``data``, every bin from its own channels."""
 
+    rois = Input(T_FLOAT, REGIONS, mixed=True)
     pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
 
     output_dim: int = attr(gt=0, doc="channels of the result")
@@ -213,10 +216,12 @@ class PSROIPooling(ROIPoolingBase):
 class DeformablePSROIPooling(ROIPoolingBase):
     """Mean of points in each bin of each region of ``data``, every bin from its own channels, and moved."""
 
+    rois = Input(T_FLOAT, REGIONS, mixed=True)
     offsets = Input(
         T_FLOAT,
         "[regions, 2 * classes, part_size, part_size]: how far bins are moved, x then y",
         optional=True,
+        mixed=True,
     )
     pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
 

@@ -7,9 +7,10 @@ from typing import Literal
 from ...errors import InferenceError
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
+from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Output, attr, op
-from .._define.types import FLOATS, T_INDEX_64
+from .._define.types import T_INDEX_64
 from .._lengths import lengths_of
 from .._ranks import check_one_number
 from ._seeded import Advance, RandomOp

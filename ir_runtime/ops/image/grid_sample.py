@@ -11,10 +11,11 @@ from ...ir.dimension import Dimension
 from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
+from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
 from ...kernels.resample import cubic_weights
 from .._define.operation import Element, Input, Op, Output, attr, op
-from .._define.types import FLOATS, T_PLAIN
+from .._define.types import T_PLAIN
 from .._ranks import of_rank
 from .._resampling import BILINEAR
 

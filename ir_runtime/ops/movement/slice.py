@@ -90,7 +90,7 @@ class SliceScatter(SliceBase):
     symbolic = True
 
     data = Input(T_ANY, "tensor to update")
-    updates = Input(T_ANY, "the new elements, in the shape of the slices")
+    updates = Input(T_ANY, "the new elements, in the shape of the slices", mixed=True)
     start = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
     stop = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
     step = Input(T_INDEX, _STEPS)

@@ -12,11 +12,12 @@ from ...ir.element import ElementType
 from ...ir.formula import Count, product
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
+from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
 from ...kernels.attention import scaled_dot_product
 from .._broadcast import broadcast_dims, broadcast_shapes
 from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
-from .._define.types import FLOATS, T_FLOAT
+from .._define.types import T_FLOAT
 
 T_MASK = Element("T_MASK", (*FLOATS, ElementType.boolean), "the type of query, or boolean")
 
@@ -122,7 +123,7 @@ class ScaledDotProductAttention(Op):
 
 def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
     """Return the shape of a mask that masks something; a scalar is there only to fill the place."""
-    if mask is None or mask.shape.rank == 0:
+    if mask is None:
         return None
     if mask.element not in (element, ElementType.boolean) and ElementType.dynamic not in (
         mask.element,
@@ -132,6 +133,8 @@ def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
             f"attention_mask is {mask.element}; {element}, as query, or boolean is expected",
             code=Code.ELEMENT_TYPE,
         )
+    if mask.shape.rank == 0:
+        return None
     if mask.shape.rank == 1:
         raise InferenceError(f"attention_mask must be a scalar or have rank 2 or more, found {mask.shape}")
     return mask.shape

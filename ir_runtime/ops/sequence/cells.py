@@ -50,7 +50,7 @@ class GRUCell(GRU, Cell):
     OpenVINO does not read a layer without ``b``, which the page lets be absent.
     """
 
-    w = Input(T_FLOAT, "weights of x for the gates z, r, h, [3 * hidden, input]")
+    w = Input(T_FLOAT, "weights of x for the gates z, r, h, [3 * hidden, input]", mixed=True)
     r = Input(T_FLOAT, "weights of the hidden state, [3 * hidden, hidden]")
     b = Input(
         T_FLOAT,
@@ -120,6 +120,7 @@ class LSTMCell1(LSTMCellBase):
         T_FLOAT,
         "weights of the cell state for the gates f, i, o, [3 * hidden]; none when absent",
         optional=True,
+        mixed=True,
     )
 
     input_forget: bool = attr(False, doc="take for the input gate what the forget gate leaves")

@@ -25,7 +25,9 @@ class CTCGreedyDecoder(Op):
     flops_per_input = {"data": 1}
 
     data = Input(T_FLOAT, "scores, [time, batch, classes]")
-    sequence_mask = Input(T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it")
+    sequence_mask = Input(
+        T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it", mixed=True
+    )
     classes = Output(T_FLOAT, "[batch, time, 1, 1], -1 after the last")
 
     ctc_merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")

@@ -9,19 +9,20 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import descending
 from ...kernels.rotated import rotated_nms
 from .._define.operation import Input, attr, op
-from .._define.types import T_INDEX
-from ..boxes import T_BOX, T_NUMBER
-from .suppression import Found, NmsWithScores
+from .._define.types import T_FLOAT, T_INDEX
+from ..boxes import T_WIDE_NUMBER
+from .suppression import SCORES, Found, NmsWithScores
 
 
 @op("NMSRotated-13")
 class NMSRotated(NmsWithScores):
     """Which of rotated ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
 
-    boxes = Input(T_BOX, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")
+    boxes = Input(T_FLOAT, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")
+    scores = Input(T_FLOAT, SCORES, mixed=True)
     max_output_boxes_per_class = Input(T_INDEX, "one number")
-    iou_threshold = Input(T_NUMBER, "one number: the overlap that is still allowed")
-    score_threshold = Input(T_NUMBER, "one number: what scores must be above")
+    iou_threshold = Input(T_WIDE_NUMBER, "one number: the overlap that is still allowed")
+    score_threshold = Input(T_WIDE_NUMBER, "one number: what scores must be above")
 
     clockwise: bool = attr(True, doc="whether angles turn clockwise")
 

@@ -13,8 +13,12 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, descending, greedy_nms, soft_nms
 from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX, check_index_types
-from ..boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
+from .._define.types import T_FLOAT, T_INDEX, check_index_types
+from ..boxes import T_BOX, T_NUMBER, T_WIDE_NUMBER, at_most, box_counts, check_number, number
+
+SCORES = "[batches, classes, boxes]"
+IOU_THRESHOLD = "one number: the overlap that suppresses; absent, it is 0"
+SCORE_THRESHOLD = "one number: what scores must be above; absent, it is 0"
 
 Found = tuple[Array, Array]
 
@@ -30,10 +34,10 @@ class NonMaxSuppressionBase(Op):
     flops_per_input = {"scores": 1}
 
     boxes = Input(T_BOX, "[batches, boxes, 4]")
-    scores = Input(T_BOX, "[batches, classes, boxes]")
+    scores = Input(T_BOX, SCORES, mixed=True)
     max_output_boxes_per_class = Input(T_INDEX, "one number; absent, it is 0", optional=True)
-    iou_threshold = Input(T_NUMBER, "one number: the overlap that suppresses; absent, it is 0", optional=True)
-    score_threshold = Input(T_NUMBER, "one number: what scores must be above; absent, it is 0", optional=True)
+    iou_threshold = Input(T_NUMBER, IOU_THRESHOLD, optional=True)
+    score_threshold = Input(T_NUMBER, SCORE_THRESHOLD, optional=True)
 
     sort_result_descending: bool = attr(
         True, doc="order by score; if not, by batch entry and class, and by score within"
@@ -128,6 +132,11 @@ class AxisAlignedNms(NonMaxSuppressionBase):
 
 class IndicesOnlyNms(AxisAlignedNms):
     """Versions with one output, in as many rows as there are boxes left."""
+
+    boxes = Input(T_FLOAT, "[batches, boxes, 4]")
+    scores = Input(T_FLOAT, SCORES, mixed=True)
+    iou_threshold = Input(T_WIDE_NUMBER, IOU_THRESHOLD, optional=True)
+    score_threshold = Input(T_WIDE_NUMBER, SCORE_THRESHOLD, optional=True)
 
     def infer(
         self,

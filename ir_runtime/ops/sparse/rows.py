@@ -27,7 +27,7 @@ class SparseFillEmptyRows(Op):
     values = Input(T_VALUE, "1-D: the elements")
     dense_shape = Input(T_INDEX_64, "rows and columns of the matrix")
     indices = Input(T_INDEX_64, "[elements, 2]: row and column of each element")
-    default_value = Input(T_VALUE, "scalar for empty rows")
+    default_value = Input(T_VALUE, "scalar for empty rows", mixed=True)
     output_indices = Output(T_INDEX_64, "[elements, 2]: row and column of each element, in row-major order")
     output_values = Output(T_VALUE, "1-D: the elements in that order")
     empty_row_indicator = Output(ElementType.boolean, "1-D: for each row whether it was empty")

@@ -1,0 +1,104 @@
+"""Inputs of several floating-point types: OpenVINO is asked which it reads, of every operation, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, product
+
+import pytest
+from harness.files import model_of
+from harness.oracle import read
+from harness.sample import Sample, is_sampled, named_samples
+
+from ir_runtime.errors import ValidationError
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.signature import FLOATS
+from ir_runtime.ops import Op, registry
+
+ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
+
+
+@cache
+def forms() -> Mapping[str, list[Sample]]:
+    """Of each operation, a small sample for each set of inputs that are floating-point numbers."""
+    found: dict[tuple[str, int, tuple[int, ...]], Sample] = {}
+    for sample in named_samples().values():
+        key = sample.op, len(sample.inputs), floats(sample)
+        if key not in found or size(sample) < size(found[key]):
+            found[key] = sample
+    by_op: dict[str, list[Sample]] = {}
+    for (op, *_), sample in found.items():
+        by_op.setdefault(op, []).append(sample)
+    return by_op
+
+
+def floats(sample: Sample) -> tuple[int, ...]:
+    return tuple(i for i, value in enumerate(sample.values()) if value.element in FLOATS)
+
+
+def size(sample: Sample) -> int:
+    return sum(x.size for x in sample.inputs)
+
+
+def typed(sample: Sample, types: Mapping[int, ElementType]) -> Sample:
+    inputs = (x.astype(types[i].dtype) if i in types else x for i, x in enumerate(sample.inputs))
+    return replace(sample, inputs=tuple(inputs))
+
+
+def ours(sample: Sample) -> tuple[str, ...] | None:
+    """The element types that we infer; ``None`` if we refuse the inputs."""
+    try:
+        return tuple(str(t.element) for t in sample.layer().infer_types(*sample.values()))
+    except ValidationError:
+        return None
+
+
+def theirs(sample: Sample, plain: Sample) -> tuple[str, ...] | None:
+    """What OpenVINO infers. It ignores the types that outputs declare."""
+    declared = plain.layer().infer_types(*plain.values())
+    try:
+        model = read(*model_of(sample, sample.constant, outputs=declared))
+    except RuntimeError:
+        return None
+    return tuple(output.get_element_type().to_string() for output in model.outputs)
+
+
+def assert_read_alike(sample: Sample, places: Sequence[int], pairs: Sequence[tuple[str, str]]) -> None:
+    plain = typed(sample, dict.fromkeys(places, ElementType.f32))
+    for pair in pairs:
+        for types in product(map(ElementType.parse, pair), repeat=len(places)):
+            mixed = typed(sample, dict(zip(places, types, strict=True)))
+            assert ours(mixed) == theirs(mixed, plain), f"{sample.op} of {', '.join(map(str, types))}"
+
+
+@ops
+def test_samples_have_every_pair(cls: type[Op]) -> None:
+    """Two inputs that may be floating-point numbers are so in some sample, so that OpenVINO is asked about them."""
+    if not is_sampled(cls):  # bodies take inputs of any types
+        return
+    count = len(cls.inputs) + any(port.variadic for port in cls.inputs)
+    ports = [i for i in range(count) if (port := cls.port_of(i)) and {*port.element.allowed} & {*FLOATS}]
+    asked = {pair for sample in forms()[cls.versioned_name()] for pair in combinations(floats(sample), 2)}
+    assert {*combinations(ports, 2)} <= asked
+
+
+@ops
+def test_f16_and_f32(cls: type[Op]) -> None:
+    """Of up to five inputs, in every combination; of more, two by two."""
+    for sample in forms().get(cls.versioned_name(), []):
+        if len(places := floats(sample)) <= 5:
+            assert_read_alike(sample, places, [("f32", "f16")])
+            continue
+        for pair in combinations(places, 2):
+            assert_read_alike(sample, pair, [("f32", "f16")])
+
+
+@pytest.mark.oracle
+@ops
+def test_all_types(cls: type[Op]) -> None:
+    for sample in forms().get(cls.versioned_name(), []):
+        others = list(combinations(("f32", "f16", "bf16", "f64"), 2))
+        places = floats(sample)
+        assert_read_alike(sample, places if len(places) <= 7 else places[:3], others)
