@@ -18,6 +18,7 @@ from ..errors import UnsupportedError, ValidationError
 from ..ir.graph import Graph, Port
 from ..limits import within
 from ..reader.model import Document
+from ..reader.version_10 import convert_again
 from .building.arguments import arguments, empty_document, name_ends
 from .building.bodies import BodyNode
 from .building.derive import Members
@@ -106,7 +107,8 @@ class Model(Reshaping):
         check_assigns(graph, report)
         if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
             model._ignore_declared(before)
-        nodes.is_sound = not len(report)
+        model._retype_outputs()
+        model._table.is_sound = not len(report)
         return model
 
     @classmethod
@@ -121,6 +123,15 @@ class Model(Reshaping):
         check_assigned(nodes.graph, nodes.values, found)
         check_assigns(nodes.graph, found)
         self._contradicted = found
+
+    def _retype_outputs(self) -> None:
+        """Give the outputs of old files the types of today by what was inferred, if the file declares otherwise."""
+        unconverted, weights = self._document.unconverted, self._document.weights
+        if unconverted is None or (graph := convert_again(unconverted, self._table.values)) is None:
+            return
+        self._document = replace(self._document, graph=graph)
+        self._table = GraphNodes(graph, infer(graph, Diagnostics(), compare=False))
+        self._table.weights = weights
 
     @property
     def _is_contradicted(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
@@ -38,6 +38,8 @@ class Document:
     """The bytes of the XML and the weights."""
     is_page: bool = False
     """Whether it is an example on a page of the specification."""
+    unconverted: Graph | None = None
+    """The layers of the file, where reading it added conversions at inputs and outputs (version 10 and older)."""
 
 
 def version_text(version: int) -> str:
@@ -59,12 +61,10 @@ def read_net(
     _check_means(root, source.name, report)
     reader = LayerReader(source.name, report, weights, limits, read_graph, version=version)
     layers, wiring = read_parts(root, reader)
-    edges = wiring.edges
-    if version == FORMER_IR:
-        layers, edges = convert_version_10(layers, edges)
-    graph = Graph(layers.values(), edges, wiring.severed)
+    graph = Graph(layers.values(), wiring.edges, wiring.severed)
     name, size = root.get("name", ""), len(source.data) + len(weights)
-    return Document(graph, name, source.name, version, rt_info(root), weights, limits, size)
+    document = Document(graph, name, source.name, version, rt_info(root), weights, limits, size)
+    return _convert(document) if version == FORMER_IR else document
 
 
 def _read_upgraded(
@@ -74,9 +74,15 @@ def _read_upgraded(
 
     reader = LegacyReader(source.name, report, weights, limits, version=version)
     upgraded, wires, severed = read_legacy(root, reader, version)
-    layers, edges = convert_version_10(upgraded, wires)
-    graph = Graph(layers.values(), edges, severed)
-    return Document(graph, root.get("name", ""), source.name, version, NO_INFO, weights, limits)
+    graph = Graph(upgraded.values(), wires, severed)
+    return _convert(Document(graph, root.get("name", ""), source.name, version, NO_INFO, weights, limits))
+
+
+def _convert(document: Document) -> Document:
+    """Add the conversions at inputs and outputs that old versions imply."""
+    graph = document.graph
+    layers, edges = convert_version_10(graph.layers, graph.edges)
+    return replace(document, graph=Graph(layers.values(), edges, graph.severed), unconverted=graph)
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:

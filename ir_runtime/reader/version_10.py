@@ -1,7 +1,10 @@
 """Make the conversions at inputs and outputs explicit that IR version 10 implies.
 
 Such models were made for an API whose tensors were named after layers, whose inputs were never f16, and
-whose outputs were f32 or i32. OpenVINO still reads them so, and programs written for them rely on it.
+whose outputs were f32 or i32. OpenVINO still reads them so, and programs written for them rely on it. It goes by
+the types that it infers. They are known only after the file was read: until then, those of the file are taken, and
+where they turn out to be others (Model Optimizer declares the f16 of a DetectionOutput as FP32), the file's layers
+are converted again.
 """
 
 from __future__ import annotations
@@ -11,20 +14,27 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ..ir.element import ElementType
-from ..ir.graph import Edge, Layer, Port, PortSpec
-from ..ir.tensor import TensorType
+from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ..ir.tensor import TensorType, Value
 from ..ops import registry
 
-__all__ = ["convert_version_10"]
+__all__ = ["convert_again", "convert_version_10"]
 
 _INTEGERS = (ElementType.i64, ElementType.u64, ElementType.i32, ElementType.u32)
 
 
 def convert_version_10(
-    layers: Mapping[int, Layer], edges: Iterable[Edge]
+    layers: Mapping[int, Layer], edges: Iterable[Edge], inferred: Mapping[Port, TensorType] | None = None
 ) -> tuple[dict[int, Layer], list[Edge]]:
-    """Name inputs and outputs after their layers, and convert between old and new element types."""
-    work = _Converter(dict(layers), {edge.target: edge.source for edge in edges}, count(len(layers)))
+    """Name inputs and outputs after their layers, and convert between old and new element types.
+
+    Args:
+        layers: by id.
+        edges: between them.
+        inferred: the types of outputs where they are not those that the file declares.
+    """
+    sources = {edge.target: edge.source for edge in edges}
+    work = _Converter(dict(layers), sources, count(len(layers)), inferred or {})
     readers: dict[Port, list[Port]] = {}
     for target, source in work.sources.items():
         readers.setdefault(source, []).append(target)
@@ -37,6 +47,23 @@ def convert_version_10(
     return work.finished(), [Edge(source, target) for target, source in work.sources.items()]
 
 
+def convert_again(graph: Graph, values: Mapping[Port, Value]) -> Graph | None:
+    """Convert the outputs of a file as inferred, if the types of some are not those that it declares.
+
+    Args:
+        graph: the layers of the file, without conversions.
+        values: what was inferred about them, from operations alone.
+    """
+    read = {
+        source for result in graph.of_type("Result") for source in graph.reads(result) if source in values
+    }
+    inferred = {port: TensorType(values[port].element, values[port].shape) for port in read}
+    if all(_element(graph[port.layer].outputs[port.number]) is inferred[port].element for port in read):
+        return None
+    layers, edges = convert_version_10(graph.layers, graph.edges, inferred)
+    return Graph(layers.values(), edges, graph.severed)
+
+
 @dataclass(slots=True)
 class _Converter:
     layers: dict[int, Layer]
@@ -44,21 +71,23 @@ class _Converter:
     """The output that feeds each input."""
     numbers: Iterator[int]
     """Candidates for an unused id."""
+    inferred: Mapping[Port, TensorType]
     outputs: dict[int, list[PortSpec]] = field(default_factory=dict)
     """The output ports of layers, where they were changed."""
 
     def enter(self, layer: Layer, readers: Iterable[Port]) -> None:
         """Make an input f32 where the file declares f16; ``readers`` are the inputs connected to it."""
         port = _also_named(layer.outputs[0], layer.name)
-        declared = port.type
         self.layers[layer.id] = replace(layer, outputs=(port, *layer.outputs[1:]))
-        if layer.op is None or declared is None or declared.element is not ElementType.f16:
+        if layer.op is None or layer.op.attributes()["element_type"] is not ElementType.f16:
             return
-        wide = TensorType(ElementType.f32, declared.shape)
         op = layer.op.replace(element_type=ElementType.f32)
+        wide, half = (
+            TensorType(e, layer.op.attributes()["shape"]) for e in (ElementType.f32, ElementType.f16)
+        )
         outputs = (replace(port, type=wide), *layer.outputs[1:])
         self.layers[layer.id] = replace(layer, op=op, outputs=outputs)
-        narrow = self._convert(layer, wide, PortSpec(1, declared))
+        narrow = self._convert(layer, wide, PortSpec(1, half))
         self.sources |= dict.fromkeys(readers, narrow)
         self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)
 
@@ -67,16 +96,16 @@ class _Converter:
         source = self.layers[given.layer]
         outputs = self.outputs.setdefault(given.layer, list(source.outputs))
         port = _also_named(outputs[given.number], _output_name(source, given.number))
-        declared = port.type
-        if declared is None or declared.element in (ElementType.dynamic, ElementType.string):
+        type = self.inferred.get(given, port.type)
+        if type is None or type.element in (ElementType.dynamic, ElementType.string):
             return
-        wanted = ElementType.i32 if declared.element in _INTEGERS else ElementType.f32
-        if declared.element is wanted:
+        wanted = ElementType.i32 if type.element in _INTEGERS else ElementType.f32
+        if type.element is wanted:
             outputs[given.number] = port
             return
         outputs[given.number] = replace(port, names=())
-        there = PortSpec(1, TensorType(wanted, declared.shape), port.names)
-        converted = self._convert(source, declared, there)
+        there = PortSpec(1, TensorType(wanted, type.shape), port.names)
+        converted = self._convert(source, type, there)
         self._set_input(self.layers[result.layer], there)
         self.sources[result] = converted
         self.sources[Port(converted.layer, 0)] = given
@@ -101,6 +130,10 @@ class _Converter:
         op = registry.require("Convert").parse({"destination_type": label})
         self.layers[number] = Layer.inserted(number, name, op, beside.where, (PortSpec(0, given),), (made,))
         return Port(number, 0)
+
+
+def _element(port: PortSpec) -> ElementType | None:
+    return port.type.element if port.type else None
 
 
 def _output_name(layer: Layer, number: int) -> str:

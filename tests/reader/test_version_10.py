@@ -91,3 +91,33 @@ def test_an_input_with_two_ports_is_a_finding() -> None:
     net.result(first)
     net.result(second, "other")
     assert not ir.validate(net.xml()).ok
+
+
+@pytest.mark.parametrize("declared", ["FP32 6", "FP16 6", "I64 6"])
+@pytest.mark.parametrize("element", ["f16", "i64", "f32"])
+def test_outputs_have_the_types_that_are_inferred(element: str, declared: str) -> None:
+    """Model Optimizer declares some outputs of f16 as FP32: DetectionOutput."""
+    net = Net(version="10")
+    x = net.parameter("x", "2,3", "f32", out="FP32 2 3", names="")
+    cast = net.op(
+        "Convert", x, out=f"{PRECISIONS.get(element, 'I64')} 2 3", destination_type=element, name="cast"
+    )
+    net.result(net.op("Reshape", cast, net.constant([6]), out=declared, name="flat", special_zero=False))
+    model, other = ir.read_model(net.xml(), net.weights, strict=False), theirs(net.xml(), net.weights)
+    assert str(model.output().element_type) == other.output().element_type.to_string()
+    assert model.output().names == other.output().names == {"flat"}
+    x = np.float32([[1.5, 2.25, -3], [4, 5, 6]])
+    for backend in ("reference", "numpy"):
+        y = ir.compile_model(model, backend=backend)(x)[0]
+        assert y.dtype == model.output().element_type.dtype
+        np.testing.assert_array_equal(y, plugin(other, [x])[0])
+
+
+@pytest.mark.parametrize("declared", ["FP32 6", "FP16 6"])
+def test_inputs_have_the_types_of_their_attribute(declared: str) -> None:
+    net = Net(version="10")
+    x = net.parameter("x", "6", "f16", out=declared, names="")
+    net.result(net.op("ReLU", x, out="FP16 6", name="y"))
+    model, other = ir.read_model(net.xml(), net.weights, strict=False), theirs(net.xml(), net.weights)
+    assert str(model.input().element_type) == other.input().element_type.to_string() == "f32"
+    assert str(model.output().element_type) == other.output().element_type.to_string() == "f32"
