@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients clean
+.PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients world clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ bench: $(VENV)/zoo ## time against OpenVINO, side by side; BENCH="resnet50 --thr
 
 clients: $(CLIENTS)/ready ## run ultralytics, optimum-intel and others with ir_runtime in the place of openvino
 	PYTHONPATH=tests $(CLIENTS)/bin/python -m clients "$(abspath out/clients)"
+
+world: $(VENV)/test ## run all IR files of a folder here and in OpenVINO: make world FOLDER=~/models
+	PYTHONPATH=tests $(BIN)/python -m world "$(FOLDER)"
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,89 @@
+"""What each process does with one file. All are forked from a process that has imported both packages."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness.oracle import PLUGIN, array_of, core, tensor
+
+import ir_runtime as ir
+from ir_runtime.cli import main
+
+from .inputs import candidates
+
+__all__ = ["kept", "openvino", "ours", "validate"]
+
+
+def openvino(path: Path, work: Path) -> str:
+    """Run a file in OpenVINO's CPU plugin on the first inputs that it takes; keep them and the results.
+
+    Raises:
+        RuntimeError: if OpenVINO takes none.
+    """
+    model = core().read_model(path)
+    compiled = core().compile_model(model, "CPU", PLUGIN)
+    problem: RuntimeError | None = None
+    for inputs in candidates(path, model):
+        try:
+            results = _infer(compiled, model, inputs)
+        except RuntimeError as reason:
+            problem = reason
+            continue
+        _keep(work / "inputs", inputs)
+        _keep(work / "openvino", results)
+        return ""
+    raise problem or RuntimeError("no inputs")
+
+
+def _infer(compiled: Any, model: Any, inputs: list[Any]) -> list[Any]:
+    request = compiled.create_infer_request()
+    for i, (array, port) in enumerate(zip(inputs, model.inputs, strict=True)):
+        request.set_input_tensor(i, tensor(array, port.get_element_type().to_string()))
+    request.infer()
+    return [array_of(request.get_output_tensor(i)) for i in range(len(model.outputs))]
+
+
+def ours(path: Path, work: Path, backend: str) -> str:
+    """Run a file on a backend, on the inputs that OpenVINO took; keep the results.
+
+    Raises:
+        IRError: if the file is refused.
+    """
+    model = ir.read_model(path)
+    compiled = ir.compile_model(model, backend=backend)
+    saved = work / "inputs"
+    inputs = kept(saved) if saved.exists() else next(iter(candidates(path, model)))
+    found = compiled(inputs)
+    _keep(work / backend, [np.asarray(found[port]) for port in compiled.outputs])
+    return ""
+
+
+def validate(path: Path, work: Path) -> str:
+    """Validate a file at the command line.
+
+    Raises:
+        RuntimeError: with what it printed, unless it ends with 0.
+    """
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = main(["validate", str(path)])
+        except SystemExit as end:
+            code = end.code
+    if code:
+        raise RuntimeError(f"exit code {code}: {said.getvalue()}")
+    return said.getvalue()
+
+
+def _keep(path: Path, arrays: list[Any]) -> None:
+    path.write_bytes(pickle.dumps(arrays))
+
+
+def kept(path: Path) -> Any:
+    """Load the results that a side has kept."""
+    return pickle.loads(path.read_bytes())
