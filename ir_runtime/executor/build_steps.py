@@ -144,7 +144,7 @@ class StepBuilder:
             is_empty = not (always_runs or is_view) and empty_results(outputs) is not None
             if is_empty:
                 chosen = kernel = _without_elements(outputs)
-            if (also or not by_reference) and any(type.shape.is_dynamic for type in inputs):
+            if any(type.shape.is_dynamic for type in inputs) and not (alone and _refuses(layer, inputs)):
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
             rule = getattr(chosen, "result_shape", None)
@@ -172,6 +172,13 @@ class StepBuilder:
 
     def _types(self, layer: Layer) -> tuple[TensorType, ...]:
         return tuple(map(self.state.type, layer.output_ports))
+
+
+def _refuses(layer: Layer, inputs: Sequence[TensorType]) -> bool:
+    """Return whether the reference of a layer itself refuses the lengths that inference refuses."""
+    return (
+        layer.op is not None and layer.op.refuses_lengths() and all(t.shape.rank is not None for t in inputs)
+    )
 
 
 def _without_elements(types: Sequence[TensorType]) -> Kernel:

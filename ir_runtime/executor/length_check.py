@@ -1,6 +1,7 @@
-"""Check lengths before a fast kernel runs, where they were open when it was chosen.
+"""Check lengths before a kernel runs, where they were open when it was chosen.
 
-A kernel of a backend may follow addresses, so a wrong length must be refused before it starts. Three facts
+A kernel of a backend may follow addresses, and NumPy broadcasts where many operations want equal lengths, so a wrong
+length must be refused before a kernel starts. Three facts
 make that certain, whatever a kernel does:
 
 * What enters a plan has the inferred type: inputs, variables, the inputs and results of bodies, and what
@@ -10,8 +11,8 @@ make that certain, whatever a kernel does:
   and no length may contradict what was known when the kernel was chosen. Shapes that were accepted are
   remembered, so that a run costs one look-up for each step.
 
-The reference kernels need no check, as NumPy has its own. Nor do kernels that accept `any_lengths`: they give
-what the reference gives for all lengths, or refuse. Other kernels may say in ``accepts`` which lengths suit them for
+References of operations that refuse wrong lengths themselves (`Op.refuses_lengths`) need no check. Nor do kernels that
+accept `any_lengths`: they give what the reference gives for all lengths, or refuse. Other kernels may say in ``accepts`` which lengths suit them for
 certain; inference is asked about the rest. That is for lengths that grow with every run.
 """
 

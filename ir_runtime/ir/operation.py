@@ -79,6 +79,10 @@ class Operation(Protocol):
         """Compute the outputs with NumPy: the reference semantics."""
         ...
 
+    def refuses_lengths(self) -> bool:
+        """Return whether `evaluate` refuses all lengths that inference refuses, if all ranks are as inferred."""
+        ...
+
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """Return `evaluate`, bound to the element types of the inputs if it needs them."""
         ...

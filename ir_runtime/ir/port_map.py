@@ -30,8 +30,16 @@ class Cut(NamedTuple):
         >>> Cut(0).count(5), Cut(0, -1, 0, -2, 2).count(6), Cut(0).count(0)
         (5, 3, 0)
         """
+        return self.divide(length)[0]
+
+    def divide(self, length: int) -> tuple[int, int]:
+        """Return the number of parts of an axis of the given length, and how many elements are left over.
+
+        >>> Cut(0, stride=2, part_size=2).divide(5), Cut(0, 1, 3).divide(5)
+        ((2, 1), (3, 0))
+        """
         start, end = self._ends(length)
-        return (abs(end - start) + 1) // self.part_size if length else 0
+        return divmod(abs(end - start) + 1, self.part_size) if length else (0, 0)
 
     def count_of(self, length: Count) -> Count | None:
         """Return the number of parts of an axis whose length may depend on open ones; ``None`` if it is not known.

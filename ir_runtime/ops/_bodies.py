@@ -75,12 +75,22 @@ def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_
 
 
 def check_ties(body: Body) -> None:
-    """Require that parts have a length, and that all Parameters that are read receive a value."""
+    """Require that parts have a length, and that all Parameters that are read receive a value.
+
+    Parts of an input follow one another without overlap: their length is the stride, which the pages imply as they
+    know no other length. OpenVINO infers other strides, but its plugin refuses to run them. Parts of an output are
+    joined, whatever their lengths, by the pages; the plugin wants those that the file declares.
+    """
     for port, cut in ((entry.port, entry.cut) for entry in body.inputs if entry.cut):
         if cut.part_size < 1 or cut.stride == 0:
             wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"
             raise InferenceError(
                 f"port_map splits input {port}, counted from 0, with {wrong}, which gives no parts"
+            )
+        if abs(cut.stride) != cut.part_size:
+            raise InferenceError(
+                f"port_map splits input {port}, counted from 0, with part_size {cut.part_size} and stride {cut.stride}; "
+                f"parts must follow one another, so the stride must be {cut.part_size} or -{cut.part_size}"
             )
     fed = {entry.parameter for entry in body.inputs} | {body.iteration}
     round = {edge.parameter for edge in body.back_edges}
@@ -121,7 +131,12 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
     if shape[axis].is_dynamic:
         return Dimension()
     length = shape[axis].get_length()
-    count = cut.count(length)
+    count, rest = cut.divide(length)
+    if rest:
+        raise InferenceError(
+            f"input {port}, counted from 0, has {count * cut.part_size + rest} elements to split along axis {axis}, "
+            f"which parts of {cut.part_size} do not divide"
+        )
     for iteration in (0, count - 1)[:count]:
         where = cut.part(length, iteration)
         if where.start < 0 or where.stop > length:

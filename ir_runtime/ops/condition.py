@@ -48,6 +48,9 @@ class Select(Op):
         both = broadcast_shapes(then.shape, otherwise.shape, rule, ("then", "otherwise"))
         return broadcast_shapes(both, condition.shape, rule, ("then with otherwise", "condition"))
 
+    def refuses_lengths(self) -> bool:
+        return self.auto_broadcast == "numpy"
+
     def evaluate(self, condition: Array, then: Array, otherwise: Array) -> Array:
         if self.auto_broadcast == "pdpd":
             condition, otherwise = align(condition, then.ndim), align(otherwise, then.ndim)
@@ -87,6 +90,9 @@ class NonZero(Op):
         if data.shape.rank == 0:
             return PartialShape("..1,..1")
         return PartialShape([data.shape.rank, Dimension.between(0, data.count.max)])
+
+    def refuses_lengths(self) -> bool:
+        return True  # of any length
 
     def evaluate(self, data: Array) -> Array:
         if data.ndim == 0:  # a row for no axis, as in OpenVINO, unless there is nothing to point at

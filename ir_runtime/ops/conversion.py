@@ -30,6 +30,10 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
     in f32 to u32 of numbers that u32 does not have, where its answer depends on the length of the
     tensor. The plugin gives its i32 answer also for i64 and u64, and converts NaN to false.
 
+    Reals that are too large for a narrower type become infinite, and so do integers. Those of i32 alone stop at the
+    largest number of f16, 65504: the page says nothing, and that is what OpenVINO's reference does. Its plugin gives
+    infinity for i32, too. Integers become f64 exactly; the plugin rounds them to f32 first.
+
     bf16 is rounded to the nearest, ties to even, as by the plugin; the reference means to, but
     rounds an even number down whatever follows it. On its way to f8e4m3 and f8e5m2 a number is
     rounded to f16 first, as by both of them.
@@ -85,7 +89,6 @@ def _real(data: Array, target: ElementType) -> Array:
     if target is ElementType.f8e8m0:
         return _powers_of_two(data)
     if target is ElementType.f16 and data.dtype == np.int32:
-        # The reference stops at the largest number for i32, and goes to infinity for all others.
         limit = np.finfo(np.float16).max
         return np.clip(data, -limit, limit).astype(np.float16)
     if target in (ElementType.f8e4m3, ElementType.f8e5m2):

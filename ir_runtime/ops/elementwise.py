@@ -36,6 +36,9 @@ class Unary(Op):
     def infer(self, data: Value) -> PartialShape:
         return data.shape
 
+    def refuses_lengths(self) -> bool:
+        return len(self.inputs) == 1  # of any length
+
     def evaluate(self, data: Array) -> Array:
         return np.asarray(self.ufunc(data))
 
@@ -89,6 +92,9 @@ class Binary(Op):
         return broadcast_shapes(
             a.shape, b.shape, self.auto_broadcast, (self.inputs[0].name, self.inputs[1].name)
         )
+
+    def refuses_lengths(self) -> bool:
+        return self.auto_broadcast != "pdpd"  # which NumPy does not know
 
     def evaluate(self, a: Array, b: Array) -> Array:
         if self.auto_broadcast == "pdpd":

@@ -80,7 +80,10 @@ class GRN(Op):
 
 @op("MVN-6", spec="normalization/mvn-6")
 class MVN(Op):
-    """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
+    """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation.
+
+    Sums do not overflow, as on the page. OpenVINO's are those of f32, so that all becomes 0 beside one number of 3e38.
+    """
 
     bounded = True
     flops_per_element = 5

@@ -129,11 +129,18 @@ class UfuncReduction(Reduction):
 
 
 @op("ReduceProd-1")
-class ReduceProd(UfuncReduction):
-    """Product of ``data`` over ``axes``."""
+class ReduceProd(Reduction):
+    """Product of ``data`` over ``axes``, rounded once as sums are.
 
-    ufunc = np.multiply
+    OpenVINO multiplies f32 in f32, which overflows where a part of the product does: 1e30 * 1e30 * 1e-30 is infinite
+    there, and 1e30 here, as on the page.
+    """
+
     symbolic = True
+
+    def reduce(self, data: Array, axes: Axes) -> Array:
+        wide = accumulator(data.dtype)
+        return np.asarray(np.multiply.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims))
 
     def propagate(self, *inputs: Value) -> Propagated:
         """As of all reductions; of real numbers, while none may be negative."""

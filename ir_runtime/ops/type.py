@@ -54,6 +54,9 @@ class Convert(Op):
     def infer(self, data: Value) -> PartialShape:
         return data.shape
 
+    def refuses_lengths(self) -> bool:
+        return True  # of any length
+
     def evaluate(self, data: Array, *, types: Types = ()) -> Array:
         (source,) = elements((data,), types)
         return convert(data, self.destination_type, source)
@@ -83,6 +86,9 @@ class ConvertLike(Op):
 
     def infer(self, data: Value, like: Value) -> TensorType:
         return TensorType(like.element, data.shape)
+
+    def refuses_lengths(self) -> bool:
+        return True  # of any length
 
     def evaluate(self, data: Array, like: Array, *, types: Types = ()) -> Array:
         source, target = elements((data, like), types)

@@ -1234,7 +1234,7 @@ def maximum(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Maximum-1: The larger one of ``a`` and ``b``.
+    """Maximum-1: The larger one of ``a`` and ``b``; ``a`` where either is NaN.
 
     Args:
         left_node: first operand.
@@ -1260,7 +1260,7 @@ def minimum(
     auto_broadcast: str = "NUMPY",
     name: str | None = None,
 ) -> Node:
-    """Minimum-1: The smaller one of ``a`` and ``b``.
+    """Minimum-1: The smaller one of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum.
 
     Args:
         left_node: first operand.
@@ -1653,7 +1653,7 @@ def reduce_prod(
     keep_dims: bool = False,
     name: str | None = None,
 ) -> Node:
-    """ReduceProd-1: Product of ``data`` over ``axes``.
+    """ReduceProd-1: Product of ``data`` over ``axes``, rounded once as sums are.
 
     Args:
         node: tensor to reduce.

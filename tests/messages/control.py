@@ -56,6 +56,15 @@ def parts_that_do_not_move() -> Net:
     return parts(stride=0)
 
 
+def parts_that_overlap() -> Net:
+    return parts(part_size=2)
+
+
+def parts_that_leave_a_row_over() -> Net:
+    cuts = f"<input {cut(0, axis=0, part_size=2, stride=2)}", f"<output {cut(1, 1, axis=0, part_size=2)}"
+    return iterator(*cuts, passing("2,3", "FP32 2 3"), "3,3")
+
+
 def parts_beyond_the_end() -> Net:
     return parts(start=0, end=4)
 
@@ -237,6 +246,8 @@ def variable_without_value() -> tuple[Net, list[Array]]:
 REFUSALS = [
     no_parts,
     parts_that_do_not_move,
+    parts_that_overlap,
+    parts_that_leave_a_row_over,
     parts_beyond_the_end,
     axis_that_there_is_not,
     different_numbers_of_parts,

@@ -207,6 +207,14 @@ class Op:
         """
         raise NotImplementedError
 
+    def refuses_lengths(self) -> bool:
+        """Return whether `evaluate` refuses all lengths that `infer` refuses, if all ranks are as inferred.
+
+        NumPy broadcasts where many operations want equal lengths. Open lengths of such operations are therefore
+        inferred before they run; this saves that work where `evaluate` cannot go wrong.
+        """
+        return False
+
     @classmethod
     def needs(cls, name: str) -> bool:
         """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, ``variables``, ``advance``."""

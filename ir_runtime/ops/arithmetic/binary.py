@@ -157,14 +157,17 @@ class Power(Binary):
 
 @op("Maximum-1")
 class Maximum(Binary):
-    """The larger one of ``a`` and ``b``."""
+    """The larger one of ``a`` and ``b``; ``a`` where either is NaN.
+
+    The page says nothing about NaN. In OpenVINO's reference the comparison fails, and leaves ``a``: so it is here. Its
+    plugin takes ``b``. Of zeros, which are equal, ``a`` is taken whatever their signs.
+    """
 
     monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
             return np.asarray(np.maximum(a, b))
-        # A comparison with NaN fails, and leaves ``a``, in the reference; the plugin takes ``b``.
         return np.where(a < b, b, a)
 
     def bounds(self, x: Number, y: Number) -> Number:
@@ -173,14 +176,14 @@ class Maximum(Binary):
 
 @op("Minimum-1")
 class Minimum(Binary):
-    """The smaller one of ``a`` and ``b``."""
+    """The smaller one of ``a`` and ``b``; ``a`` where either is NaN, as in Maximum."""
 
     monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
             return np.asarray(np.minimum(a, b))
-        return np.where(b < a, b, a)  # NaN as in Maximum
+        return np.where(b < a, b, a)
 
     def bounds(self, x: Number, y: Number) -> Number:
         return minimum(x, y)

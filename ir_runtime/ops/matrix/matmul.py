@@ -60,6 +60,9 @@ class MatMul(Op):
             return f"with transpose_a {'false' if self.transpose_a else 'true'} they would fit"
         return ""
 
+    def refuses_lengths(self) -> bool:
+        return True
+
     def evaluate(self, a: Array, b: Array) -> Array:
         left = np.swapaxes(a, -1, -2) if self.transpose_a and a.ndim > 1 else a
         right = np.swapaxes(b, -1, -2) if self.transpose_b and b.ndim > 1 else b

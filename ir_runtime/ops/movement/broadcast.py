@@ -75,6 +75,9 @@ class BroadcastBase(Op):
         places = mapping.ints()
         return goal if places is None else _fit(shape, goal, places)
 
+    def refuses_lengths(self) -> bool:
+        return self.mode == "numpy"
+
     def evaluate(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
         target, mapping = tuple(target_shape.tolist()), self._used(axes_mapping)
         if mapping is not None:
@@ -168,6 +171,9 @@ class Tile(Op):
         lengths = [one] * (rank - shape.rank) + list(shape)
         times = [one] * (rank - count) + times
         return PartialShape([length * n for length, n in zip(lengths, times, strict=True)])
+
+    def refuses_lengths(self) -> bool:
+        return True
 
     def evaluate(self, data: Array, repeats: Array) -> Array:
         times = np.maximum(repeats, 0).tolist()

@@ -53,6 +53,9 @@ class Concat(Op):
             whole, total = merged, Dimension.of(total + shape[axis])
         return whole.replace({axis: total})
 
+    def refuses_lengths(self) -> bool:
+        return True
+
     def evaluate(self, *parts: Array) -> Array:
         return np.concatenate(parts, axis=self.axis)
 

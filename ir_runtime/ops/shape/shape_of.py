@@ -23,6 +23,9 @@ class ShapeOfBase(Op):
         rank = data.shape.rank
         return PartialShape([-1 if rank is None else rank])
 
+    def refuses_lengths(self) -> bool:
+        return True  # of any length
+
     def propagate(self, *inputs: Value) -> Array | None:
         shape = inputs[0].shape
         if shape.rank is None:

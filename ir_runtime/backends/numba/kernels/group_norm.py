@@ -26,7 +26,7 @@ from ..threading.task import Task, load_args, next_unit
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from .contiguous import contiguous
-from .normalization import MIN_PARALLEL_WORK, Mode, reciprocal_deviation
+from .normalization import GROW, MIN_PARALLEL_WORK, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal_deviation
 
 __all__: list[str] = []
 
@@ -119,6 +119,22 @@ def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
     return total / np.float32(width * size)
 
 
+@device
+def _measure(x: int, stride: int, size: int, count: int, width: int, means: int, sums: int) -> None:
+    """Store the means of groups, for each of their channels, and the sums of squares of these."""
+    for c in range(count):
+        store_f32(means, c, np.float32(0))
+        store_f32(sums, c, np.float32(0))
+    for row in range(0, size, ROWS):
+        _column_sums(x + row * stride, stride, min(ROWS, size - row), count, sums, means)
+    for group in range(0, count, width):
+        mean = _mean(sums, group, width, size)
+        for c in range(group, group + width):
+            store_f32(means, c, mean)
+    for row in range(0, size, ROWS):
+        _column_squares(x + row * stride, stride, min(ROWS, size - row), count, sums, means)
+
+
 def _normalize(call: int) -> None:
     job, out, x, partner, second, _ = load_args(call)
     units, blocks, size, channels = (
@@ -139,29 +155,39 @@ def _normalize(call: int) -> None:
         load_i64(job, GroupNormJob.epilogue_words),
         load_i64(job, GroupNormJob.epilogue_numbers),
     )
-    stride, means = 4 * channels, alloc(8 * most)
-    sums = means + 4 * most
+    stride, means = 4 * channels, alloc(12 * most)
+    sums, shrinks = means + 4 * most, means + 8 * most
     unit = next_unit(call, units)
     while unit < units:
         first = unit % blocks * most
         count, start = min(most, channels - first), 4 * (unit // blocks * size * channels + first)
-        for c in range(2 * most):
-            store_f32(means, c, np.float32(0))
-        for row in range(0, size, ROWS):
-            _column_sums(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
-        for group in range(0, count, width):
-            mean = _mean(sums, group, width, size)
-            for c in range(group, group + width):
-                store_f32(means, c, mean)
-        for row in range(0, size, ROWS):
-            _column_squares(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
-        for group in range(0, count, width):
-            factor = reciprocal_deviation(_mean(sums, group, width, size), eps, mode)
-            for c in range(group, group + width):
-                store_f32(sums, c, factor * load_f32(scale, first + c))
+        source, one = x + start, np.float32(1)
+        for c in range(count):
+            store_f32(shrinks, c, one)
+        while True:
+            _measure(source, stride, size, count, width, means, sums)
+            again = False
+            for group in range(0, count, width):
+                variance, is_shrunk = _mean(sums, group, width, size), load_f32(shrinks, group) != one
+                factor = reciprocal_deviation(variance, NEGLIGIBLE if is_shrunk else eps, mode)
+                is_wide = not is_shrunk and overflows(load_f32(means, group), factor)
+                again = again or is_wide
+                factor = GROW if mode == 0 and is_shrunk else factor
+                for c in range(group, group + width):
+                    store_f32(shrinks, c, SHRINK if is_wide else one)
+                    store_f32(sums, c, factor * load_f32(scale, first + c))
+            if not again:
+                break
+            for c in range(count):
+                store_f32(means, c, np.float32(0))
+            for row in range(0, size, ROWS):
+                at, rows = row * stride, min(ROWS, size - row)
+                _normalize_columns(source + at, stride, rows, count, out + start + at, means, shrinks, means)
+            source = out + start
         for row in range(0, size, ROWS):
             at, rows = start + row * stride, min(ROWS, size - row)
-            _normalize_columns(x + at, stride, rows, count, out + at, means, sums, shift + 4 * first)
+            from_row = source + row * stride
+            _normalize_columns(from_row, stride, rows, count, out + at, means, sums, shift + 4 * first)
             apply_epilogue(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
         unit = next_unit(call, units)
     free(means)

@@ -22,7 +22,7 @@ from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -34,7 +34,9 @@ from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms, sqrt, sum_row, sum_squares
 from .contiguous import contiguous
 
-__all__ = ["MIN_PARALLEL_WORK", "Mode", "reciprocal_deviation"]
+__all__ = [
+    "GROW", "MIN_PARALLEL_WORK", "NEGLIGIBLE", "SHRINK", "Mode", "overflows", "reciprocal_deviation",
+]  # fmt: skip
 
 # Elements of a unit of work, and from how many on several threads are faster.
 UNIT_SIZE = 1 << 12
@@ -78,6 +80,21 @@ def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np
     return np.float32(1) / deviation
 
 
+SHRINK, GROW = np.float32(2.0**-80), np.float32(2.0**80)
+"""Numbers whose sum or sum of squares overflows f32 are multiplied by the former before they are added.
+
+The page has no such limit: one number of 3e38 does not make a row 0, as it does in OpenVINO.
+"""
+NEGLIGIBLE = np.float32(2.0**-126)
+"""What takes the place of epsilon then: beside such numbers it counts for nothing, but 0 is not divided by 0."""
+
+
+@device
+def overflows(mean: np.float32, factor: np.float32) -> bool:
+    """Return whether sums did not fit into f32, given the mean and the factor of `reciprocal_deviation`."""
+    return not (mean - mean == np.float32(0) and factor > np.float32(0))
+
+
 def _normalize(call: int) -> None:
     job, out, x, partner, second, _ = load_args(call)
     rows, length, unit, mode = (
@@ -98,16 +115,27 @@ def _normalize(call: int) -> None:
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
-            mean = np.float32(0)
-            if mode < 3:
-                sum_row(source, length, target)
-                mean = load_f32(target, 0) / np.float32(length)
-            factor = np.float32(1)
-            if mode != 0:
-                sum_squares(source, length, target, mean)
-                variance = load_f32(target, 0) / np.float32(1 if mode == 4 else length)
-                factor = reciprocal_deviation(variance, eps, mode)
-            normalize_row(source, length, scale, shift, target, mean, factor)
+            sums, least, usual, times, plus = target, eps, np.float32(1), scale, shift
+            while True:
+                mean = np.float32(0)
+                if mode < 3:
+                    sum_row(source, length, sums)
+                    mean = load_f32(sums, 0) / np.float32(length)
+                factor = usual
+                if mode != 0:
+                    sum_squares(source, length, sums, mean)
+                    variance = load_f32(sums, 0) / np.float32(1 if mode == 4 else length)
+                    factor = reciprocal_deviation(variance, least, mode)
+                is_shrunk = source == target
+                again = mode < 3 and not is_shrunk and overflows(mean, factor)
+                if again:
+                    mean, factor, times, plus = np.float32(0), SHRINK, 0, 0
+                normalize_row(source, length, times, plus, target, mean, factor)
+                if not again:
+                    break
+                source, sums, least, usual, times, plus = target, alloc(4), NEGLIGIBLE, GROW, scale, shift
+            if is_shrunk:
+                free(sums)
             apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
         first = next_unit(call, (rows + unit - 1) // unit) * unit
 

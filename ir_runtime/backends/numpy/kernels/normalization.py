@@ -27,6 +27,7 @@ __all__ = ["softmax_rows"]
 SHORT_ROW, MAX_SPREAD = 64, 60
 # Numbers for which every call counts.
 FEW = 1 << 10
+_INFINITY = np.float32(np.inf)
 
 
 @backend.accelerates(MVN)
@@ -52,8 +53,9 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         def normalize_rows(rows: Array, out: Array, first: int) -> None:
             means = np.dot(rows, ones)
             np.subtract(rows, np.divide(means, count, means), out)
-            if normalize is not None:
-                normalize(out, count)
+            sums = means if normalize is None else normalize(out, count)
+            if not np.vdot(sums, sums) < _INFINITY:  # sums of huge numbers, which f32 does not hold
+                out[...] = op.normalize(rows, (1,))
             epilogue(out, first)
 
         if y.size <= FEW:
@@ -67,13 +69,16 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
     return RowKernel(compute, 2, axis if axis < rank - 1 else -1, accepts=any_lengths)
 
 
-def _row_normalizer(op: MVN) -> Callable[[Array, Array], None] | None:
-    """Return the function that divides differences to the mean by their deviation, given their number in a row."""
+def _row_normalizer(op: MVN) -> Callable[[Array, Array], Array] | None:
+    """Return the function that divides differences to the mean by their deviation, given their number in a row.
+
+    It returns the deviations.
+    """
     if not op.normalize_variance:
         return None
     eps, inside = np.array(op.eps, np.float32), op.eps_mode == "inside_sqrt"
 
-    def normalize(rows: Array, count: Array) -> None:
+    def normalize(rows: Array, count: Array) -> Array:
         deviations = np.vecdot(rows, rows)
         np.divide(deviations, count, deviations)
         if inside:
@@ -81,6 +86,7 @@ def _row_normalizer(op: MVN) -> Callable[[Array, Array], None] | None:
         else:
             np.add(np.sqrt(deviations, deviations), eps, deviations)
         np.divide(rows, deviations[:, None], rows)
+        return deviations
 
     return normalize
 
