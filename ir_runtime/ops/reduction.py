@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import DType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import accumulator, compute_dtype, highest, lowest, mean, sum_along
@@ -116,8 +117,12 @@ class UfuncReduction(Reduction):
     ufunc: ClassVar[np.ufunc]
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
-        wide = compute_dtype(data.dtype)
+        wide = self.compute_in(data.dtype)
         return np.asarray(self.ufunc.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims, **how))
+
+    def compute_in(self, dtype: DType) -> DType:
+        """Return the dtype in which elements of a dtype are reduced."""
+        return compute_dtype(dtype)
 
     def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
         """Return the reduction of integers of which only bounds may be known."""
@@ -129,18 +134,18 @@ class UfuncReduction(Reduction):
 
 
 @op("ReduceProd-1")
-class ReduceProd(Reduction):
+class ReduceProd(UfuncReduction):
     """Product of ``data`` over ``axes``, rounded once as sums are.
 
     OpenVINO multiplies f32 in f32, which overflows where a part of the product does: 1e30 * 1e30 * 1e-30 is infinite
     there, and 1e30 here, as on the page.
     """
 
+    ufunc = np.multiply
     symbolic = True
 
-    def reduce(self, data: Array, axes: Axes) -> Array:
-        wide = accumulator(data.dtype)
-        return np.asarray(np.multiply.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims))
+    def compute_in(self, dtype: DType) -> DType:
+        return accumulator(dtype)
 
     def propagate(self, *inputs: Value) -> Propagated:
         """As of all reductions; of real numbers, while none may be negative."""

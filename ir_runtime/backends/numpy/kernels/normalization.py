@@ -86,7 +86,7 @@ def _row_normalizer(op: MVN) -> Callable[[Array, Array], Array] | None:
         else:
             np.add(np.sqrt(deviations, deviations), eps, deviations)
         np.divide(rows, deviations[:, None], rows)
-        return deviations
+        return np.asarray(deviations)
 
     return normalize
 
