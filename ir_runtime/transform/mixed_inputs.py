@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
 from ..ir.graph import Graph
 from ..ir.operation import Operation
-from ..ir.tensor import Value
 from .program import Program
 
 __all__ = ["hide_mixed_inputs", "plain"]
@@ -33,9 +31,11 @@ def hide_mixed_inputs(program: Program) -> None:
     """Hide layers with mixed inputs from the kernels and patterns of all backends."""
     state = program.state
     mixed = {
-        layer.id: replace(layer, op=cast("Operation", MixedInputs(layer.op)))
+        layer.id: replace(layer, op=cast("Operation", MixedInputs(op)))
         for layer in program.layers
-        if layer.op is not None and _is_mixed(layer.op, (state.values[port] for port in program.reads(layer)))
+        if (op := layer.op) is not None
+        and op.has_mixed_inputs
+        and op.is_mixed([state.values[port].element for port in program.reads(layer)])
     }
     if mixed:
         layers = [mixed.get(layer.id, layer) for layer in state.graph.layers.values()]
@@ -47,7 +47,3 @@ def hide_mixed_inputs(program: Program) -> None:
 def plain(op: Operation) -> Operation:
     """Return an operation as its layer has it."""
     return op.plain if isinstance(op, MixedInputs) else op
-
-
-def _is_mixed(op: Operation, inputs: Iterable[Value]) -> bool:
-    return op.has_mixed_inputs and op.is_mixed([value.element for value in inputs])
