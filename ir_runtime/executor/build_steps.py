@@ -16,6 +16,7 @@ from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
 from ..limits import current
 from ..transform.fuse import Group
+from ..transform.mixed_inputs import plain
 from ..transform.state import CompileState
 from .guard import guarded
 from .length_check import LengthCheck, checked
@@ -135,7 +136,7 @@ class StepBuilder:
             )  # fmt: skip
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)
-        always_runs = any(la.op is None or is_external(la.op) or not la.op.pure for la in group.layers)
+        always_runs = any(la.op is None or is_external(plain(la.op)) or not la.op.pure for la in group.layers)
         chosen = kernel = group.kernel
         if not needs_run(layer):
             inputs = tuple(map(self.state.type, group.reads))
