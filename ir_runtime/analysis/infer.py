@@ -34,12 +34,14 @@ _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 class Inferred(dict[Port, Value]):
     """The inferred value of every output; ``bodies`` has those of graphs inside layers.
 
-    ``evaluations`` counts the layers that were inferred, those in bodies each time.
+    ``evaluations`` counts the layers that were inferred, those in bodies each time. ``declared`` has the outputs whose
+    shapes depend on constants without data, and so are those that the file declares.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.bodies: dict[tuple[int, str], Inferred] = {}
+        self.declared: set[Port] = set()
         self.evaluations = 0
 
 
@@ -51,10 +53,12 @@ def infer(
     explain: bool = False,
     depth: int = 0,
     former: Former | None = None,
+    complete: bool | None = None,
 ) -> Inferred:
     """Infer the value of every output in one traversal; findings go into ``report``.
 
-    Where inference fails, the declared types are used. Where inferred and declared types contradict each
+    Where inference fails, the declared types are used, and behind constants whose data is missing the declared lengths
+    that are not inferred. Where inferred and declared types contradict each
     other, the one that the readers of the port declare is used, so that a mistake is reported once, where it is.
 
     Args:
@@ -65,9 +69,12 @@ def infer(
         explain: look for the causes of findings, which takes longer.
         depth: how deep the graph is nested in bodies.
         former: has what was inferred before the graph was changed.
+        complete: take declared lengths behind constants without data; by default, if they are compared. The inputs must
+            have the shapes that the file declares.
     """
     compare = parameters is None if compare is None else compare
-    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth, former))
+    complete = compare if complete is None else complete
+    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth, former, complete))
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
@@ -103,6 +110,7 @@ class _Options(NamedTuple):
     explain: bool
     depth: int
     former: Former | None = None
+    complete: bool = False
 
 
 @dataclass(slots=True)
@@ -115,6 +123,8 @@ class _Walk:
     """Inferred outputs by operation and inputs: many layers of a model are equal."""
     as_declared: Diagnostics | None = None
     """Findings if the Parameters receive what they declare; computed on demand."""
+    lacks_data: bool = False
+    """Whether a constant before this layer has no data, as the weights are missing."""
     agreement: Agreement = field(init=False)
     causes: Causes = field(init=False)
 
@@ -146,6 +156,8 @@ class _Walk:
             return
         if self.options.compare and not self.agreement.is_declared(layer, values):
             self._store(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
+        if self.lacks_data and self.options.complete:
+            self._complete(layer)
 
     def _is_sound_as_declared(self) -> bool:
         """Return whether the graph has no findings with what its Parameters declare."""
@@ -157,6 +169,18 @@ class _Walk:
     def _store(self, layer: Layer, values: Sequence[Value]) -> None:
         for index, value in enumerate(values):
             self.known[Port(layer.id, index)] = value
+
+    def _complete(self, layer: Layer) -> None:
+        """Take lengths that the outputs declare where inference does not know them."""
+        for port, spec in zip(layer.output_ports, layer.outputs, strict=True):
+            value = self.known[port]
+            if value.shape.is_static or spec.type is None or spec.type.shape.rank is None:
+                continue
+            completed = _completed(value.shape, spec.type.shape)
+            if completed is not value.shape:
+                type = TensorType(value.element, completed)
+                self.known[port] = with_symbols(layer, replace(value, type=type))
+                self.known.declared.add(port)
 
     def _unfed(self, layer: Layer, index: int) -> Value | None:
         """Return what is taken for the value of an input without an edge, if the edge was refused."""
@@ -178,6 +202,7 @@ class _Walk:
         if layer.id in self.options.parameters:
             return _Outcome([with_symbols(layer, self.options.parameters[layer.id])])
         if layer.op is None or None in inputs:
+            self.lacks_data |= layer.type == "Constant"
             return _Outcome(_declared(layer))
         former = self.options.former
         if former is not None and (known := former.outputs(layer, inputs)) is not None:
@@ -216,8 +241,8 @@ class _BodyInference:
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         walk = self._walk
         report = Diagnostics(walk.report.most)
-        _, compare, explain, depth, _ = walk.options
-        inner = infer(body.graph, report, feeds, compare, explain, depth + 1)
+        _, compare, explain, depth, _, complete = walk.options
+        inner = infer(body.graph, report, feeds, compare, explain, depth + 1, complete=complete)
         walk.known.bodies[self._layer.id, body.name] = inner
         walk.known.evaluations += inner.evaluations
         self._reports[body.name] = report
@@ -237,6 +262,16 @@ class _BodyInference:
 def _reports(inference: _BodyInference | None) -> Sequence[Diagnostics]:
     """Return the findings in the bodies of a layer, if it has any."""
     return () if inference is None else inference.reports()
+
+
+def _completed(shape: PartialShape, declared: PartialShape) -> PartialShape:
+    """Return a shape with the lengths that a file declares where it has none; the shape itself if that adds nothing."""
+    if shape.rank is None:
+        return declared
+    pairs = list(zip(shape, declared, strict=True))
+    if not any(dim.is_dynamic and said.is_static for dim, said in pairs):
+        return shape
+    return PartialShape([said if said.is_static else dim for dim, said in pairs])
 
 
 def _cache_key(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:

@@ -18,7 +18,7 @@ from .constraints.oracle import Dim
 from .constraints.probing import Probe
 from .constraints.symbolic_dims import symbolic_dims
 from .constraints.symbols import names, role
-from .infer import infer
+from .infer import Inferred, infer
 
 __all__ = ["NamedDims"]
 
@@ -54,7 +54,8 @@ class NamedDims:
         if not self.names:
             return self.inferred
         fed = {layer: Value(self._named(layer)) for layer in self.parameters}
-        return infer(self.graph, Diagnostics(), fed, False)
+        complete = isinstance(self.inferred, Inferred) and bool(self.inferred.declared)
+        return infer(self.graph, Diagnostics(), fed, False, complete=complete)
 
     @cached_property
     def formulas(self) -> Mapping[tuple[Port, int], Count]:

@@ -47,6 +47,8 @@ class PortShape:
     """Numbers, and text such as ``batch``, ``height/2``, ``1..8`` or ``?``; ``None`` if not even the rank is known."""
     declared: str | None = None
     """What the file says, where that is something else."""
+    is_declared: bool = False
+    """Whether the shape is what the file says, as it depends on weights that are missing."""
 
     @property
     def text(self) -> str:
@@ -101,10 +103,10 @@ def _rows(
         check(layer.where)
         for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
             if source is not None and source in values:
-                yield _row(layer, spec, values[source], True, _dims(named, source, values[source], outermost))
+                yield _row(layer, spec, values, source, True, _dims(named, source, values[source], outermost))
         for port, spec in zip(layer.output_ports, layer.outputs, strict=True):
             if port in values:
-                yield _row(layer, spec, values[port], False, _dims(named, port, values[port], outermost))
+                yield _row(layer, spec, values, port, False, _dims(named, port, values[port], outermost))
         for body in layer.bodies():
             inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
             yield from _rows(named, body.graph, inner or {}, False)
@@ -121,9 +123,14 @@ def _dims(named: NamedDims, port: Port, value: Value, outermost: bool) -> tuple[
 
 
 def _row(
-    layer: Layer, spec: PortSpec, value: Value, is_input: bool, dims: tuple[int | str, ...] | None
+    layer: Layer,
+    spec: PortSpec,
+    values: Mapping[Port, Value],
+    port: Port,
+    is_input: bool,
+    dims: tuple[int | str, ...] | None,
 ) -> PortShape:
-    declared = spec.type
+    declared, value = spec.type, values[port]
     differs = declared is not None and not _is_same(declared.shape, value.shape)
     return PortShape(
         line=spec.line or layer.where.line,
@@ -134,6 +141,7 @@ def _row(
         type=str(value.element),
         shape=dims,
         declared=str(declared.shape) if differs and declared is not None else None,
+        is_declared=isinstance(values, Inferred) and port in values.declared,
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..analysis.cost.counted import Cost
 from ..analysis.cost.counting import count
+from ..codes import Code
 from ..limits import within
 from ..reader.source import SourceLike
+from .declared import tolerated
 from .model import Model
 from .reading import read_model
 from .reshaping import PortShapes
@@ -16,6 +18,9 @@ __all__ = ["cost"]
 
 def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None) -> Cost:
     """Count the arithmetic, the parameters and the memory of one run of a model, without running it.
+
+    The weights may be missing. Where shapes depend on them, those that the file declares are taken, and
+    `LayerCount.is_declared` says so; with other ``shapes`` for the inputs, such layers are not counted.
 
     >>> import ir_runtime
     >>> found = ir_runtime.cost("examples/digits/digits.xml")
@@ -36,10 +41,12 @@ def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None
         ParseError: if it is not an IR.
         ValidationError: if the model is not valid, or refuses the shapes.
     """
-    net = model.clone() if isinstance(model, Model) else read_model(model)
+    net = model.clone() if isinstance(model, Model) else read_model(model, strict=False)
+    net.raise_if_invalid(tolerated(net, strict=False) | {Code.WEIGHTS_MISSING})
     if shapes is not None:
         net.reshape(shapes)
     with within(net.limits):
-        is_open = any(port.partial_shape.is_dynamic for port in net.inputs)
+        has_data = not net.report.count(code=Code.WEIGHTS_MISSING)  # else lengths have no formulas
+        is_open = has_data and any(port.partial_shape.is_dynamic for port in net.inputs)
         constraints = net.constraints(confirm=False) if is_open else None
         return count(net._graph, net._values, net._parameter_types, constraints)

@@ -11,7 +11,7 @@ from ..escaping import one_line, shown
 from ..ir.formula import Formula
 from ..quantities import prefixed
 from .limited import limited
-from .models import as_json, read, selects, weights
+from .models import as_json, note_missing, read, selects, weights
 from .render import plain, plural, result, table
 from .shaping import shaped, shapes_of
 from .terminal import show
@@ -35,6 +35,9 @@ when compiling are left out. With open lengths, counts are formulas of them, suc
 --shape gives numbers. Lengths known only at run time are n1, n2, ..., the iterations of a loop trips1; a
 table says where they are. What depends on the data alone, as the boxes that a suppression leaves, is
 counted by what it reads.
+
+The weights may be missing: shapes that depend on them are those that the file declares, and "declared"
+marks the layers that have such a shape.
 """
 
 # Characters of a formula in a table.
@@ -71,7 +74,8 @@ def cost(
     """Count the FLOPs, parameters and memory of one run of MODEL, per layer and per operation."""
     from ..api.costing import cost as counted
 
-    net = read(model, weights, example, values, limits=limits)
+    net = read(model, weights, example, values, limits=limits, lacking=True)
+    note_missing(net, bool(shapes))
     found = counted(net, shapes_of(shapes) or None)
     result(
         as_json,
@@ -161,8 +165,10 @@ def _layers(found: Cost, top: int) -> Iterator[str]:
     rows = found.costliest[:top] if top else found.layers
     if rows:
         header = ["line", "layer", "operation", "FLOPs", "share", "parameters"]
+        if any(each.is_declared for each in rows):
+            header.append("shapes")
         title = f"The {plural(len(rows), 'layer')} with the most FLOPs" if top else "Layers"
-        cells = [_row(each, found.flops) for each in rows]
+        cells = [_row(each, found.flops)[: len(header)] for each in rows]
         yield table(title, header, cells, right=("line", "FLOPs", "share", "parameters"))
 
 
@@ -177,6 +183,7 @@ def _row(layer: LayerCount, flops: Count) -> list[str]:
         counted,
         share,
         short(layer.parameters),
+        "declared" if layer.is_declared else "",
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import click
 
+from ..escaping import visible
 from .command_types import Command
 from .render import failure, finding, rest
 from .terminal import show
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from ..api.nodes import Output
     from ..limits import Limits
 
-__all__ = ["as_json", "count_option", "parse_value", "port_record", "read", "selects", "strictly", "weights"]
+__all__ = [
+    "as_json",
+    "count_option",
+    "note_missing",
+    "parse_value",
+    "port_record",
+    "read",
+    "selects",
+    "strictly",
+    "weights",
+]
 
 PortKey: TypeAlias = str | int | tuple[int, int]
 """A port of an example: its name, its id, or the ids of its layer and its own."""
@@ -64,16 +75,21 @@ def read(
     checked: bool = True,
     limits: Limits | None = None,
     strict: bool = False,
+    lacking: bool = False,
 ) -> Model:
-    """Read a model, or an example of a page; if it is ``checked``, warnings about it go to stderr."""
+    """Read a model, or an example of a page; if it is ``checked``, warnings about it go to stderr.
+
+    Its weights may be missing if ``lacking``.
+    """
     from ..api.declared import contradiction, tolerated
     from ..api.reading import read_model
+    from ..codes import Code
     from ..limits import DEFAULT
 
     given = dict(map(parse_value, values))
     model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)
     if checked:
-        model.raise_if_invalid(tolerated(model, strict))
+        model.raise_if_invalid(tolerated(model, strict) | ({Code.WEIGHTS_MISSING} if lacking else set()))
         if message := contradiction(model, "--strict"):
             show(failure(message), err=True)
         for found in model.report.warnings:
@@ -81,6 +97,19 @@ def read(
         for more in model.report.more:
             show(rest(path, more), err=True)
     return model
+
+
+def note_missing(model: Model, reshaped: bool) -> bool:
+    """Say on stderr what counts in place of weights that are missing; return whether they are."""
+    from ..codes import Code
+
+    found = next((error for error in model.report.errors if error.code == Code.WEIGHTS_MISSING), None)
+    if found is None:
+        return False
+    instead = "unknown, as --shape changes those in the file" if reshaped else "those that the file declares"
+    show(f"{visible(found.message)}; shapes that depend on them are {instead}", err=True)
+    show(f"  hint: {visible(found.hint)}", err=True)
+    return True
 
 
 def parse_value(text: str) -> tuple[PortKey, list[float]]:

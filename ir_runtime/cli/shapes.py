@@ -13,7 +13,7 @@ from ..escaping import shown, visible
 from ..widths import shortened
 from .exits import Exit
 from .limited import limited
-from .models import as_json, read, selects, weights
+from .models import as_json, note_missing, read, selects, weights
 from .progress import status
 from .render import Record, finding, plural, result, table
 from .shaping import shaped, shapes_of
@@ -41,6 +41,9 @@ these where inference at several lengths agrees with one, else bounds such as 1.
 Constraints are found by asking inference which lengths it accepts. "proved" means that it refuses all
 others; "sampled", only that it refuses those that were tried; "confirmed", that running the model with
 random inputs agrees.
+
+The weights may be missing: shapes that depend on them are those that the file declares, which the column
+"from" says, and no constraints are looked for.
 """
 
 
@@ -90,7 +93,7 @@ def shapes(
         if (inputs or not row.is_input) and (wanted_layers is None or row.layer in wanted_layers)
     ]
     result(as_json, lambda: _record(model, rows, listed, found), lambda: _text(model, rows, listed, found))
-    _remark(net)
+    _remark(net, note_missing(net, bool(shapes)))
     if found is not None and found.error is not None:
         ctx.exit(Exit.FINDINGS)
 
@@ -140,6 +143,9 @@ def _ports(rows: Sequence[PortShape]) -> str:
     if any(r.declared is not None for r in rows):
         header.append("declared")
         cells = [[*row, r.declared or ""] for row, r in zip(cells, rows, strict=True)]
+    if any(r.is_declared for r in rows):
+        header.append("from")
+        cells = [[*row, "declaration" if r.is_declared else ""] for row, r in zip(cells, rows, strict=True)]
     return table("Shapes", header, cells, right=("line",), rest="--layers GLOB selects, a pipe gets all")
 
 
@@ -187,9 +193,10 @@ def _refusing(constraint: Constraint) -> str:
     return str(where).removeprefix(f"{where.file}:")
 
 
-def _remark(net: Model) -> None:
-    if not net.report.ok:
-        from ..diagnostics import Severity
+def _remark(net: Model, lacks_weights: bool) -> None:
+    from ..diagnostics import Severity
 
-        errors = plural(net.report.count(Severity.ERROR), "error")
+    count = net.report.count(Severity.ERROR) - lacks_weights
+    if count:
+        errors = plural(count, "error")
         show(f"the model has {errors}, so shapes may be wrong; ir-runtime validate shows them", err=True)

@@ -9,6 +9,10 @@ from shlex import quote
 
 import pytest
 from click.testing import Result
+from harness.nets import Net
+from messages.control import cut, iterator
+
+from ir_runtime import read_model, save_model
 
 DIGITS = str(Path(__file__).parents[2] / "examples/digits/digits.xml")
 
@@ -64,3 +68,82 @@ def test_layers_of_unknown_rank_are_named(invoke: Invoke, tmp_path: Path) -> Non
     found = invoke(f"cost {quote(str(page))} --shape ...")
     assert found.exit_code == 0
     assert found.stderr == "not counted, as ranks are not known: abs\n"
+
+
+def without_weights(folder: Path, **changes: str) -> str:
+    """The digits without their weights, and with other words in the file."""
+    path = folder / "digits.xml"
+    text = Path(DIGITS).read_text()
+    for before, after in changes.items():
+        text = text.replace(before, after)
+    path.write_text(text)
+    return quote(str(path))
+
+
+def test_counts_without_weights_are_those_of_the_declared_shapes(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "fixed.xml"
+    model = read_model(DIGITS)
+    model.reshape([2, 1, 8, 8])
+    save_model(model, path)
+    with_weights = json.loads(invoke(f"cost {quote(str(path))} --json").stdout)
+    path.with_suffix(".bin").unlink()
+    without = invoke(f"cost {quote(str(path))} --json")
+    assert without.exit_code == 0
+    assert without.stderr.splitlines() == [
+        "the model has constants, but no weights were found; shapes that depend on them are those that the file declares",
+        f"  hint: put it at {path.with_suffix('.bin')}, or name it (--weights BIN)",
+    ]
+    counted = json.loads(without.stdout)
+    declared = {layer["layer"].rpartition("/")[2] for layer in counted["layers"] if layer.pop("is_declared")}
+    assert declared == {"AdaptiveAvgPool", "Reshape", "MatMul"}
+    assert not any(layer.pop("is_declared") for layer in with_weights["layers"])
+    assert counted == with_weights
+
+
+def test_layers_whose_shapes_are_declared_are_marked(invoke: Invoke, tmp_path: Path) -> None:
+    lines = invoke(f"cost {without_weights(tmp_path)}").stdout.splitlines()
+    (marked,) = [line for line in lines if "aten::linear/MatMul" in line and "MatMul-1  " in line]
+    assert marked.endswith("declared")
+    assert not any(line.endswith("declared") for line in lines if "Convolution-1" in line)
+
+
+def test_other_shapes_without_weights_leave_lengths_unknown(invoke: Invoke, tmp_path: Path) -> None:
+    found = invoke(f"cost {without_weights(tmp_path)} --shape 2,1,8,8")
+    assert found.exit_code == 0
+    assert "shapes that depend on them are unknown, as --shape changes those in the file" in found.stderr
+    assert "axis 1" in found.stdout
+
+
+def test_shapes_without_weights(invoke: Invoke, tmp_path: Path) -> None:
+    found = invoke(f"shapes {without_weights(tmp_path)} --json")
+    assert found.exit_code == 0
+    assert "those that the file declares" in found.stderr
+    assert "shapes may be wrong" not in found.stderr
+    ports = json.loads(found.stdout)["ports"]
+    shapes = {port["layer"].rpartition("/")[2]: (port["shape"], port["is_declared"]) for port in ports}
+    assert shapes["AdaptiveAvgPool"] == (["?", 80, 1, 1], True)
+    assert shapes["Multiply_3001"] == (["batch", 48, 8, 8], False)
+    lines = invoke(f"shapes {without_weights(tmp_path)}").stdout.splitlines()
+    assert [line.split()[1].rpartition("/")[2] for line in lines if line.endswith("declaration")] == [
+        "AdaptiveAvgPool",
+        "Reshape",
+    ]
+
+
+def test_a_body_without_weights(invoke: Invoke, tmp_path: Path) -> None:
+    """A Reshape in the body of a loop: its shape is a constant whose number is missing."""
+    body = Net()
+    part = body.parameter("part", "1,6", out="FP32 1 6")
+    square = body.op(
+        "Reshape", part, body.constant([2, 3]), out="FP32 2 3", name="square", special_zero=False
+    )
+    body.result(square)
+    model = iterator(
+        f"<input {cut(0, axis=0)}", f"<output {cut(1, 3, axis=0)}", body, "4,6", out=["FP32 8 3"]
+    )
+    path = tmp_path / "loop.xml"
+    path.write_bytes(model.xml())
+    ports = json.loads(invoke(f"shapes {quote(str(path))} --json").stdout)["ports"]
+    shapes = {port["layer"]: (port["shape"], port["is_declared"]) for port in ports}
+    assert shapes["rows/body/square"] == ([2, 3], True)
+    assert shapes["rows"][0] == [8, 3]

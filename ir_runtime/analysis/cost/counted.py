@@ -46,6 +46,8 @@ class LayerCount:
 
     The ninth field: the others are counted for one pass of the body.
     """
+    is_declared: bool = False
+    """Whether shapes that the file declares were taken for it, as its own depend on weights that are missing."""
 
     @property
     def name(self) -> str:
@@ -70,6 +72,7 @@ class LayerCount:
             "weight_bytes": self.weight_bytes,
             "bytes_read": number_or_text(self.read),
             "bytes_written": number_or_text(self.written),
+            "is_declared": self.is_declared,
         }
 
 

@@ -79,6 +79,11 @@ class _Walk:
         for layer in self._running():
             yield from self._counted(layer)
 
+    def _is_declared(self, layer: Layer) -> bool:
+        """Return whether shapes that the layer reads or gives are those of the file, for want of weights."""
+        declared = self.values.declared if isinstance(self.values, Inferred) else ()
+        return bool(declared) and any(p in declared for p in (*self.graph.reads(layer), *layer.output_ports))
+
     def _running(self) -> Iterator[Layer]:
         return (la for la in self.graph if la.id not in self.fixed and la.type not in _NO_WORK and la.op)
 
@@ -97,8 +102,9 @@ class _Walk:
         writes = [self._bytes(port) for port in layer.output_ports]
         flops, macs = self._arithmetic(layer, own)
         yield LayerCount(
-            layer, self.within, flops, macs, parameters, weight_bytes, _sum(reads), _sum(writes), self.runs
-        )
+            layer, self.within, flops, macs, parameters, weight_bytes, _sum(reads), _sum(writes), self.runs,
+            self._is_declared(layer),
+        )  # fmt: skip
         for each in rows:
             yield from each
 
@@ -229,7 +235,11 @@ def _fixed(graph: Graph, values: Mapping[Port, Value]) -> Iterator[int]:
         ports, sources = layer.output_ports, graph.sources(layer)
         known = bool(ports) and all(port in values and values[port].known() is not None for port in ports)
         pure = layer.op is not None and layer.op.pure and layer.type not in IO_TYPES
-        if known or (pure and all(source is not None and source.layer in found for source in sources)):
+        if (
+            known
+            or layer.type == "Constant"
+            or (pure and all(source is not None and source.layer in found for source in sources))
+        ):
             found.add(layer.id)
             yield layer.id
 
