@@ -63,7 +63,7 @@ class Code(StrEnum):
     CONTRADICTION = "IR301", "the inputs of a layer contradict its operation"
     DECLARED_TYPE = "IR302", "an output declares another element type than its operation gives"
     DECLARED_SHAPE = "IR303", "an output declares other dims than its operation gives"
-    ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
+    ELEMENT_TYPE = "IR304", "an input has an element type that the specification does not allow"
     INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
     SUSPICIOUS_VALUES = "IR306", "a constant holds suspicious values"
     UNSATISFIABLE = "IR307", "whatever lengths its inputs have, some layer refuses them"

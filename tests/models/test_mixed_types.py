@@ -71,3 +71,18 @@ def test_a_detector_finds_what_openvino_finds(backend: str) -> None:
     found: Array = ir.compile_model(ir.read_model(net.xml(), net.weights), backend=backend)([IMAGE])[0]
     assert (wanted[0, 0, :, 0] >= 0).sum() > 3
     assert_agree(found.astype(wanted.dtype), wanted, backend, atol=0.01)
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_data_whose_type_only_a_run_knows(backend: str, dtype: type) -> None:
+    """The result is of the type of the data, whatever that of the slopes."""
+    net = Net()
+    x = net.parameter("x", "1,4", "dynamic", out="dynamic 1 4")
+    slopes = net.constant([0.5, 0.25, 0.5, 0.25], "f32")
+    net.result(net.op("PReLU", x, slopes, out="dynamic 1 4", name="prelu"))
+    model = ir.read_model(net.xml(), net.weights)
+    assert str(model.outputs[0].element_type) == "dynamic"
+    found = ir.compile_model(model, backend=backend)([np.array([[-1, 2, -3, 4]], dtype)])[0]
+    assert found.dtype == dtype
+    assert found.tolist() == [[-0.5, 2, -1.5, 4]]
