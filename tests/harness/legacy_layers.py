@@ -63,6 +63,8 @@ X = ramp(1, 1, 3, 3)
 """0 to 8."""
 SIGNS = [-1.0, 0.0, 2.0]
 HALF = 1 / (1 + np.exp(np.float64(SIGNS) * -1))
+NEW = 0.5 * np.tanh(1)
+"""What a step adds to the half of a state that a gate of 0 leaves."""
 NEAREST, LINEAR = (f"caffe.ResampleParameter.{name}" for name in ("NEAREST", "LINEAR"))
 FUNCTIONS = {
     "Abs": (SIGNS, np.abs),
@@ -273,6 +275,9 @@ CASES = [
     Case("Interp", (ramp(1, 1, 1, 2),), [[[[0, 0.5, 1]]]]),  # as long as declared
     Case("Interp", (ramp(1, 1, 1, 2), [1, 3]), [[[[0, 0.5, 1]]]]),
     Case("Interp", (ramp(1, 1, 1, 2), ramp(1, 1, 1, 3)), [[[[0, 0.5, 1]]]]),
+    Case("Interp", (X,), [[[[4, 4.5, 5], [7, 7.5, 8]]]], {"height": 2, "width": 3, "align_corners": 1, "pad_beg": -1, "pad_end": 0}),
+    Case("Interp", (X,), [[[[0, 2 / 3, 1], [3, 11 / 3, 4]]]], {"width": 3, "height": 2, "align_corners": 0, "pad_beg": 0, "pad_end": -1}),
+    Case("Interp", (X,), np.repeat(np.repeat([[[[4.0]]]], 2, 2), 2, 3), {"factor": 2, "pad_beg": -1, "pad_end": -1}),
     Case("Resample", (ramp(1, 1, 1, 2),), [[[[0, 0, 1, 1], [0, 0, 1, 1]]]], {"type_": NEAREST, "factor": 2, "antialias": 0}),
     Case("Resample", (ramp(1, 1, 1, 4),), [[[[1, 3]]]], {"type_": NEAREST, "factor": 0.5}),  # 0.5 and 2.5, rounded
     Case("Resample", (ramp(1, 1, 1, 2),), [[[[0, 0.25, 0.75, 1], [0, 0.25, 0.75, 1]]]], {"type_": LINEAR, "factor": 2}),
@@ -280,10 +285,14 @@ CASES = [
     # A map of 1 by 1 in an image of 4 by 4: one box of 2 by 2 around the middle, and its variances.
     Case("PriorBox", (ramp(1, 1, 1, 1), ramp(1, 1, 4, 4)), [[box(0.25, 0.25, 0.75, 0.75), [0.1, 0.1, 0.2, 0.2]]], {"min_size": 2, "max_size": "", "aspect_ratio": "", "flip": 1, "clip": 0, "step": 0, "offset": 0.5, "variance": "0.1,0.1,0.2,0.2"}),
     Case("PriorBoxClustered", (ramp(1, 1, 1, 1), ramp(1, 1, 4, 4)), [[box(0, 0.25, 1, 0.75), [0.1] * 4]], {"width": 4, "height": 2, "clip": 0, "step": 4.0, "offset": 0.5, "variance": "0.1,0.1,0.1,0.1", "flip": 0}),
+    # An image of 8 by 8, whatever the second input has: one box of 4 by 2 around the middle.
+    Case("PriorBoxClustered", (ramp(1, 1, 1, 1), ramp(1, 1, 4, 4)), [[box(0.25, 0.375, 0.75, 0.625), [0.1] * 4]], {"width": 4, "height": 2, "clip": 0, "step": 0, "offset": 0.5, "variance": "0.1,0.1,0.1,0.1", "img_h": 8, "img_w": 8}),
+    Case("PriorBoxClustered", (ramp(1, 1, 1, 1), ramp(1, 1, 8, 4)), [[box(0.25, 0.375, 0.75, 0.625), [0.1] * 4]], {"width": 4, "height": 2, "clip": 0, "step": 0, "offset": 0.5, "variance": "0.1,0.1,0.1,0.1", "img_w": 8}),
     # Two boxes, of which the second is found: logits of 0 leave it as it is.
     Case("DetectionOutput", (np.zeros((1, 4, 2, 1)), [[0.9, 0.1, 0.2, 0.8]], [[[0.0, 0, 0.5, 0.5, 0.5, 0.5, 1, 1], [0.1] * 8]]), [[[[0, 1, 0.8, 0.5, 0.5, 1, 1], [-1, 0, 0, 0, 0, 0, 0]]]], {"num_classes": 2, "nms_threshold": 0.45, "confidence_threshold": 0.5, "top_k": 2, "keep_top_k": 2, "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "share_location": "True", "background_label_id": 0, "normalized": 1, "input_height": -1, "input_width": -1, "variance_encoded_in_target": "0"}),
     # One cell with one anchor of 16, which covers the image: clipped to it.
     Case("Proposal", (np.float32([[[[0.1]], [[0.9]]]]), np.zeros((1, 4, 1, 1)), [[16.0, 16.0, 1.0]]), [[0, 0, 0, 15, 15]], {"base_size": 16, "pre_nms_topn": 1, "post_nms_topn": 1, "nms_thresh": 0.7, "feat_stride": 16, "min_size": 1, "ratio": "1", "scale": "1"}),
+    Case("Proposal", (np.float32([[[[0.1]], [[0.9]]]]), np.zeros((1, 4, 1, 1)), [[16.0, 16.0, 1.0, 1.0, 8.0, 8.0]]), [[0, 0, 0, 15, 15]], {"base_size": 16, "pre_nms_topn": 1, "post_nms_topn": 1, "nms_thresh": 0.7, "feat_stride": 16, "min_size": 1, "ratio": "1", "scale": "1", "for_deformable": 0}),
     Case("ROIPooling", (ramp(1, 1, 2, 2), [[0.0, 0, 0, 1, 1]]), [[[[3]]]], {"pooled_h": 1, "pooled_w": 1, "spatial_scale": 1.0, "method": "max"}),
     Case("PSROIPooling", (ramp(1, 1, 2, 2), [[0.0, 0, 0, 1, 1]]), [[[[1.5]]]], {"output_dim": 1, "group_size": 1, "spatial_scale": 1.0, "mode": "average"}),
     Case("ExperimentalDetectronROIFeatureExtractor", ([[0.0, 0, 1, 1]], np.full((1, 1, 4, 4), 3.0)), [[[[3]]]], {"output_size": 1, "sampling_ratio": 2, "pyramid_scales": "4"}, version=7),
@@ -299,6 +308,12 @@ CASES = [
     Case("GRUCell", ([[0.0]], [[4.0]]), [[0.5 * 4 + 0.5 * np.tanh(1)]], {"hidden_size": 1}, {"weights": [[1.0, 0], [1, 0], [1, 0]], "biases": [0.0, 0, 1]}),
     Case("GRUCell", ([[0.0]], [[4.0]]), [[0.5 * 4 + 0.5 * np.tanh(1 + 0.5 * 2)]], {"hidden_size": 1, "linear_before_reset": 1}, {"weights": [[1.0, 0], [1, 0], [1, 0]], "biases": [0.0, 0, 1, 2]}),
     Case("LSTMCell", ([[0.0]], [[9.0]], [[4.0]]), ([[0.5 * np.tanh(0.5 * 4 + 0.5 * np.tanh(1))]], [[0.5 * 4 + 0.5 * np.tanh(1)]]), {"hidden_size": 1}, {"weights": [[1.0, 0]] * 4, "biases": [0.0, 0, 1, 0]}),
+    # Sums of a sequence and 10 from either end, with the batch first or second.
+    Case("RNNSequence", (np.float32([[[1], [2], [3]]]), [[10.0]]), ([[[11], [13], [16]]], [[16]]), {"hidden_size": 1, "activations": "relu", "direction": "Forward", "axis": 1}, {"weights": [[1.0, 1]], "biases": [0.0]}),
+    Case("RNNSequence", (np.float32([[[1]], [[2]], [[3]]]), [[10.0]]), ([[[16]], [[15]], [[13]]], [[16]]), {"hidden_size": 1, "activations": "relu", "direction": "Backward", "axis": 0}, {"weights": [[1.0, 1]], "biases": [0.0]}),
+    Case("GRUSequence", (np.zeros((1, 2, 1)), [[4.0]]), ([[[2 + NEW], [1 + 1.5 * NEW]]], [[1 + 1.5 * NEW]]), {"hidden_size": 1, "direction": "Forward"}, {"weights": [[1.0, 0], [1, 0], [1, 0]], "biases": [0.0, 0, 1]}),
+    Case("GRUSequence", (np.zeros((1, 1, 1)), [[4.0]]), ([[[2 + 0.5 * np.tanh(2)]]], [[2 + 0.5 * np.tanh(2)]]), {"hidden_size": 1, "direction": "Backward", "linear_before_reset": 1}, {"weights": [[1.0, 0], [1, 0], [1, 0]], "biases": [0.0, 0, 1, 2]}),
+    Case("LSTMSequence", (np.zeros((1, 2, 1)), [[9.0]], [[4.0]]), ([[[0.5 * np.tanh(2 + NEW)], [0.5 * np.tanh(1 + 1.5 * NEW)]]], [[0.5 * np.tanh(1 + 1.5 * NEW)]], [[1 + 1.5 * NEW]]), {"hidden_size": 1, "direction": "Forward"}, {"weights": [[1.0, 0]] * 4, "biases": [0.0, 0, 1, 0]}),
     *(Case(type, ([[3.0, 0.0, 4.0]], [1]), [[wanted]], {"keep_dims": "true"}) for type, wanted in REDUCTIONS.items()),
     Case("ReduceSum", ([[3.0, 0.0, 4.0]], [1.0]), [7], {"keep_dims": "false"}, constant=(1,)),
     Case("SparseToDense", ([[0, 1], [1, 0]], [2, 2], [5.0, 6.0], 9.0), [[9, 5], [6, 9]], constant=(3,), version=7),

@@ -110,6 +110,7 @@ REFUSALS = [
     said("padding of an image that is resized", layer("Interp", IMAGE, pad_beg=1, out=(IMAGE,))),
     said("boxes with a step of their own", layer("PriorBox", IMAGE, IMAGE, min_size=2, offset=0.5, step_h=8.0, out=((1, 2, 64),))),
     said("proposals of deformable networks", layer("Proposal", (1, 2, 1, 1), (1, 4, 1, 1), (1, 3), out=((1, 5),), base_size=16, pre_nms_topn=1, post_nms_topn=1, nms_thresh=0.7, feat_stride=16, min_size=1, ratio=1, scale=1, for_deformable=1)),
+    said("sequence in both directions", layer("RNNSequence", (1, 2, 3), (1, 2), out=((1, 2, 2), (1, 2)), hidden_size=2, direction="Bidirectional")),
     said("state of three layers", layer("Memory", ROW, out=(), id="r", index=0, size=3)),
     said("means for no input", means(MEAN.replace("x0", "y"))),
     said("means for a row", means(MEAN, 1, 2)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self, TypeVar
 
@@ -62,6 +62,8 @@ class LegacyLayer:
     """Other spellings of attributes, by their names in files."""
     leftovers: ClassVar[frozenset[str]] = frozenset()
     """Attributes that files have and no runtime ever read."""
+    unread: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that the CPU plugin did not read, though their pages say what they mean; reported unless they are 0."""
     is_certain: ClassVar[bool] = True
     """Whether its meaning is certain; layers of other types are refused."""
     is_activation: ClassVar[bool] = False
@@ -101,6 +103,12 @@ class LegacyLayer:
         return _known(cls)
 
     @classmethod
+    def ignored(cls, data: Mapping[str, str]) -> Iterator[str]:
+        """Yield the names of attributes of a file that are not read, and may have been meant."""
+        known = cls.known()
+        yield from (name for name in data if name not in known and not _is_zero(cls, name, data[name]))
+
+    @classmethod
     def _text(cls, attribute: Attribute, data: Mapping[str, str]) -> str | None:
         if attribute.xml in data or attribute.xml not in cls.spelled:
             return data.get(attribute.xml)
@@ -124,6 +132,10 @@ def _schema(cls: type[LegacyLayer]) -> Mapping[str, Attribute]:
 def _known(cls: type[LegacyLayer]) -> frozenset[str]:
     spelled = (name for spelling in cls.spelled.values() for name in spelling.names)
     return frozenset({*(a.xml for a in cls.schema().values()), *spelled, *cls.leftovers, *_LEFTOVERS})
+
+
+def _is_zero(cls: type[LegacyLayer], name: str, text: str) -> bool:
+    return name in cls.unread and not text.strip("0. ")
 
 
 _LEFTOVERS = ("engine", "PrimitivesPriority", "quantization_level")

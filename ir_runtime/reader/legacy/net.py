@@ -259,8 +259,7 @@ class _Net:
         if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
             expected = str(least) if most == least else f"{least} to {most}" if most else f"at least {least}"
             site.refuse(f"{layer.type} takes {expected} inputs, got {len(layer.inputs)}", Code.PORT_COUNT)
-        known = declared.known()
-        for name in (name for name in layer.attributes if name not in known):
+        for name in declared.ignored(layer.attributes):
             self.reader.unread[declared.types[0], name] += 1
             self.reader.first.setdefault((declared.types[0], name), layer.where)
         built = declared.parse(layer.attributes).build(site)

@@ -24,10 +24,12 @@ def read_means(root: Element, layers: Mapping[int, Layer], reader: LayerReader) 
         return {}
     try:
         layer = _input_of(element, layers, reader.file)
-        return {layer.id: Means(tuple(_channels(element, layer, reader.file)))}
+        channels = tuple(_channels(element, layer, reader.file))
     except ParseError as problem:
         reader.report.add(problem.diagnostic)
         return {}
+    _note_scales(element, reader)
+    return {layer.id: Means(channels)}
 
 
 def _input_of(element: Element, layers: Mapping[int, Layer], file: str) -> Layer:
@@ -68,7 +70,6 @@ def _channels(element: Element, layer: Layer, file: str) -> list[float | Blob]:
         number = integer(channel, "id", file) if channel.get("id") is not None else number + 1
         if number >= len(found):
             raise _wrong(f"<channel> {number} of an input with {len(found)} channels", channel, file)
-        _refuse_scale(channel, file)
         mean = channel.find("mean")
         if mean is None:
             continue
@@ -80,13 +81,13 @@ def _channels(element: Element, layer: Layer, file: str) -> list[float | Blob]:
     return found
 
 
-def _refuse_scale(channel: Element, file: str) -> None:
-    """Refuse scales: runtimes of that time disagreed whether they divide, multiply or do nothing."""
-    scale = channel.find("scale")
-    if scale is not None and _number(scale, file) != 1:
-        raise _wrong(
-            "<scale> of <pre-process> has no certain meaning: runtimes of that time ignored it", scale, file
-        )
+def _note_scales(element: Element, reader: LayerReader) -> None:
+    """Say that scales are left out, unless they are 1: no runtime of that time read them."""
+    for scale in element.iterfind("channel/scale"):
+        if scale.get("value", "").strip() not in ("1", "1.0"):
+            message = "<scale> of <pre-process> is left out, as runtimes of that time did not read it"
+            reader.report.note(Code.UPGRADED, message, Location(reader.file, scale.sourceline))
+            return
 
 
 def _number(element: Element, file: str) -> float:

@@ -63,6 +63,29 @@ def test_a_scale_of_1_says_nothing() -> None:
     assert [str(found.code) for found in ir.validate(net.xml())] == ["IR010"]
 
 
+def test_a_scale_is_left_out_with_a_note() -> None:
+    net = means('<channel id="0"><mean value="1"/><scale value="2"/></channel>')
+    model = ir.read_model(net.xml())
+    assert [found.message for found in model.report][1:] == [
+        "<scale> of <pre-process> is left out, as runtimes of that time did not read it"
+    ]
+    found = ir.compile_model(model)(ramp(1, 2, 1, 2))["y"]
+    np.testing.assert_array_equal(found, 2 * (ramp(1, 2, 1, 2) - np.float32([[[[1]], [[0]]]])))
+
+
+def test_steps_of_single_axes_that_were_not_read() -> None:
+    net = LegacyNet()
+    sources = [net.input("map", 1, 1, 1, 1), net.input("image", 1, 1, 4, 4)]
+    how = {"min_size": 2, "step": 0, "offset": 0.5, "variance": "0.1,0.1,0.2,0.2", "img_size": 0}
+    net.layer("PriorBox", sources, (1, 2, 4), name="boxes", step_h=8.0, step_w="0.0", **how)
+    model = ir.read_model(net.xml())
+    assert [(str(found.code), found.message) for found in model.report][1:] == [
+        ("IR203", "PriorBox of IR version 5 has no attribute 'step_h'; it is ignored")
+    ]
+    found = ir.compile_model(model)([ramp(1, 1, 1, 1), ramp(1, 1, 4, 4)])["boxes"]
+    np.testing.assert_allclose(found[0, 0], [0.25, 0.25, 0.75, 0.75])
+
+
 def test_attributes_of_version_2_stand_in_elements_of_other_names() -> None:
     net = LegacyNet(version=2)
     crop = '<crop axis="2" offset="1" dim="1"/><crop axis="3" offset="0" dim="2"/>'

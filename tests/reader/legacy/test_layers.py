@@ -11,6 +11,7 @@ from harness.legacy_nets import Dims, LegacyNet
 from harness.oracle import plugin, read
 
 import ir_runtime as ir
+from ir_runtime.backends import available
 from ir_runtime.reader.legacy.declaration import declared
 from ir_runtime.reader.legacy.net import read_legacy
 
@@ -21,12 +22,13 @@ APART = {"activation", "input", "const", "memory", "tensoriterator"}
 """Types that tests of their own have."""
 
 
+@pytest.mark.parametrize("backend", available())
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.type} {case.data}"[:80])
-def test_a_layer_gives_the_numbers_of_its_page(case: Case) -> None:
+def test_a_layer_gives_the_numbers_of_its_page(case: Case, backend: str) -> None:
     net = case.net()
     model = ir.read_model(net.xml(), net.weights)
     assert [str(found.code) for found in model.report] == ["IR010"]
-    found = ir.compile_model(model)(case.fed).to_tuple()
+    found = ir.compile_model(model, backend=backend)(case.fed).to_tuple()
     for array, wanted in zip(found, case.results, strict=True):
         np.testing.assert_allclose(array, wanted, rtol=2e-6, atol=2e-7)
         assert np.shape(array) == np.shape(wanted)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from ....ir.element import ElementType
 from ..declaration import LegacyLayer, attr, layer
 from ..site import Site, Tensor
+
+_SIZES = 4
+"""The numbers of an image that Proposal reads: height, width, and how both were scaled."""
 
 
 def _sizes(site: Site) -> tuple[Tensor, Tensor]:
@@ -43,25 +47,17 @@ class PriorBox(LegacyLayer):
     fixed_ratio: tuple[float, ...] = attr(())
     fixed_size: tuple[float, ...] = attr(())
     density: tuple[float, ...] = attr(())
-    leftovers = frozenset({"step_h", "step_w", "img_size", "img_h", "img_w", "width", "height"})
+    leftovers = frozenset({"width", "height"})
+    unread = frozenset({"step_h", "step_w", "img_size", "img_h", "img_w"})
 
     def build(self, site: Site) -> Tensor:
-        for name in ("step_h", "step_w", "img_size", "img_h", "img_w"):
-            _refuse_size(site, name)
         boxes = site.op("PriorBox-1", *_sizes(site), **_settings(self))
         return site.op("Unsqueeze-1", boxes, site.constant([0]))
 
 
-def _refuse_size(site: Site, name: str) -> None:
-    """Refuse a step or an image size that overrules the input, unless it says nothing."""
-    text = site.layer.attributes.get(name, "")
-    if text.strip("0. "):
-        site.refuse(f"attribute {name!r} is {text[:20]!r}: how it changes the boxes is not certain")
-
-
 @layer("PriorBoxClustered")
 class PriorBoxClustered(LegacyLayer):
-    """ShapeOf and Gather of heights and widths, PriorBoxClustered, Unsqueeze."""
+    """ShapeOf and Gather of heights and widths, unless they are given, PriorBoxClustered, Unsqueeze."""
 
     inputs = (2, 2)
     width: tuple[float, ...] = attr((), gt=0)
@@ -72,12 +68,23 @@ class PriorBoxClustered(LegacyLayer):
     step_h: float = attr(0.0)
     offset: float = attr(0.5)
     variance: tuple[float, ...] = attr(())
-    leftovers = frozenset({"img_h", "img_w", "flip", "min_size", "max_size", "aspect_ratio"})
+    img_h: int = attr(0, ge=0)
+    img_w: int = attr(0, ge=0)
+    leftovers = frozenset({"flip", "min_size", "max_size", "aspect_ratio"})
 
     def build(self, site: Site) -> Tensor:
-        for name in ("img_h", "img_w"):
-            _refuse_size(site, name)
-        boxes = site.op("PriorBoxClustered-1", *_sizes(site), **_settings(self))
+        map, image = _sizes(site)
+        if self.img_h or self.img_w:
+            sides = enumerate((self.img_h, self.img_w), 2)
+            image = site.op(
+                "Concat-1",
+                *(
+                    site.constant([side]) if side else site.lengths(site.inputs[1], (axis,))
+                    for axis, side in sides
+                ),
+                axis=0,
+            )
+        boxes = site.op("PriorBoxClustered-1", map, image, **_settings(self, "img_h", "img_w"))
         return site.op("Unsqueeze-1", boxes, site.constant([0]))
 
 
@@ -124,7 +131,7 @@ class DetectionOutput(LegacyLayer):
 
 @layer("Proposal")
 class Proposal(LegacyLayer):
-    """Reshape of the size of the image to one dim, Proposal."""
+    """Reshape of the size of the image to one dim, Slice of its first four numbers if there are more, Proposal."""
 
     inputs = (3, 3)
     base_size: int = attr(gt=0)
@@ -141,15 +148,15 @@ class Proposal(LegacyLayer):
     box_size_scale: float = attr(1.0)
     box_coordinate_scale: float = attr(1.0)
     framework: Literal["", "tensorflow"] = attr("")
-    for_deformable: bool = attr(False)
+    unread = frozenset({"for_deformable"})
 
     def build(self, site: Site) -> Tensor:
-        if self.for_deformable:
-            site.refuse("attribute 'for_deformable' is 1: how it shifts the boxes is not certain")
         probabilities, deltas, image = site.inputs
         if len(site.dims(2)) != 1:
             image = site.reshape(image, (-1,))
-        return site.op("Proposal-1", probabilities, deltas, image, **_settings(self, "for_deformable"))
+        if math.prod(site.dims(2)) > _SIZES:
+            image = site.op("Slice-8", image, *(site.constant([number]) for number in (0, _SIZES, 1, 0)))
+        return site.op("Proposal-1", probabilities, deltas, image, **_settings(self))
 
 
 @layer("ROIPooling")

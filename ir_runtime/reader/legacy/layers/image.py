@@ -9,9 +9,18 @@ from ....ir.element import ElementType
 from ..declaration import LegacyLayer, attr, layer
 from ..site import Site, Tensor
 
+_END = 2**31 - 1
+"""The end of an axis of any length."""
+
 
 def _resized(
-    site: Site, axes: list[int], sizes: Tensor | None, factor: float, mode: str, **settings: object
+    site: Site,
+    data: Tensor,
+    axes: list[int],
+    sizes: Tensor | None,
+    factor: float,
+    mode: str,
+    **settings: object,
 ) -> Tensor:
     """Interpolate to some lengths, or by a factor."""
     scales = site.constant([factor] * len(axes), ElementType.f32)
@@ -19,7 +28,7 @@ def _resized(
     sizes = site.constant([1] * len(axes)) if sizes is None else sizes
     return site.op(
         "Interpolate-4",
-        site.floating(site.inputs[0]),
+        site.floating(data),
         sizes,
         scales,
         site.constant(axes),
@@ -29,10 +38,14 @@ def _resized(
     )
 
 
-def _is_multiple(site: Site, axes: list[int], factor: float) -> bool:
-    """Return whether the output declares lengths that are those of the input, multiplied."""
+def _is_multiple(site: Site, axes: list[int], factor: float, cropped: int = 0) -> bool:
+    """Return whether the output declares lengths that are those of the input, after it is cropped, multiplied."""
     given, wanted = site.dims(), site.output_dims()
-    return factor > 0 and len(given) == len(wanted) and all(int(given[a] * factor) == wanted[a] for a in axes)
+    return (
+        factor > 0
+        and len(given) == len(wanted)
+        and all(int((given[axis] - cropped) * factor) == wanted[axis] for axis in axes)
+    )
 
 
 def _declared_sizes(site: Site, axes: list[int]) -> Tensor:
@@ -43,7 +56,7 @@ def _declared_sizes(site: Site, axes: list[int]) -> Tensor:
 
 @layer("Interp")
 class Interp(LegacyLayer):
-    """Interpolate, bilinear, corners aligned or not."""
+    """Slice, if pads are negative; Interpolate, bilinear, corners aligned or not."""
 
     inputs = (1, 2)
     height: int = attr(0, ge=0)
@@ -57,8 +70,11 @@ class Interp(LegacyLayer):
     leftovers = frozenset({"mode", "antialias", "axes", "shape_calculation_mode"})
 
     def build(self, site: Site) -> Tensor:
-        if self.pad_beg or self.pad_end:
-            site.refuse("'pad_beg' and 'pad_end' other than 0 have no certain meaning", Code.BAD_ATTRIBUTE)
+        if self.pad_beg > 0 or self.pad_end > 0:
+            site.refuse(
+                "'pad_beg' and 'pad_end' above 0 have no certain meaning: runtimes of that time read beyond the input",
+                Code.BAD_ATTRIBUTE,
+            )
         site.ranked(3)
         corners = "align_corners" if self.align_corners else "asymmetric"
         axes = list(range(2, len(site.dims())))
@@ -68,11 +84,26 @@ class Interp(LegacyLayer):
             sizes = self._from_input(site, axes)
         elif self.height and self.width and len(axes) == 2:
             sizes = site.constant([self.height, self.width])
-        elif factor != 1 and _is_multiple(site, axes, factor):
+        elif factor != 1 and _is_multiple(site, axes, factor, -self.pad_beg - self.pad_end):
             sizes = None
         else:
             sizes = _declared_sizes(site, axes)
-        return _resized(site, axes, sizes, factor, "linear_onnx", coordinate_transformation_mode=corners)
+        data = self._cropped(site, axes)
+        return _resized(
+            site, data, axes, sizes, factor, "linear_onnx", coordinate_transformation_mode=corners
+        )
+
+    def _cropped(self, site: Site, axes: list[int]) -> Tensor:
+        """Return the input without as many elements at both ends as the pads are below 0."""
+        if not (self.pad_beg or self.pad_end):
+            return site.inputs[0]
+        ends = (-self.pad_beg, self.pad_end or _END, 1)
+        return site.op(
+            "Slice-8",
+            site.inputs[0],
+            *(site.constant([end] * len(axes)) for end in ends),
+            site.constant(axes),
+        )
 
     def _from_input(self, site: Site, axes: list[int]) -> Tensor:
         """Return the lengths that the second input holds, or those that it has."""
@@ -108,5 +139,7 @@ class Resample(LegacyLayer):
             sizes = _declared_sizes(site, axes)
         factor = self.factor if self.factor > 0 else 1.0
         if self.type.endswith("NEAREST"):
-            return _resized(site, axes, sizes, factor, "nearest", nearest_mode="round_prefer_ceil")
-        return _resized(site, axes, sizes, factor, "linear", antialias=self.antialias)
+            # So until 2020.1; 2020.4, which no longer wrote such files, took the place at the corner, rounded down.
+            nearest = {"nearest_mode": "round_prefer_ceil"}
+            return _resized(site, site.inputs[0], axes, sizes, factor, "nearest", **nearest)
+        return _resized(site, site.inputs[0], axes, sizes, factor, "linear", antialias=self.antialias)

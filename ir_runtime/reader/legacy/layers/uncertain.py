@@ -39,5 +39,4 @@ for _type, _why in (
 ):
     _uncertain(_type, _type, _why)
 
-for _type in ("GRUSequence", "LSTMSequence", "RNNSequence", "RNN"):
-    _uncertain(_type, "toc", "the catalogue has no page of it")
+_uncertain("RNN", "toc", "the catalogue has no page of it")
