@@ -1,8 +1,8 @@
-"""The state of a graph that is built from legacy layers: free ids and names, and data of the ``.bin``."""
+"""The state of a graph that is built from legacy layers: data of the ``.bin``, and what layers leave for others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array
 from ...ops import Op, registry
 from ..constants import ConstantReader
+from ..replacing import Unused
 
 __all__ = ["Blob", "Building", "Means"]
 
@@ -41,34 +42,14 @@ class Means(NamedTuple):
 
 
 @dataclass(slots=True)
-class Building:
+class Building(Unused):
     """The graph that is built."""
 
     constants: ConstantReader
-    ids: Iterator[int]
-    """Ids that no layer of the file has."""
-    names: set[str]
-    """Names that are taken."""
     read_body: Callable[[Layer], Body]
     """Reads and upgrades the body of a TensorIterator."""
-    numbers: dict[str, int] = field(default_factory=dict)
-    """The last number behind a name that was wanted more than once, so that looking for the next takes no time."""
     means: dict[int, Means] = field(default_factory=dict)
     """Means by the ids of the inputs that they are subtracted from."""
-
-    def new_id(self) -> int:
-        """Return an id that no layer has."""
-        return next(self.ids)
-
-    def new_name(self, wanted: str) -> str:
-        """Return a name that no layer has: the one that is wanted, or that with a number."""
-        name, number = wanted, self.numbers.get(wanted, 1)
-        while name in self.names:
-            number += 1
-            name = f"{wanted}_{number}"
-        self.numbers[wanted] = number
-        self.names.add(name)
-        return name
 
     def stored(self, blob: Blob, element: ElementType, shape: Sequence[int], where: Location) -> Op:
         """Return a constant with data of the ``.bin``.

@@ -139,7 +139,7 @@ class _Net:
         self.graph = Graph(legacy.values(), wiring.edges, wiring.severed)
         names = {layer.name for layer in legacy.values()}
         free = count(max(legacy, default=-1) + 1)
-        self.building = Building(reader.constants, free, names, self.read_body)
+        self.building = Building(free, names, reader.constants, self.read_body)
         self.layers: dict[int, Layer] = {}
         self.edges: list[Edge] = []
         self.severed: set[Port] = set()
@@ -208,7 +208,8 @@ class _Net:
     def _site(self, layer: Layer, inputs: tuple[Tensor, ...]) -> Site:
         element = self.reader.elements[layer.id]
         precision = self._precision(layer, element)
-        return Site(layer, inputs, self._blobs(layer, element, precision), widened(precision), self.building)
+        blobs = self._blobs(layer, element, precision)
+        return Site(layer, inputs, self.building, blobs, widened(precision))
 
     def _precision(self, layer: Layer, element: Element) -> ElementType:
         """Return the element type of a layer: its precision, else that of its outputs, else f32."""

@@ -248,7 +248,7 @@ def test_files_of_today_do_not_load_the_upgrade() -> None:
 
 def test_many_layers_of_one_name_take_no_longer_each() -> None:
     """Looking for free names from the first on would take a number of steps that grows with the square."""
-    building = Building(constants=None, ids=count(), names={"a/b"}, read_body=None)  # type: ignore[arg-type]
+    building = Building(ids=count(), names={"a/b"}, constants=None, read_body=None)  # type: ignore[arg-type]
     assert [building.new_name("a/b") for _ in range(50_000)][-1] == "a/b_50001"
 
 
