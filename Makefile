@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients world clean
+.PHONY: help demo setup test lint type kernels vendor index releases docs browser fuzz table oracle bench zoo clients world clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ kernels: $(VENV)/test
 
 index: $(VENV)/test ## write the lists of modules, after an operation or a kernel was added or moved
 	PYTHONPATH=tests $(BIN)/python -m harness.index
+
+releases: $(VENV)/test ## ask released wheels of OpenVINO what they read, and write the table of the package
+	PYTHONPATH=tests $(BIN)/python -m releases out/releases
 
 docs: $(VENV)/docs ## build the documentation as a site in out/docs/site, which can be searched without a network
 	PYTHONPATH=tests $(BIN)/python -m docs out/docs

@@ -8,7 +8,7 @@ __all__ = ["DECLARED", "Code"]
 
 
 class Code(StrEnum):
-    """A stable code. Hundreds: 0 the file, 1 the graph, 2 operations, 3 shapes, 4 running, 5 limits."""
+    """A stable code. Hundreds: 0 the file, 1 the graph, 2 operations, 3 shapes, 4 running, 5 limits, 6 releases."""
 
     summary: str
 
@@ -75,6 +75,12 @@ class Code(StrEnum):
     BAD_REQUEST = "IR404", "an option, device or backend is unknown, or a call is not allowed"
 
     LIMIT = "IR501", "the file asks for more than the limits allow"
+
+    RELEASE_VERSION = "IR601", "the release of OpenVINO does not read this IR version"
+    RELEASE_OPERATION = "IR602", "the release of OpenVINO does not have the operation, or the operation set"
+    RELEASE_ATTRIBUTE = "IR603", "the release of OpenVINO does not know the attribute, or this value of it"
+    RELEASE_TYPE = "IR604", "the release of OpenVINO does not have the element type, or not for this input"
+    RELEASE_SHAPE = "IR605", "the release of OpenVINO does not read such dims"
 
 
 DECLARED = frozenset({Code.DECLARED_TYPE, Code.DECLARED_SHAPE, Code.INPUT_PORT})

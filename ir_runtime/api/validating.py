@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
 from ..garbage import no_collection
@@ -14,6 +16,9 @@ from .model import Model
 from .reshaping import PortShapes
 from .shapes import ShapeLike
 
+if TYPE_CHECKING:
+    from ..releases.release import Release
+
 __all__ = ["validate"]
 
 
@@ -23,6 +28,7 @@ def validate(
     *,
     shapes: ShapeLike | PortShapes | None = None,
     limits: Limits = DEFAULT,
+    for_release: str | None = None,
 ) -> Diagnostics:
     """Find what is wrong with a model, without running it.
 
@@ -37,6 +43,7 @@ def validate(
         weights: as for `read_model`.
         shapes: other shapes for the inputs, as `Model.reshape` takes them.
         limits: bounds on what the file may ask for.
+        for_release: a release of OpenVINO, such as ``"2024.6"``: also find what that one does not read.
 
     Returns:
         A report: iterate over its findings, in the order of the file, each with ``code``, ``severity``,
@@ -44,10 +51,17 @@ def validate(
         whether the model is valid.
 
     Raises:
-        InputError: if shapes are given for a page, or for an input that does not exist.
+        InputError: if shapes are given for a page, or for an input that does not exist, or the release is unknown.
     """
+    release = None if for_release is None else _release(for_release)
     with within(limits), limited_lookups(), no_collection():
-        return _validated(model, weights, shapes, limits)
+        return _validated(model, weights, shapes, limits, release)
+
+
+def _release(name: str) -> Release:
+    from ..releases.release import Release
+
+    return Release.of(name)
 
 
 def _validated(
@@ -55,13 +69,14 @@ def _validated(
     weights: WeightsLike | None,
     shapes: ShapeLike | PortShapes | None,
     limits: Limits,
+    release: Release | None,
 ) -> Diagnostics:
     from ..reader.excerpt import Excerpts
 
     report = Diagnostics(limits.findings)
     if isinstance(model, Model):
         report.extend(model.report)
-        _examine(model, report, shapes)
+        _examine(model, report, shapes, release)
         report.arrange()
         return report
     excerpt = None
@@ -69,7 +84,7 @@ def _validated(
         source = open_source(model, limits)
         excerpt = Excerpts(source.data).of
         for document in load(source, weights, report, limits):
-            _examine(Model._read(document, report), report, shapes)
+            _examine(Model._read(document, report), report, shapes, release)
     except InputError:
         raise
     except IRError as problem:
@@ -80,7 +95,9 @@ def _validated(
     return report
 
 
-def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes | None) -> None:
+def _examine(
+    model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes | None, release: Release | None
+) -> None:
     """Add findings beyond those of reading and inference."""
     from ..analysis.constraints.solver import check_lengths
     from ..analysis.validate.audit import audit
@@ -99,3 +116,7 @@ def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes |
             model.clone().reshape(shapes)
         except ValidationError as problem:
             report.extend(problem.diagnostics, problem.more)
+    if release is not None:
+        from ..releases.needs import check_release, needs_of_file
+
+        check_release(release, needs_of_file(model._document, graph, model._values), report)

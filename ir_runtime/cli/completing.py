@@ -131,6 +131,12 @@ def _guides(_: click.Context, __: click.Parameter, start: str) -> list[Completio
     return [CompletionItem(page.name, help=page.title) for page in guides() if page.name.startswith(start)]
 
 
+def _releases(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
+    from ..releases.release import releases
+
+    return _starting(map(str, releases()), start)
+
+
 def _backends(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
     return _starting(("numba", "numpy", "reference"), start)
 
@@ -143,6 +149,7 @@ _COMPLETERS: dict[str, _Completer] = {
     "layers": _layers,
     "code": _codes,
     "backend": _backends,
+    "for_release": _releases,
     "results": _files(*_ARRAYS),
     **dict.fromkeys(("output", "labels", "report_folder"), _files("")),
 }

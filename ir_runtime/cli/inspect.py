@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.nodes import Node, Output
     from ..limits import Limits
+    from ..releases.needs import Need
+    from ..releases.release import Release
 
 __all__ = ["inspect"]
 
@@ -85,6 +87,7 @@ def _record(path: str, net: Model) -> Record:
         "parameters": sum(row["numbers"] for row in weights),
         "weights": weights,
         "dynamic": list(_dynamic(net.inputs)),
+        "releases": None if net._document.is_page else _releases(net),
         "errors": net.report.count(Severity.ERROR),
         "warnings": net.report.count(Severity.WARNING),
     }
@@ -133,6 +136,39 @@ def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
                 yield {"input": port.label, "axis": axis, "min": dim.min, "max": dim.max}
 
 
+def _releases(net: Model) -> Record:
+    """Return which releases of OpenVINO read a model, and each need with the first layer that has it."""
+    from ..releases.needs import needs_of_file, oldest_release
+    from ..releases.release import Release, releases
+
+    needs = list(needs_of_file(net._document, net._graph, net._values))
+    first: dict[str, Need] = {}
+    for need in needs:
+        first.setdefault(need.feature, need)
+    known, oldest = releases(), oldest_release(needs)
+    layers = Counter(need.feature for need in needs if need.layer is not None)
+    never = Release(known[-1].year + 1, 0)
+    return {
+        "oldest": _named(oldest),
+        "known": [str(known[0]), str(known[-1])],
+        "needs": [
+            {
+                "need": need.text,
+                "since": _named(need.first),
+                "code": need.code,
+                "layer": need.layer,
+                "line": need.where and need.where.line,
+                "layers": layers[need.feature],
+            }
+            for need in sorted(first.values(), key=lambda need: need.first or never, reverse=True)
+        ],
+    }
+
+
+def _named(release: Release | None) -> str | None:
+    return None if release is None else str(release)
+
+
 def _text(found: Record) -> str:
     from ..reader.model import version_text
 
@@ -146,7 +182,36 @@ def _text(found: Record) -> str:
     if found["dynamic"]:
         rows = [[r["input"], _open(r["axis"]), str(r["min"]), _open(r["max"])] for r in found["dynamic"]]
         parts.append(table("Dynamic dimensions", ["input", "axis", "min", "max"], rows))
+    if found["releases"]:
+        parts.append(_release_table(found))
     return "\n\n".join(parts)
+
+
+def _release_table(found: Record) -> str:
+    """Say which releases of OpenVINO read the model, and why no older ones do."""
+    oldest, needs, (first, _) = (found["releases"][key] for key in ("oldest", "needs", "known"))
+    if oldest is None:
+        title = f"Read by no OpenVINO since {first}"
+        if not any(row["layers"] for row in needs):
+            title += "; ir-runtime upgrade OLD.xml NEW.xml writes a version that it reads"
+    elif oldest == first:
+        title = f"Read by every OpenVINO since {first}"
+    else:
+        title = f"Read by OpenVINO {oldest} and later"
+    if not all(row["known"] for row in found["operations"]):
+        title += ", but for the operations that are unknown"
+    if not needs:
+        return click.style(title, bold=True)
+    rows = [
+        [row["since"] or "never", row["need"], row["layer"] or "", _blank(row["line"]), _blank(row["layers"])]
+        for row in needs
+    ]
+    header = ["since", "need", "first layer", "line", "layers"]
+    return table(title, header, rows, right=("line", "layers"))
+
+
+def _blank(value: int | None) -> str:
+    return plain(value) if value else ""
 
 
 def _ports(title: str, ports: Sequence[Record]) -> str:

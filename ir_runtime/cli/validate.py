@@ -31,6 +31,7 @@ _EPILOG = """\b
 ir-runtime validate net.xml
 ir-runtime validate 'models/**/*.xml' --strict --format sarif > findings.sarif
 ir-runtime validate net.xml --shape 'data=[1..8,3,?,?]'
+ir-runtime validate net.xml --for 2024.6
 ir-runtime explain IR301
 """
 
@@ -53,6 +54,12 @@ _FORMATS = ("text", "json", "sarif", "github")
 )
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--strict", is_flag=True, help="Let warnings count as errors.")
+@click.option(
+    "--for",
+    "for_release",
+    metavar="RELEASE",
+    help="Also find what this release of OpenVINO does not read, such as 2024.6.",
+)
 @shaped
 @click.option(
     "--max-findings",
@@ -69,6 +76,7 @@ def validate(
     models: Sequence[str],
     form: str,
     strict: bool,
+    for_release: str | None,
     shapes: Sequence[str],
     max_findings: int | None,
     jobs: int | None,
@@ -88,7 +96,18 @@ def validate(
         raise click.UsageError("--weights needs exactly one MODEL")
     if max_findings is not None:
         limits = replace(limits, findings=max_findings)
-    check = partial(_check, weights=weights, shapes=shapes_of(shapes), limits=limits, strict=strict)
+    if for_release is not None:
+        from ..releases.release import Release
+
+        Release.of(for_release)  # a wrong name is no finding about a file
+    check = partial(
+        _check,
+        weights=weights,
+        shapes=shapes_of(shapes),
+        limits=limits,
+        strict=strict,
+        for_release=for_release,
+    )
     each = _each if form == "text" else _nothing
     reports = []
     with _reports(check, files, jobs) as checked:
@@ -122,12 +141,13 @@ def _check(
     shapes: Mapping[str | int | None, PartialShape],
     limits: Limits,
     strict: bool,
+    for_release: str | None,
 ) -> Diagnostics:
     from ..api.validating import validate as check
     from ..command_line import for_command_line
 
     with for_command_line():  # also in a process of the pool
-        report = check(file, weights=weights, shapes=shapes or None, limits=limits)
+        report = check(file, weights=weights, shapes=shapes or None, limits=limits, for_release=for_release)
     if strict:
         report.escalate()
     return report

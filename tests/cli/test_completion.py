@@ -36,6 +36,8 @@ CASES = [
     ("ops ReduceL2-", ["ReduceL2-4"]),
     ("guide gloss", ["glossary"]),
     ("completion f", ["fish"]),
+    ("validate chain.xml --for 2024.", [f"2024.{number}" for number in range(7)]),
+    ("upgrade chain.xml new.xml --for 2021", ["2021.4"]),
 ]
 
 

@@ -29,7 +29,9 @@ def shown(code: Code) -> set[str]:
         return set(re.findall(r"IR\d{3}", said))
     size = re.search(r"\.bin of (\d+) bytes", page.example)
     weights = NUMBERS.get(code, b"").ljust(int(size[1]), b"\0") if size else None
-    return {found.code for found in ir.validate(text.encode(), weights)}
+    release = re.search(r"--for ([\d.]+)", page.example)
+    found = ir.validate(text.encode(), weights, for_release=release and release[1])
+    return {finding.code for finding in found}
 
 
 @pytest.mark.parametrize("code", list(Code))

@@ -42,6 +42,28 @@ def test_json_has_the_same(folder: Path, invoke: Invoke) -> None:
         "parameters": 4,
         "weights": [{"type": "f32", "tensors": 2, "numbers": 4, "bytes": 16}],
         "dynamic": [{"input": "x", "axis": 0, "min": 1, "max": 8}],
+        "releases": {
+            "oldest": "2022.1",
+            "known": ["2021.4", "2026.4"],
+            "needs": [
+                {
+                    "need": "IR version 11",
+                    "since": "2022.1",
+                    "code": "IR601",
+                    "layer": None,
+                    "line": None,
+                    "layers": 0,
+                },
+                {
+                    "need": "dynamic dims",
+                    "since": "2022.1",
+                    "code": "IR605",
+                    "layer": "x",
+                    "line": 4,
+                    "layers": 1,
+                },
+            ],
+        },
         "errors": 0,
         "warnings": 0,
     }

@@ -1,0 +1,80 @@
+"""Releases of OpenVINO: their names, and the features that each reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import NamedTuple, Self
+
+from ..codes import Code
+from ..errors import InputError
+from ..nearest import did_you_mean
+from ._table import FEATURES, NEVER, WHEELS
+
+__all__ = ["Release", "releases"]
+
+
+class Release(NamedTuple):
+    """A release of OpenVINO, such as 2024.6; its patches read the same files.
+
+    >>> Release.of("2024.6"), str(Release.of("2021.4.2"))
+    (Release(year=2024, number=6), '2021.4')
+    >>> Release.of("2023.0").reads("Identity-16"), Release.of("2026.0").reads("Identity-16")
+    (False, True)
+    """
+
+    year: int
+    number: int
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the release of a name.
+
+        Raises:
+            InputError: if it is not one of `releases`.
+        """
+        parts = str(name).split(".")
+        known = [str(release) for release in releases()]
+        if len(parts) in (2, 3) and ".".join(parts[:2]) in known and parts[-1].isdecimal():
+            return cls(int(parts[0]), int(parts[1]))
+        near = did_you_mean(str(name), known, after=" ")
+        raise InputError(
+            f"unknown release {str(name)[:40]!r} of OpenVINO",
+            code=Code.BAD_REQUEST,
+            hint=f"{near}known are {known[0]} to {known[-1]}, such as {known[-1]}",
+        )
+
+    def reads(self, feature: str) -> bool:
+        """Return whether it reads models with a feature, which ``ir_runtime.releases.features`` describes."""
+        first = first_to_read(feature)
+        return first is not None and first <= self
+
+    def __str__(self) -> str:
+        return f"{self.year}.{self.number}"
+
+
+@cache
+def releases() -> tuple[Release, ...]:
+    """Return the releases that are known, the oldest first."""
+    return tuple(_parsed(name) for name in WHEELS)
+
+
+def first_to_read(feature: str) -> Release | None:
+    """Return the first release that reads models with a feature; ``None`` if none does."""
+    return _first().get(feature, releases()[0])
+
+
+@cache
+def _first() -> Mapping[str, Release | None]:
+    return dict(_entries())
+
+
+def _entries() -> Iterator[tuple[str, Release | None]]:
+    for name, features in FEATURES.items():
+        release = None if name == NEVER else _parsed(name)
+        yield from ((feature, release) for feature in features.split(" "))
+
+
+def _parsed(name: str) -> Release:
+    year, number = name.split(".")
+    return Release(int(year), int(number))

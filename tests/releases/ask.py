@@ -1,0 +1,131 @@
+"""Install releases of OpenVINO from PyPI, each for a Python of its own, and ask them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ASKED", "FOLDER", "ask", "install", "is_installed"]
+
+CHILD = Path(__file__).with_name("child.py")
+
+FOLDER = Path(os.environ.get("IR_RUNTIME_TEST_RELEASES", "out/releases"))
+"""Where ``make releases`` installs releases."""
+
+ASKED = {
+    "2021.4": "2021.4.2",
+    "2022.1": "2022.1.0",
+    "2022.2": "2022.2.0",
+    "2022.3": "2022.3.0",
+    "2023.0": "2023.0.0",
+    "2023.1": "2023.1.0",
+    "2023.2": "2023.2.0",
+    "2023.3": "2023.3.0",
+    "2024.0": "2024.0.0",
+    "2024.1": "2024.1.0",
+    "2024.2": "2024.2.0",
+    "2024.3": "2024.3.0",
+    "2024.4": "2024.4.0",
+    "2024.5": "2024.5.0",
+    "2024.6": "2024.6.0",
+    "2025.0": "2025.0.0",
+    "2025.1": "2025.1.0",
+    "2025.2": "2025.2.0",
+    "2025.3": "2025.3.0",
+    "2025.4": "2025.4.0",
+    "2026.0": "2026.0.0",
+    "2026.1": "2026.1.0",
+    "2026.2": "2026.2.0",
+    "2026.3": "2026.3.0",
+    "2026.4": "2026.4.1",
+}
+"""The releases, and the wheel of each that is asked."""
+
+
+def _python(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def is_installed(folder: Path) -> bool:
+    """Return whether a folder has a release that can be asked."""
+    return (folder / "installed").exists()
+
+
+def install(release: str, folder: Path) -> None:
+    """Install a release into a folder, for the newest Python that has a wheel of it.
+
+    Raises:
+        SystemExit: if there is none.
+    """
+    if is_installed(folder):
+        return
+    for python in pythons():
+        subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
+        command = [_python(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", f"openvino=={ASKED[release]}"]  # fmt: skip
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            (folder / "installed").touch()
+            return
+    sys.exit(
+        f"no Python here has a wheel of openvino {ASKED[release]}; 3.8 has those up to 2024.4, 3.12 the rest"
+    )
+
+
+@cache
+def pythons() -> Sequence[Path]:
+    """Return the Pythons of this machine, the newest first: those of pyenv, and those on the path."""
+    folders = [*Path.home().glob(".pyenv/versions/*/bin"), *map(Path, os.get_exec_path())]
+    found: dict[tuple[int, ...], Path] = {}
+    for folder in folders:
+        for path in folder.glob("python3.*"):
+            if version := re.fullmatch(r"python3\.(\d+)", path.name):
+                found.setdefault((int(version[1]),), path)
+    return [found[version] for version in sorted(found, reverse=True)]
+
+
+def ask(folder: Path, questions: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    """Return what a release says about probes; a crash is an error, too. What was asked before is not asked again.
+
+    Raises:
+        SystemExit: if it cannot be asked at all.
+    """
+    memory = folder / "answers.json"
+    known: dict[str, Mapping[str, Any]] = json.loads(memory.read_text()) if memory.exists() else {}
+    digests = list(map(_digest, questions))
+    new = {digest: line for digest, line in zip(digests, questions, strict=True) if digest not in known}
+    if new:
+        known |= dict(zip(new, _asked(folder, list(new.values())), strict=True))
+        memory.write_text(json.dumps(known))
+    return [known[digest] for digest in digests]
+
+
+def _digest(question: str) -> str:
+    """Return a name for what is asked, whatever features it is to show."""
+    probe = json.loads(question) | {"features": []}
+    return hashlib.sha256(json.dumps(probe, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _asked(folder: Path, questions: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    probes, answers = folder / "questions", folder / "answers"
+    probes.write_text("".join(f"{line}\n" for line in questions), encoding="utf-8")
+    answers.unlink(missing_ok=True)
+    start = 0
+    while start < len(questions):
+        command = [_python(folder), CHILD, probes, answers, str(start)]
+        subprocess.run(command, capture_output=True, check=False)
+        lines = answers.read_text(encoding="utf-8").splitlines() if answers.exists() else []
+        if len(lines) <= start:
+            sys.exit(f"{folder} cannot be asked: {' '.join(map(str, command))} says why")
+        if lines[-1].partition(" ")[2] == "":
+            lines[-1] = f'{lines[-1].strip()} {{"error": "crash"}}'
+            answers.write_text("".join(f"{line}\n" for line in lines))
+        start = len(lines)
+    for line in answers.read_text(encoding="utf-8").splitlines():
+        yield json.loads(line.partition(" ")[2])

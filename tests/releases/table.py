@@ -1,0 +1,175 @@
+"""Derive the table of the package from the answers of releases, and keep the answers.
+
+A release reads a feature if it reads a model that has it. Only what does not follow from the rest is in the table: the
+type of an operation is read from the release that has the operation set of its version, and so on.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import ir_runtime.releases
+
+__all__ = [
+    "ANSWERS",
+    "NEVER",
+    "TABLE",
+    "Answers",
+    "collect",
+    "derive",
+    "first_of_each",
+    "load",
+    "predict",
+    "save",
+    "source",
+]
+
+ANSWERS = Path(__file__).with_name("answers.tsv")
+TABLE = Path(ir_runtime.releases.__file__).with_name("_table.py")
+NEVER = "never"
+"""The first release of what none reads."""
+
+Probe: TypeAlias = "Mapping[str, Any]"
+"""A probe as it is written to a file."""
+
+Answers: TypeAlias = Mapping[tuple[str, ...], str]
+"""The first release that reads a model, and that all later ones read, by the features of the model."""
+
+_SHAPE = "shape:"
+_PLAIN = "Parameter-1"
+"""What every release reads."""
+_LINE = 110
+
+
+Ask: TypeAlias = "Callable[[str, Sequence[Probe]], Sequence[Mapping[str, Any]]]"
+"""Asks a release about probes."""
+
+
+def collect(probes: Sequence[Probe], releases: Sequence[str], ask: Ask) -> Answers:
+    """Return the first release that reads each combination of features.
+
+    A release is asked about what no older one reads, and the newest does: releases do not unlearn. Those that did
+    changed their minds about single shapes.
+
+    Args:
+        probes: the probes.
+        releases: the releases, the oldest first.
+        ask: asks one of them.
+    """
+    newest = ask(releases[-1], probes)
+    first: dict[tuple[str, ...], str] = {}
+    left = []
+    for probe, said in zip(probes, newest, strict=True):
+        first.setdefault(tuple(probe["features"]), NEVER)
+        if "error" not in said:
+            left.append((probe, said.get("attributes") or ()))
+    for release in releases:
+        answers = ask(release, [probe for probe, _ in left])
+        unread = []
+        for (probe, written), said in zip(left, answers, strict=True):
+            if _is_read(probe, said, written):
+                key = tuple(probe["features"])
+                first[key] = min(first[key], release)  # as texts, in the order of time
+            else:
+                unread.append((probe, written))
+        left = unread
+    return first
+
+
+def _is_read(probe: Probe, said: Mapping[str, Any], written: Collection[str]) -> bool:
+    """Return whether a release reads a probe, and loses no attribute that the newest one writes."""
+    kept = said.get("attributes")
+    lost = kept is not None and any(name in written and name not in kept for name in probe["attributes"])
+    return "error" not in said and not lost
+
+
+def predict(table: Mapping[str, str], features: Iterable[str], oldest: str) -> str:
+    """Return the first release that reads all features."""
+    return max((table.get(feature, oldest) for feature in features), default=oldest)
+
+
+def derive(answers: Answers, oldest: str) -> dict[str, str]:
+    """Return the first release of each feature, unless it follows from those of others."""
+    first = first_of_each(answers)
+    having: dict[str, list[tuple[str, ...]]] = {}
+    for features in answers:
+        for feature in features:
+            having.setdefault(feature, []).append(features)
+    table: dict[str, str] = {}
+    for feature in sorted(first, key=_rank):
+        if first[feature] > min(predict(table, features, oldest) for features in having[feature]):
+            table[feature] = first[feature]
+    return table
+
+
+def _rank(feature: str) -> tuple[int, str]:
+    """Return the place of a feature among those that others follow from."""
+    kinds = ("version:", "opset:", "type:", "shape:")
+    kind = next((number for number, start in enumerate(kinds) if feature.startswith(start)), len(kinds))
+    detail = 1 + ("@" in feature) + 2 * (":" in feature or "/" in feature) if kind == len(kinds) else 0
+    return kind + detail, feature
+
+
+def save(answers: Answers, oldest: str) -> None:
+    """Keep the first release of each feature, unless it is the oldest: a line for each release."""
+    by_release: dict[str, list[str]] = {}
+    for feature, release in first_of_each(answers).items():
+        if release != oldest:
+            by_release.setdefault(release, []).append(feature)
+    lines = (f"{release}\t{' '.join(sorted(by_release[release]))}\n" for release in sorted(by_release))
+    ANSWERS.write_text("".join(lines), encoding="utf-8")
+
+
+def load() -> dict[str, str]:
+    """Return the first release of each feature, as it was kept."""
+    lines = (line.split("\t") for line in ANSWERS.read_text(encoding="utf-8").splitlines())
+    return {feature: release for release, features in lines for feature in features.split(" ")}
+
+
+def first_of_each(answers: Answers) -> dict[str, str]:
+    """Return the first release that reads some model with a feature.
+
+    Some releases do not find out every dim, and cannot refuse it then: of dims, what refuses last counts.
+    """
+    first: dict[str, str] = {}
+    for features, release in answers.items():
+        for feature in features:
+            first[feature] = min(first.get(feature, NEVER), release)
+    for shape in [feature for feature in first if feature.startswith(_SHAPE)]:
+        others = [key for key in answers if shape in key]
+        plain = [
+            key for key in others if all(first[other] == first[_PLAIN] for other in key if other != shape)
+        ]
+        first[shape] = max(answers[key] for key in plain)
+    return first
+
+
+def source(table: Mapping[str, str], wheels: Mapping[str, str]) -> str:
+    """Return the module that holds the table."""
+    by_release: dict[str, list[str]] = {}
+    for feature, release in table.items():
+        by_release.setdefault(release, []).append(feature)
+    wheels_text = "\n".join(f'    "{release}": "{wheel}",' for release, wheel in wheels.items())
+    entries = "\n".join(_entry(release, by_release[release]) for release in sorted(by_release))
+    return (
+        '"""The first release of OpenVINO that reads each feature; all others read what is not here.\n\n'
+        "Generated by ``make releases``, which asks the released wheels.\n"
+        '"""\n\n'
+        '__all__ = ["FEATURES", "NEVER", "WHEELS"]\n\n'
+        f"WHEELS = {{\n{wheels_text}\n}}\n"
+        '"""The releases that were asked, and the wheel of each."""\n\n'
+        f'NEVER = "{NEVER}"\n\n'
+        f"FEATURES = {{\n{entries}\n}}\n"
+    )
+
+
+def _entry(release: str, features: Sequence[str]) -> str:
+    text = " ".join(sorted(features, key=_rank))
+    if len(text) + len(release) + 10 <= _LINE:
+        return f'    "{release}": "{text}",'
+    lines = textwrap.wrap(text, _LINE - 11, break_long_words=False, break_on_hyphens=False)
+    quoted = "\n".join(f'        "{line} "' for line in lines[:-1])
+    return f'    "{release}": (\n{quoted}\n        "{lines[-1]}"\n    ),'
