@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..codes import DECLARED, Code
-from ..errors import InputError
+from ..diagnostics import Diagnostics
+from ..errors import InputError, ValidationError
 from ..files import replacing
+from ..ir.element import ElementType
+from ..ir.graph import Graph
+from ..reader.layers import FORMER_IR, NEWEST_IR
 from ..writer.compress import compress
 from ..writer.document import Content, write
 from ..writer.results import with_results
 from .model import Model
+
+if TYPE_CHECKING:
+    from ..releases.release import Release
 
 __all__ = ["save_model", "serialize"]
 
@@ -25,7 +33,13 @@ _ALLOWED = (Code.UNKNOWN_OPERATION, *DECLARED)
 _VERSIONS = ("UNSPECIFIED", "IR_V11")
 
 
-def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = False) -> None:
+def save_model(
+    model: Model,
+    output_model: PathLike,
+    compress_to_fp16: bool = False,
+    *,
+    for_release: str | None = None,
+) -> None:
     """Save a model as ``.xml`` and ``.bin``, both of which OpenVINO reads.
 
     Ports declare what was inferred: after `Model.reshape`, the new shapes. Constants of the same content
@@ -56,13 +70,23 @@ def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = Fa
             it is not done unless asked for. As there, models that are quantized or have compressed weights
             stay as they are, and so do constants most of which f16 cannot hold. So do constants from
             which shapes are computed.
+        for_release: a release of OpenVINO that is to read the files, such as ``"2021.4"``. Layers that it does not
+            know are replaced by older operations, where these compute exactly the same. Releases before 2022.1 get
+            IR version 10, for which programs see inputs of f16 as f32, outputs of integers as i32, and others as f32.
 
     Raises:
-        ValidationError: if the model is not valid.
-        InputError: if the files cannot be written.
+        ValidationError: if the model is not valid, or layers that the release does not read cannot be replaced.
+        InputError: if the files cannot be written, or the release is unknown.
     """
+    save_content(model, output_model, compress_to_fp16, for_release)
+
+
+def save_content(
+    model: Model, output_model: PathLike, compressed: bool = False, for_release: str | None = None
+) -> Content:
+    """Save a model as `save_model` does, and return what was written."""
     path = _xml_path(output_model)
-    _save(model, path, path.with_suffix(".bin"), compress_to_fp16)
+    return _save(model, path, path.with_suffix(".bin"), compressed, for_release)
 
 
 def serialize(
@@ -121,21 +145,58 @@ def _xml_path(path: PathLike) -> Path:
     return found
 
 
-def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
+def _save(
+    model: Model, xml: Path, weights: Path, compressed: bool = False, for_release: str | None = None
+) -> Content:
     if not isinstance(model, Model):
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
     # Of a constant of an unknown version the place of its numbers is unknown.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
     content = content_of(model, DECLARED if lost else _ALLOWED)
+    if for_release is not None:
+        content = lowered(model, content, for_release)
+    if compressed:
+        content = compress(content)
     try:
         with replacing(weights, xml) as (binary, text):
-            write(compress(content) if compressed else content, text, binary)
+            write(content, text, binary)
     except OSError as reason:
         raise InputError(
             f"{str(xml)!r} cannot be saved: {reason.strerror or reason}",
             code=Code.BAD_REQUEST,
             hint="nothing was changed",
         ) from None
+    return content
+
+
+def lowered(model: Model, content: Content, for_release: str) -> Content:
+    """Return the content of files that a release reads."""
+    from ..analysis.infer import Inferred, infer
+    from ..releases.lowering.lower import lower
+    from ..releases.release import Release
+
+    def again(graph: Graph) -> Inferred:
+        parameters = None if content.declared else model._all_parameters(model._parameters or {})
+        return infer(graph, Diagnostics(), parameters)
+
+    release = Release.of(for_release)
+    version = NEWEST_IR if release.reads(f"version:{NEWEST_IR}") else FORMER_IR
+    if version == FORMER_IR:
+        _check_outputs(model, release)
+    graph, known = lower(content.graph, content.known, release, again)
+    return replace(content, graph=graph, known=known, version=version)
+
+
+def _check_outputs(model: Model, release: Release) -> None:
+    """Refuse outputs that lose digits in IR version 10, whose outputs are f32 or i32."""
+    for output in model.outputs:
+        if output.element_type is ElementType.f64:
+            raise ValidationError(
+                f"OpenVINO {release} gives the output {output.label!r} of f64 as f32, which loses digits",
+                code=Code.RELEASE_TYPE,
+                where=output.node.layer.where,
+                hint="convert it to f32 in the model, or save it for 2022.1 or later",
+            )
 
 
 def content_of(model: Model, allowed: Collection[str] = _ALLOWED) -> Content:

@@ -27,6 +27,6 @@ COMMANDS = {
     "run": "Run MODEL and show its outputs",
     "shapes": "List every shape in MODEL, and the constraints on its inputs",
     "trace-nan": "Find the layers of MODEL that make Inf or NaN of finite inputs, and those that are near the limit of a type",
-    "upgrade": "Write OLD, a model of IR version 2 to 10, as NEW of version 11",
+    "upgrade": "Write OLD, a model of any IR version, as NEW of version 11, or for an older release of OpenVINO",
     "validate": "Find what is wrong with each MODEL, without running it",
 }

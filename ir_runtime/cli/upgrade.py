@@ -1,4 +1,4 @@
-"""``ir-runtime upgrade``: write a model of an older IR version as version 11."""
+"""``ir-runtime upgrade``: write a model as IR version 11, or for an older release of OpenVINO."""
 
 from __future__ import annotations
 
@@ -19,24 +19,35 @@ __all__ = ["upgrade"]
 
 _EPILOG = """\b
 ir-runtime upgrade old.xml new.xml
+ir-runtime upgrade new.xml old.xml --for 2021.4
 
 Versions 2 to 7 have layers that are no longer defined: each is replaced by operations that compute the
-same ("ir-runtime guide legacy" lists them). OpenVINO reads the result. Inputs and outputs keep their names.
+same ("ir-runtime guide legacy" lists them). OpenVINO reads the result. Inputs and outputs keep their names. For an older release, operations that it does
+not have are replaced by older ones, where these compute exactly the same ("ir-runtime guide releases").
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("old", metavar="OLD")
 @click.argument("target", metavar="NEW")
+@click.option(
+    "--for",
+    "for_release",
+    metavar="RELEASE",
+    help="Write what this release of OpenVINO reads, such as 2021.4; by default, what the newest reads.",
+)
 @weights
 @limited
-def upgrade(old: str, target: str, weights: str | None, limits: Limits) -> None:
-    """Write OLD, a model of IR version 2 to 10, as NEW of version 11."""
-    from ..api.saving import save_model
+def upgrade(old: str, target: str, for_release: str | None, weights: str | None, limits: Limits) -> None:
+    """Write OLD, a model of any IR version, as NEW of version 11, or for an older release of OpenVINO."""
+    from ..api.saving import save_content
+    from ..releases.release import Release
 
+    if for_release is not None:
+        Release.of(for_release)  # before the model is read
     net = read(old, weights, limits=limits)
     for note in net.report.notes:
         show(finding(note), err=True)
-    save_model(net, target)
-    count = sum(1 for _ in net._graph.everywhere())
-    show(f"saved {count:,} layers of IR version 11 to {visible(target)}", err=True)
+    content = save_content(net, target, for_release=for_release)
+    count = sum(1 for _ in content.graph.everywhere())
+    show(f"saved {count:,} layers of IR version {content.version} to {visible(target)}", err=True)

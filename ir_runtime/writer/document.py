@@ -1,4 +1,4 @@
-"""Write a graph as an IR of version 11."""
+"""Write a graph as an IR of version 11, or 10."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..analysis.infer import Inferred
 from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, Port, PortSpec, RtInfo
 from ..ir.tensor import TensorType
+from ..reader.layers import NEWEST_IR
 from .attributes import attribute_texts
 from .bodies import write_back_edges, write_port_map
 from .names import joined, output_names
@@ -19,7 +20,6 @@ from .weights import WeightsWriter, raw_bytes
 
 __all__ = ["Content", "write"]
 
-VERSION = 11
 _TYPES = {"Constant": "Const"}  # as files spell them
 
 
@@ -36,6 +36,7 @@ class Content:
     known: Inferred
     rt_info: RtInfo
     declared: bool = True
+    version: int = NEWEST_IR
 
 
 def write(content: Content, xml: IO[bytes], weights: IO[bytes]) -> None:
@@ -45,7 +46,7 @@ def write(content: Content, xml: IO[bytes], weights: IO[bytes]) -> None:
         InputError: if a name has characters that XML does not have.
     """
     out = Printer(xml)
-    with out.inside("net", {"name": content.name, "version": str(VERSION)}):
+    with out.inside("net", {"name": content.name, "version": str(content.version)}):
         _GraphWriter(out, WeightsWriter(weights), content.known, content.declared).graph(content.graph)
         write_model_info(out, content.rt_info)
 

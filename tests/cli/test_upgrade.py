@@ -1,4 +1,4 @@
-"""``ir-runtime upgrade``: a model of an older version as version 11; nothing is written if it cannot be."""
+"""``ir-runtime upgrade``: a model as version 11, or for a release; nothing is written if it cannot be."""
 
 from __future__ import annotations
 
@@ -104,3 +104,27 @@ def test_other_commands_take_old_files(save: Callable[[LegacyNet | Net], None]) 
     assert "1 file, 0 errors, 0 warnings" in said("validate", "old.xml", "--strict")
     assert "11" in said("run", "old.xml", "-i", "x=x.npy")
     assert "bytes" in said("report", "old.xml", "-o", "page.html")
+
+
+def test_a_file_for_an_old_release(save: Callable[[LegacyNet | Net], None]) -> None:
+    net = Net()
+    x = net.parameter("x", "2", out="FP32 2")
+    net.result(net.op("IsNaN", x, name="odd", out="BOOL 2", version="opset10"))
+    save(net)
+    done = invoke("old.xml", "new.xml", "--for", "2021.4")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "saved 3 layers of IR version 10 to new.xml\n"
+    assert 'type="NotEqual" version="opset1"' in Path("new.xml").read_text()
+    found = ir.compile_model("new.xml")(np.float32([1, np.nan]))
+    np.testing.assert_array_equal(found["odd"], [0, 1])
+
+
+def test_nothing_is_written_where_a_layer_stands_in_the_way(save: Callable[[LegacyNet | Net], None]) -> None:
+    net = Net()
+    x = net.parameter("x", "2", out="FP32 2")
+    net.result(net.op("ErfInv", x, name="odd", out="FP32 2", version="opset17"))
+    save(net)
+    done = invoke("old.xml", "new.xml", "--for", "2021.4")
+    assert done.exit_code == 3
+    assert "old.xml:5: layer 'odd' (ErfInv-17): error[IR602]" in done.stderr
+    assert not Path("new.xml").exists()
