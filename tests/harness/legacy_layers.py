@@ -270,6 +270,8 @@ CASES = [
     Case("ArgMax", ([[1.0, 3.0, 2.0]],), [[[1, 2], [3, 2]]], {"top_k": 2, "out_max_val": 1}),
     Case("ArgMax", (ramp(1, 2, 1, 2),), [[[[1, 1]]]], {"top_k": 1, "out_max_val": 0, "axis": 1}),
     Case("ArgMax", (ramp(1, 2, 1, 2),), [[[[2, 3]]]], {"top_k": 1, "out_max_val": 1, "axis": -3}),
+    Case("DepthToSpace", (ramp(1, 8, 1, 1),), ramp(1, 2, 2, 2), {"block_size": 2, "mode": "depth_first"}, version=7),
+    Case("SpaceToDepth", (ramp(1, 2, 2, 2),), ramp(1, 8, 1, 1), {"block_size": 2, "mode": "depth_first"}, version=7),
     Case("Interp", (ramp(1, 1, 1, 2),), [[[[0, 0.5, 1]]]], {"height": 1, "width": 3, "align_corners": 1, "pad_beg": 0, "pad_end": 0}),
     Case("Interp", (ramp(1, 1, 1, 2),), [[[[0, 0.5, 1, 1], [0, 0.5, 1, 1]]]], {"factor": 2, "align_corners": 0}),
     Case("Interp", (ramp(1, 1, 1, 2),), [[[[0, 0.5, 1]]]]),  # as long as declared

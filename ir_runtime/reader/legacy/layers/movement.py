@@ -223,22 +223,24 @@ class ShuffleChannels(LegacyLayer):
 
 @layer("DepthToSpace")
 class DepthToSpace(LegacyLayer):
-    """DepthToSpace, the blocks first."""
+    """DepthToSpace, the blocks first unless ``mode`` says depth."""
 
     block_size: int = attr(1, gt=0)
+    mode: Literal["blocks_first", "depth_first"] = attr("blocks_first")
 
     def build(self, site: Site) -> Tensor:
-        return site.op("DepthToSpace-1", site.inputs[0], block_size=self.block_size, mode="blocks_first")
+        return site.op("DepthToSpace-1", site.inputs[0], block_size=self.block_size, mode=self.mode)
 
 
 @layer("SpaceToDepth")
 class SpaceToDepth(LegacyLayer):
-    """SpaceToDepth, the blocks first."""
+    """SpaceToDepth, the blocks first unless ``mode`` says depth."""
 
     block_size: int = attr(1, gt=0)
+    mode: Literal["blocks_first", "depth_first"] = attr("blocks_first")
 
     def build(self, site: Site) -> Tensor:
-        return site.op("SpaceToDepth-1", site.inputs[0], block_size=self.block_size, mode="blocks_first")
+        return site.op("SpaceToDepth-1", site.inputs[0], block_size=self.block_size, mode=self.mode)
 
 
 @layer("TopK")
