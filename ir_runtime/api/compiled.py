@@ -230,7 +230,7 @@ class CompiledModel(Executable):
 
     def query_state(self) -> list[VariableState]:
         """Return the variables that calls of the compiled model itself read and assign."""
-        return variable_states(self._model, self._variables)
+        return variable_states(self, self._variables)
 
     def reset_state(self) -> None:
         """Give those variables their initial values."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..backends import load
+from ..backends import Precision, load
 from ..executor.compile import PASSES, After, compile_plan
 from ..transform.fusion_report import FusionReport, fusion_report
 from ..transform.listing import listing
@@ -69,4 +69,7 @@ def _compile(model: Model, backend: str | None, after: After, narrow: bool = Fal
             ),
         )
     name, chain = load(backend, runnable._is_large)
-    compile_plan(runnable._graph, runnable._values, ports, chain, name != "reference", model.limits, after)
+    precision = Precision(f16="f16") if narrow else None
+    compile_plan(
+        runnable._graph, runnable._values, ports, chain, name != "reference", model.limits, after, precision
+    )

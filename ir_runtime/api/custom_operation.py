@@ -39,6 +39,7 @@ class CustomOperation(Op):
     values: ClassVar[Input] = Input(T_ANY, "what the node reads", variadic=True)
     results: ClassVar[Output] = Output(ElementType.dynamic, "what the node gives", variadic=True)
     pure = False
+    keeps_types = True
     node: CustomNode
     create: ClassVar[Callable[[], CustomNode] | None] = None
     """Creates the node of a layer that was read."""

@@ -140,6 +140,11 @@ class Executable(ExplainsAbsent):
                 self._precision,
             )
 
+    def _computed(self, element: ElementType) -> ElementType:
+        """Return the element type in which results of layers are held that the model declares in one."""
+        is_widened = element is ElementType.f16 and self._chain and self._precision.f16 == "f32"
+        return ElementType.f32 if is_widened else element
+
     def _unfused(self) -> ExecutionPlan:
         with self._lock:
             if self._unfused_plan is None:

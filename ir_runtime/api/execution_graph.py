@@ -53,7 +53,7 @@ class ExecutionGraph:
 
     Args:
         graph: the layers that were compiled.
-        types: the types of their outputs.
+        types: the types of their outputs, as declared.
         plan: the steps.
         backend: the name of the backend that computes them.
         performance: measurements of runs; None if none were made.
@@ -92,12 +92,10 @@ class ExecutionGraph:
         return Document(Graph(self.layers, self.edges), name, "", 11, {})
 
     def _add_step(self, step: Step) -> None:
-        last = step.layers[-1]
-        types = [self.types[Port(last.id, number)] for number in range(len(step.writes))]
         reads = [slot for slot in step.reads if slot in self.writers]
         kind = step.pattern or step.layer.type
         seen = {**self._computed(step), **self._seen(step)}
-        self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, types, reads, step.writes, seen)
+        self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, step.types, reads, step.writes, seen)
 
     def _computed(self, step: Step) -> Mapping[str, str]:
         """Return the precision of a named kernel, which its name ends with."""

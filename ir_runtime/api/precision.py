@@ -58,6 +58,7 @@ def _asked(config: Mapping[str, object], first: Backend | None) -> Precision:
         cache.name if isinstance(cache, ElementType) else usual.kv_cache,
         usual.weights if products is None else "f32",
         usual.flush_denormals if denormals is None else bool(denormals),
+        "f16" if hint is ElementType.f16 else "f32",
     )
 
 

@@ -253,7 +253,7 @@ class Request(RequestTensors):
 
     def query_state(self) -> list[VariableState]:
         """Return the variables of this request."""
-        return variable_states(self._compiled._model, self._variables)
+        return variable_states(self._compiled, self._variables)
 
     def reset_state(self) -> None:
         """Give the variables their initial values."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..absent import ExplainsAbsent
@@ -12,7 +14,9 @@ from ..ir.graph import Port
 from ..ir.quantized_cache import Held, QuantizedCache
 from ..ir.tensor import TensorType
 from .tensor import Tensor
-from .view import View
+
+if TYPE_CHECKING:
+    from .executable import Executable
 
 __all__ = ["VariableState", "variable_states"]
 
@@ -20,9 +24,11 @@ __all__ = ["VariableState", "variable_states"]
 class VariableState(ExplainsAbsent):
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
 
-    def __init__(self, name: str, type: TensorType, values: dict[str, Held]) -> None:
+    def __init__(
+        self, name: str, type: TensorType, values: dict[str, Held], held: ElementType | None = None
+    ) -> None:
         self.name: str = name
-        self._type, self._values = type, values
+        self._type, self._values, self._held = type, values, held or type.element
 
     @property
     def state(self) -> Tensor:
@@ -33,6 +39,9 @@ class VariableState(ExplainsAbsent):
             return Tensor(np.zeros(lengths, self._type.element.dtype), type=self._type.element)
         held = self._values[self.name]
         array = held.unpacked() if isinstance(held, QuantizedCache) else held
+        if self._held is not self._type.element:
+            with np.errstate(over="ignore"):
+                array = array.astype(self._type.element.dtype)
         return Tensor(array, type=self._type.element)
 
     @state.setter
@@ -42,7 +51,9 @@ class VariableState(ExplainsAbsent):
         if not fits or not self._type.shape.contains(tensor.shape):
             found = f"{tensor.element_type}{tensor.shape}"
             raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
-        self._values[self.name] = as_booleans(tensor.data).copy()
+        array = as_booleans(tensor.data)
+        is_held = self._held in (self._type.element, ElementType.dynamic)
+        self._values[self.name] = array.copy() if is_held else array.astype(self._held.dtype)
 
     def reset(self) -> None:
         """Give it its initial value."""
@@ -52,9 +63,11 @@ class VariableState(ExplainsAbsent):
         return f"<VariableState: {self.name!r} {self._type}>"
 
 
-def variable_states(model: View, values: dict[str, Held]) -> list[VariableState]:
-    """Return the variables that a model reads, in the order of the file."""
-    found: dict[str, TensorType] = {}
+def variable_states(compiled: Executable, values: dict[str, Held]) -> list[VariableState]:
+    """Return the variables that a compiled model reads, in the order of the file."""
+    model, found = compiled._model, dict[str, TensorType]()
     for layer in model._graph.of_type("ReadValue"):
         found.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
-    return [VariableState(name, type, values) for name, type in found.items()]
+    return [
+        VariableState(name, type, values, compiled._computed(type.element)) for name, type in found.items()
+    ]

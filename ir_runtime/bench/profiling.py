@@ -23,7 +23,7 @@ from ..executor.observers import Profile, TimedStep
 from ..executor.step import Step
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
-from ..ir.tensor import Array, Value
+from ..ir.tensor import Array, TensorType, Value
 from .peaks import measure_peaks
 from .profiled import ProfileReport
 from .timed import RunTimes, StepTime, TimelineEvent
@@ -170,10 +170,16 @@ class _Sizes:
         if self._graph.layers.get(last.id) is not last:
             return self._within_body(step)
         read = {s for layer in step.layers for s in self._graph.reads(layer) if s.layer not in inner}
-        types = [self._values[port].type for port in (*read, *last.output_ports)]
+        types = [self._type(port) for port in (*read, *last.output_ports)]
         if not all(type.shape.is_static for type in types):
             return None
         return sum(type.element.nbytes(Value(type).count.min) for type in types)
+
+    def _type(self, port: Port) -> TensorType:
+        """Return the type in which results of layers are computed, and others stored."""
+        type = self._values[port].type
+        is_stored = self._graph[port.layer].type in ("Constant", "Parameter")
+        return type if is_stored else TensorType(self.compiled._computed(type.element), type.shape)
 
     def _within_body(self, step: Step) -> int | None:
         """Return the bytes of a step that is a single layer of a body."""

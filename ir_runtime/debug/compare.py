@@ -100,6 +100,8 @@ def judged(
     with within_budget(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)
+        if seen.f16_in_f32 and types == "real":
+            plain = Reference(model, f16_in_f32=True)
         if precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
         # What a side computed is all that judging it depends on, whatever the side is.

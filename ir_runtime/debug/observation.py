@@ -42,6 +42,7 @@ class Observation:
         unobserved: tensors that were to be seen, but cannot be without changing the result.
         wide: the ids of layers that computed in f32 though others computed in a lower precision.
         held: likewise, of those that gave f32: what others read of it may be rounded.
+        f16_in_f32: whether layers of f16 were computed in f32, and seen before their results were rounded.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Observation:
     unobserved: tuple[Port, ...] = ()
     wide: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
+    f16_in_f32: bool = False
 
 
 @runtime_checkable

@@ -37,7 +37,7 @@ def observed(
     if entry is not None:
         record = {
             "name": seen.name, "asked": seen.asked, "ran": seen.ran, "unobserved": seen.unobserved,
-            "tensors": list(seen.tensors), "wide": seen.wide, "held": seen.held,
+            "tensors": list(seen.tensors), "wide": seen.wide, "held": seen.held, "f16_in_f32": seen.f16_in_f32,
         }  # fmt: skip
         entry.write("seen", record, chain(seen.outputs, seen.tensors.values()))
     return seen

@@ -24,11 +24,11 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
-from ..transform.widen import widen
+from ..transform.widen import has_f16, widen
 from .progress import reached
 from .spilling import run_limits, tensors
 
-__all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "computed"]
+__all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "computed", "in_f32"]
 
 Arrays: TypeAlias = tuple[Array, ...]
 
@@ -43,9 +43,16 @@ class Reference:
         model: the model; it is not changed.
         wide: compute f32, f16 and bf16 in f64.
         backend: whose kernels compute, each layer by itself; by default the definitions of the operations.
+        f16_in_f32: compute f16 in f32, as fast backends and OpenVINO's CPU plugin do; outputs have the declared types.
     """
 
-    def __init__(self, model: Model, wide: bool = False, backend: str = "reference") -> None:
+    def __init__(
+        self,
+        model: Model,
+        wide: bool = False,
+        backend: str = "reference",
+        f16_in_f32: bool = False,
+    ) -> None:
         runnable = model._runnable()
         self.outputs = runnable._const_outputs()
         """The outputs of the model."""
@@ -54,8 +61,12 @@ class Reference:
         """The inputs of the model."""
         self._model, self._limits, self._wide, self._backend = model, model.limits, wide, backend
         self._needed: dict[tuple[tuple[int, ...], ...], Peak] = {}
+        self.f16_in_f32 = f16_in_f32 and not wide and has_f16(self.graph, self.types)
+        """Whether it computes f16 in f32."""
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
+        elif self.f16_in_f32:
+            self.graph, self.types = widen(self.graph, self.types, ElementType.f32)
 
     @cached_property
     def _plan(self) -> ExecutionPlan:
@@ -65,7 +76,7 @@ class Reference:
 
     def computing(self, model: Model) -> Reference:
         """Return a reference that computes another model likewise."""
-        return Reference(model, self._wide, self._backend)
+        return Reference(model, self._wide, self._backend, self.f16_in_f32)
 
     def needed(self, feeds: Sequence[Array]) -> Peak:
         """Return the bytes that a run on some inputs needs at once, and the layer that runs then.
@@ -125,8 +136,27 @@ class Reference:
         """
         if self._wide:
             feeds = [_widened(feed) for feed in feeds]
+        if self.f16_in_f32:
+            feeds = [in_f32(feed) for feed in feeds]
         limits = run_limits(self._limits, self.needed(feeds).bytes)
-        return self._plan.run(feeds, limits=limits, patch=self._patch(change, inside))
+        found = self._plan.run(feeds, limits=limits, patch=self._patch(change, inside))
+        return (
+            [self.declared_output(index, array) for index, array in enumerate(found)]
+            if self.f16_in_f32
+            else found
+        )
+
+    def declared_output(self, index: int, array: Array) -> Array:
+        """Return an output that was computed in f32 in the type that the model declares.
+
+        Args:
+            index: the number of the output.
+            array: what was computed.
+        """
+        if self.outputs[index].element_type is not ElementType.f16:
+            return array
+        with np.errstate(over="ignore"):
+            return array.astype(np.float16)
 
     def _patch(
         self, change: Change | None, inside: Change | None
@@ -208,6 +238,11 @@ class Recorder:
         for port, array in zip(layer.output_ports, outputs, strict=False):
             if port in self._wanted:
                 self.tensors[port] = np.array(array, order="C")
+
+
+def in_f32(array: Array) -> Array:
+    """Return f16 as f32, and all else as it is."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def computed(layer: Layer, inputs: Sequence[Array]) -> Arrays:

@@ -18,13 +18,15 @@ from ..errors import InputError
 from ..escaping import name_of_member
 from ..executor.compile import compile_plan
 from ..executor.step import Step
+from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
 from ..limits import current
 from ..nearest import did_you_mean
+from ..transform.widen import has_f16, widen
 from .observation import NamedArrays, Observation, Side, SideLike
 from .other_model import OtherModel, OtherParts
-from .reference import Recorder, Reference
+from .reference import Recorder, Reference, in_f32
 from .tensors import name_of, named_ports
 
 if TYPE_CHECKING:
@@ -168,14 +170,17 @@ class _OfBackend:
         outputs, folds = [port._port for port in reference.outputs], self.fused and name != "reference"
         asked = Precision(self.hint or "f32")
         runs = chain[0].followed(asked) if chain else Precision()
-        plan = compile_plan(
-            reference.graph, reference.types, outputs, chain, folds, model.limits, precision=runs
-        )
+        graph, types = reference.graph, reference.types
+        widens = bool(chain) and has_f16(graph, types)
+        if widens:  # as a compilation would, but for inputs and outputs: what is seen is not rounded
+            graph, types = widen(graph, types, ElementType.f32)
+            feeds = list(map(in_f32, feeds))
+        plan = compile_plan(graph, types, outputs, chain, folds, model.limits, precision=runs)
         recorder = Recorder(ports)
-        results = plan.run(feeds, [_Watch(reference.graph, recorder)], limits=model.limits)
-        found = [np.array(array) for array in results]
+        results = plan.run(feeds, [_Watch(graph, recorder)], limits=model.limits)
+        found = [np.array(reference.declared_output(index, array)) for index, array in enumerate(results)]
         ran = (runs.products,) if self.hint else ()
-        return Observation(self.backend, found, recorder.tensors, self.hint, ran)
+        return Observation(self.backend, found, recorder.tensors, self.hint, ran, f16_in_f32=widens)
 
 
 @dataclass(frozen=True)

@@ -121,9 +121,12 @@ class Stepping(Iterator[Stop]):
         for each in plan.steps:
             inputs = [env[slot] for slot in each.reads]
             outputs = self._context.run(self._compute, each, inputs)
-            stop = Stop(each.layers[-1], tuple(inputs), list(outputs))
-            yield stop
-            each.store(env, checked(stop.layer, stop.outputs, outputs))
+            if not each.is_hidden:
+                shown = self._context.run(each.shown_outputs, outputs)
+                stop = Stop(each.layers[-1], tuple(each.shown_inputs(inputs)), list(shown))
+                yield stop
+                outputs = each.patched(outputs, checked(stop.layer, stop.outputs, shown))
+            each.store(env, outputs)
         self._end([env[slot] for slot in plan.outputs])
 
     def _begin(self, env: Slots) -> None:

@@ -11,6 +11,7 @@ from ..backends.core.host_calls import has_host_calls, noting
 from ..backends.core.replay import contents_of, replayable, replayer_of
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
+from ..ir.operation import is_external
 from ..ir.pages import held
 from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
@@ -25,8 +26,8 @@ from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .returned import with_contiguous_results
 from .scopes import scopes
-from .select_kernel import KernelSelector, is_external, needs_run
-from .step import Step
+from .select_kernel import KernelSelector, needs_run
+from .step import Declared, Step
 
 __all__ = ["StepBuilder"]
 
@@ -126,13 +127,14 @@ class StepBuilder:
     def _step(self, group: Group) -> Step:
         layer, *also = group.layers
         by_reference = layer.id in self.selector.references
+        shown = self._shown(group)
         alone = not also and (by_reference or needs_run(layer))
         reads = tuple(map(self._held if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
         if isinstance(group.kernel, KernelObject) and group.kernel.checks_inputs:
             return Step(
-                layer, group.kernel, reads, writes, also=tuple(also), pattern=group.pattern,
-                kernel_name=name_of(group.kernel),
+                shown[0], group.kernel, reads, writes, also=shown[1:], pattern=group.pattern,
+                kernel_name=name_of(group.kernel), declared=self._declared(group), types=tuple(self._types_of(group)),
             )  # fmt: skip
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)
@@ -158,9 +160,24 @@ class StepBuilder:
             if is_empty:
                 vars(kernel)["of_shapes"] = True  # so that a replay does not end here
         return Step(
-            layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern,
-            kernel_name=name_of(group.kernel),
+            shown[0], kernel, reads, writes, also=shown[1:], expected=known, pattern=group.pattern,
+            kernel_name=name_of(group.kernel), declared=self._declared(group), types=tuple(self._types_of(group)),
         )  # fmt: skip
+
+    def _shown(self, group: Group) -> tuple[Layer, ...]:
+        """Return the layers of the model that a group computes; where it converts only, the one beside that."""
+        state = self.state
+        found = [state.original(layer) for layer in group.layers if not state.is_inserted(layer)]
+        return tuple(found or [state.original(group.layers[-1])])
+
+    def _declared(self, group: Group) -> Declared | None:
+        """Return what observers see of a group, if the model declares other types than are computed."""
+        state = self.state
+        if state.widened is None:
+            return None
+        reads, writes = (tuple(map(state.declared, ports)) for ports in (group.reads, group.writes))
+        is_hidden = not state.fold and all(map(state.is_inserted, group.layers))
+        return Declared(reads, writes, is_hidden) if is_hidden or any(reads) or any(writes) else None
 
     def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
         """Return the check of the lengths that the kernel of a group relies on."""

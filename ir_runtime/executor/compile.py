@@ -24,6 +24,7 @@ from ..transform.program import Program
 from ..transform.quantized_caches import find_quantized_caches
 from ..transform.quantized_weights import Found, find_quantized_weights
 from ..transform.state import CompileState
+from ..transform.widen import Widened, has_f16, widen_f16
 from . import quantized_variables
 from .build_steps import StepBuilder
 from .needed import needed, sinks
@@ -78,6 +79,7 @@ class _Compiler:
     program: Program
     types: Inferred
     backends: Sequence[Backend]
+    is_body: bool = False
     selector: KernelSelector = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +95,21 @@ class _Compiler:
         inputs = [Port(layer.id, 0) for layer in self.program.graph.of_type("Parameter")]
         builder = StepBuilder(self.program.state, self.selector)
         return builder.plan(self.program.groups, inputs, self.program.outputs, returned)
+
+    def compute_f16_in_f32(self) -> None:
+        """Compute in f32 what the model has in f16, unless it asks for f16, or the backend is the reference."""
+        program, state = self.program, self.program.state
+        literal = not self.backends or precisions.current().f16 == "f16"
+        if literal or self.is_body:  # bodies are widened with their layer
+            return
+        if not has_f16(state.graph, self.types):
+            return
+        widened = widen_f16(state.graph, self.types, program.outputs, state.fold)
+        self.types = widened.types
+        self.selector.bodies = widened.types.bodies
+        program.state = replace(state, graph=widened.graph, values=dict(widened.types), widened=widened)
+        program.outputs = widened.outputs
+        program.layers = needed(widened.graph, widened.outputs)
 
     def hide_mixed_inputs(self) -> None:
         """Leave layers whose inputs have several floating-point types to the reference, which computes in the widest."""
@@ -251,11 +268,15 @@ class _Compiler:
         return Group.of(self.program.graph, layer, lambda: kernel)
 
 
-def _plan_of_body(fold: bool, backends: Sequence[Backend], body: Body, types: Inferred) -> ExecutionPlan:
+def _plan_of_body(
+    fold: bool, backends: Sequence[Backend], body: Body, types: Inferred, widened: Widened | None
+) -> ExecutionPlan:
     """Return the plan of a body; a method would keep its compiler, and that this."""
     outputs = list(body.results.values())
-    program = Program(CompileState(body.graph, dict(types), fold, {}), needed(body.graph, outputs), outputs)
-    return _Compiler(program, types, backends).plan()
+    state = CompileState(body.graph, dict(types), fold, {}, widened)
+    return _Compiler(
+        Program(state, needed(body.graph, outputs), outputs), types, backends, is_body=True
+    ).plan()
 
 
 def _inside(packed: Iterable[Found]) -> list[Layer]:
@@ -264,6 +285,7 @@ def _inside(packed: Iterable[Found]) -> list[Layer]:
 
 
 PASSES: tuple[Pass[_Compiler], ...] = (
+    Pass("widen", _Compiler.compute_f16_in_f32),
     Pass("mixed-inputs", _Compiler.hide_mixed_inputs),
     Pass("quantized-weights", _Compiler.keep_quantized),
     Pass("fold", _Compiler.fold),

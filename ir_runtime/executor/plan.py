@@ -214,7 +214,7 @@ class ExecutionPlan:
             deadline.check(step.layer.where)
             args = [env[slot] for slot in step.reads]
             try:
-                results = _observed_step(step, args, run)
+                results = step.run(args) if step.is_hidden else _observed_step(step, args, run)
             except Exception as reason:
                 if isinstance(reason, _ObserverError) or is_placed(reason):
                     raise
@@ -237,13 +237,16 @@ class _ObserverError(Exception):
 
 
 def _observed_step(step: Step, args: Sequence[Array], run: Run) -> tuple[Array, ...]:
-    _notify(run.observers, "before", step, args)
+    seen = step.shown_inputs(args)
+    _notify(run.observers, "before", step, seen)
     start = time.perf_counter()
     results = step.run(args)
     seconds = time.perf_counter() - start
+    shown = step.shown_outputs(results)
     if run.patch is not None:
-        results = _patched(run.patch, step, args, results)
-    _notify(run.observers, "after", step, results, seconds)
+        patched = _patched(run.patch, step, seen, shown)
+        results, shown = step.patched(results, patched), patched
+    _notify(run.observers, "after", step, shown, seconds)
     return results
 
 

@@ -17,19 +17,20 @@ from ..errors import UnsupportedError
 from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.graph import Body, Layer, Port
-from ..ir.operation import Operation
+from ..ir.operation import Operation, is_external
 from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
 from ..transform.mixed_inputs import plain
 from ..transform.program import Program
+from ..transform.widen import Widened
 from .context import VARIABLES, advance
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .subgraphs import Visitor, contract_checked, with_booleans
 
-__all__ = ["KernelSelector", "is_external", "needs_run"]
+__all__ = ["KernelSelector", "needs_run"]
 
 
 @dataclass(slots=True)
@@ -40,13 +41,13 @@ class KernelSelector:
         program: the program to compile.
         bodies: the inferred types of the bodies of layers, by layer id and name.
         backends: in the order of preference.
-        compile_body: returns the plan of a body from its inferred types.
+        compile_body: returns the plan of a body from its inferred types, and what was widened to give it.
     """
 
     program: Program
     bodies: Mapping[tuple[int, str], Inferred]
     backends: Sequence[Backend]
-    compile_body: Callable[[Body, Inferred], ExecutionPlan]
+    compile_body: Callable[[Body, Inferred, Widened | None], ExecutionPlan]
     body_peaks: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
     references: set[int] = field(default_factory=set)
@@ -75,11 +76,9 @@ class KernelSelector:
         unread = [i for i, port in enumerate(layer.output_ports) if state.fold and port not in read]
         kernel = choose(layer.op, inputs, self.backends, unread)
         state.release(reads)
-        return (
-            self._reference(layer, plain(layer.op), inputs)
-            if kernel is None
-            else _advancing(layer.op, kernel)
-        )
+        if kernel is None:
+            return self._reference(layer, plain(layer.op), inputs)
+        return self._advancing(layer, kernel)
 
     def _reference(self, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
         """Return the reference of an operation, its `evaluate`.
@@ -90,7 +89,7 @@ class KernelSelector:
         if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
             op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
         kernel = op.evaluator([value.element for value in inputs])
-        kernel = _advancing(op, kernel)
+        kernel = self._advancing(layer, kernel)
         self.references.add(layer.id)
         if getattr(kernel, "__func__", None) is Op.evaluate:
             raise UnsupportedError(
@@ -116,7 +115,8 @@ class KernelSelector:
         context: dict[str, Any] = {"variables": VARIABLES} if op.needs("variables") else {}
         if op.needs("visit"):
             types = {body.name: self._inferred(layer, body) for body in layer.bodies()}
-            plans = {body.name: self.compile_body(body, types[body.name]) for body in layer.bodies()}
+            state, compiled = self.program.state, self.compile_body
+            plans = {b.name: compiled(b, types[b.name], state.body(layer, b)) for b in layer.bodies()}
             self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
             context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
         return contract_checked(partial(op.evaluate, **context), layer, self._types(layer))
@@ -125,6 +125,15 @@ class KernelSelector:
         types = self.bodies.get((layer.id, body.name))
         # A branch that is never taken was not inferred.
         return infer(body.graph, Diagnostics()) if types is None else types
+
+    def _advancing(self, layer: Layer, kernel: Kernel) -> Kernel:
+        """Return a kernel that continues the sequence of an operation of random numbers, which it takes as a keyword."""
+        op = self.program.state.original(layer).op  # all plans of a model continue the same one
+        return (
+            partial(kernel, advance=partial(advance, op))
+            if op is not None and op.needs("advance")
+            else kernel
+        )
 
     def _types(self, layer: Layer) -> list[TensorType]:
         return list(map(self.program.state.type, layer.output_ports))
@@ -152,16 +161,6 @@ def needs_run(layer: Layer) -> bool:
     return layer.op is not None and (layer.op.needs("visit") or layer.op.needs("variables"))
 
 
-def _advancing(op: Operation, kernel: Kernel) -> Kernel:
-    """Return a kernel that continues the sequence of an operation of random numbers, which it takes as a keyword."""
-    return partial(kernel, advance=partial(advance, op)) if op.needs("advance") else kernel
-
-
 def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
     """Return what each Parameter of a body must be given, by layer id."""
     return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
-
-
-def is_external(op: Operation) -> bool:
-    """Return whether an operation comes from outside this package."""
-    return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]

@@ -8,18 +8,42 @@ from typing import Protocol, TypeAlias
 
 from ..analysis.expected import Expected
 from ..backends import Kernel
+from ..ir.element import ElementType
 from ..ir.graph import Layer
-from ..ir.tensor import Array
+from ..ir.tensor import Array, TensorType
 from .instructions import Slots, as_outputs
 
-__all__ = ["Observer", "Patch", "Step"]
+__all__ = ["Declared", "Observer", "Patch", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The element types that a model declares of what a step computes with in others.
+
+    Args:
+        reads: of each input; ``None`` where it is computed with as declared.
+        writes: of each output.
+        is_hidden: whether the step only converts, so that observers of every layer do not see it.
+    """
+
+    reads: tuple[ElementType | None, ...]
+    writes: tuple[ElementType | None, ...]
+    is_hidden: bool = False
+
+
+def _cast(arrays: Sequence[Array], elements: Sequence[ElementType | None]) -> tuple[Array, ...]:
+    """Return arrays in other element types, where there are any."""
+    return tuple(
+        array if element is None else array.astype(element.dtype, copy=False)
+        for array, element in zip(arrays, elements, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A layer at run time, and those that its kernel computes with it.
 
-    Nine fields: what it computes, its slots, and its name in messages.
+    Eleven fields: what it computes, its slots, and what it is to those who watch.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -55,6 +79,8 @@ class Step:
         expected: what inference says about it, for when it fails.
         pattern: the name of the pattern that the layers match; empty where the kernel is that of the first one.
         kernel_name: what profiles call the kernel; empty for the name of the backend.
+        declared: the types of the model, where others are computed with.
+        types: the types of the outputs.
     """
 
     layer: Layer
@@ -66,11 +92,41 @@ class Step:
     expected: Expected | None = None
     pattern: str = ""
     kernel_name: str = ""
+    declared: Declared | None = None
+    types: tuple[TensorType, ...] = ()
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every layer that this step computes, in order."""
         return (self.layer, *self.also)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether observers do not see it, as the model has no such layer."""
+        return self.declared is not None and self.declared.is_hidden
+
+    def shown_inputs(self, args: Sequence[Array]) -> Sequence[Array]:
+        """Return its inputs as observers see them: in the types that the model declares."""
+        return args if self.declared is None else _cast(args, self.declared.reads)
+
+    def shown_outputs(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return its outputs as observers see them."""
+        return results if self.declared is None else _cast(results, self.declared.writes)
+
+    def patched(self, results: tuple[Array, ...], patched: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return what later steps read: what a patch returned, or what was computed where it changed nothing.
+
+        Args:
+            results: the outputs.
+            patched: what the patch returned, or what it left of the outputs that it was shown.
+        """
+        if self.declared is None:
+            return patched
+        shown = self.shown_outputs(results)
+        return tuple(
+            result if before.tobytes() == after.tobytes() else after.astype(result.dtype, copy=False)
+            for result, before, after in zip(results, shown, patched, strict=True)
+        )
 
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
         """Compute the outputs that the last layer declares; an operation may have more.

@@ -11,7 +11,7 @@ from .operands import Operands
 from .signature import Input, Output
 from .tensor import TensorType, Value
 
-__all__ = ["Operation"]
+__all__ = ["Operation", "is_external"]
 
 
 class Operation(Protocol):
@@ -25,6 +25,7 @@ class Operation(Protocol):
     symbolic: ClassVar[bool]
     bounded: ClassVar[bool]
     has_side_effects: ClassVar[bool]
+    keeps_types: ClassVar[bool]
     has_mixed_inputs: ClassVar[bool]
 
     @classmethod
@@ -86,3 +87,8 @@ class Operation(Protocol):
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """Return `evaluate`, bound to the element types of the inputs if it needs them."""
         ...
+
+
+def is_external(op: Operation) -> bool:
+    """Return whether an operation comes from outside this package."""
+    return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Port
+from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.pages import MIN_BYTES, held, is_mapped, let_go
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import current
 from .fold import evaluated
 from .quantized_weights import Found
+from .widen import Widened
 
 __all__ = ["CompileState"]
 
@@ -27,12 +28,30 @@ class CompileState:
         values: what was inferred and folded; it grows where compressed weights are unpacked.
         fold: whether contents other than those of constants may be taken for fixed.
         packed: weights that stay compressed, as long as every reader has a kernel for that.
+        widened: what was widened to give the graph, if anything was.
     """
 
     graph: Graph
     values: dict[Port, Value]
     fold: bool
     packed: Mapping[Port, Found]
+    widened: Widened | None = None
+
+    def declared(self, port: Port) -> ElementType | None:
+        """Return the element type that the model declares of a port that has another one."""
+        return None if self.widened is None else self.widened.declared.get(port)
+
+    def original(self, layer: Layer) -> Layer:
+        """Return the layer of the model that a layer stands for."""
+        return layer if self.widened is None else self.widened.layers.get(layer.id, layer)
+
+    def is_inserted(self, layer: Layer) -> bool:
+        """Return whether a layer converts what the model declares to what is computed, or back."""
+        return self.widened is not None and layer.id in self.widened.inserted
+
+    def body(self, layer: Layer, body: Body) -> Widened | None:
+        """Return what was widened to give a body of a layer."""
+        return None if self.widened is None else self.widened.bodies.get((layer.id, body.name))
 
     def type(self, port: Port) -> TensorType:
         """Return the type of a port."""

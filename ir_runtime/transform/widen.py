@@ -1,98 +1,289 @@
-"""Compute in f64 what a model has in f32, f16 or bf16: the inverse of `narrow`, for reference results."""
+"""Compute a model in a wider element type than it declares.
+
+References are computed in f64. Backends compute f16 in f32, as OpenVINO's CPU plugin does: inputs and outputs of the model keep
+the declared type, and constants are stored in it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..analysis.infer import Inferred
+from ..analysis.infer import Inferred, infer
+from ..diagnostics import Diagnostics
 from ..ir.element import ElementType
 from ..ir.graph import Body, Edge, Graph, Layer, Port, PortSpec
-from ..ir.operation import Operation
+from ..ir.operation import Operation, is_external
 from ..ir.tensor import TensorType, Value
 from ..ops import registry
 
-__all__ = ["WIDENED", "widen"]
+__all__ = ["WIDENED", "Widened", "has_f16", "widen", "widen_f16"]
 
 WIDENED = frozenset({ElementType.f32, ElementType.f16, ElementType.bf16})
-"""The element types that are computed in f64."""
+"""The element types that references compute in f64."""
 
-_WIDE = ElementType.f64
+_F16 = frozenset({ElementType.f16})
 
 
-def widen(graph: Graph, types: Inferred) -> tuple[Graph, Inferred]:
-    """Return the same layers on f64, in bodies too, and the values of their outputs.
+@dataclass(slots=True)
+class Widened:
+    """A graph that computes in a wider type, and what it was made from.
 
-    Constants stay as they are stored; a Convert behind each widens what is read. Inference is not asked again, so
-    operations whose declaration leaves out f64 are computed in it as well.
+    Args:
+        graph: the layers, with their ids; Converts have been inserted.
+        types: the `Value` of every output.
+        outputs: the ports that give the requested outputs in the declared types.
+        layers: the layers of the model that others replace, and beside which Converts were inserted, by the ids of those.
+        inserted: the ids of the inserted Converts.
+        declared: the element types of the model, by the ports that have another one.
+        bodies: the same of the graphs inside layers, by layer id and name.
+    """
+
+    graph: Graph
+    types: Inferred
+    outputs: Sequence[Port]
+    layers: Mapping[int, Layer]
+    inserted: Collection[int]
+    declared: Mapping[Port, ElementType]
+    bodies: Mapping[tuple[int, str], Widened]
+
+
+def widen(graph: Graph, types: Inferred, to: ElementType = ElementType.f64) -> tuple[Graph, Inferred]:
+    """Return the same layers on a wider type, in bodies too, and the values of their outputs: the inverse of `narrow`.
+
+    Constants stay as they are stored; a Convert behind each widens what is read. Inputs have the wider type, and so have
+    outputs. Inference is not asked again, so operations whose declaration leaves out the type are computed in it as well.
+
+    Args:
+        graph: the layers.
+        types: what was inferred about them.
+        to: f64, in place of all that is narrower; or f32, in place of f16.
+    """
+    narrow = WIDENED if to is ElementType.f64 else _F16
+    found = _Widening(graph, types, narrow, to, ("Constant",)).result()
+    return found.graph, found.types
+
+
+def widen_f16(graph: Graph, types: Inferred, outputs: Sequence[Port], fold: bool) -> Widened:
+    """Return the same layers on f32 in place of f16, in bodies too.
+
+    As in OpenVINO's CPU plugin, a Convert to f16 and back rounds nothing. Operations from outside this package are given what
+    they declare.
+
+    Args:
+        graph: the layers.
+        types: what was inferred about them.
+        outputs: the requested outputs, which keep their types.
+        fold: let layers read past Converts that convert nothing any more.
+    """
+    work = _Widening(graph, types, _F16, ElementType.f32, ("Constant", "Parameter"), True, fold)
+    narrowed = [work.narrowed(port) for port in outputs]
+    found = work.result(narrowed)
+    # What was computed of contents, such as lengths, was rounded to f16.
+    parameters = {layer.id: types[Port(layer.id, 0)] for layer in graph.of_type("Parameter")}
+    found.types = infer(found.graph, Diagnostics(), parameters)
+    return found
+
+
+def has_f16(graph: Graph, types: Inferred) -> bool:
+    """Return whether a graph or a body computes in f16, or reads an input of it; constants may be stored in it.
 
     Args:
         graph: the layers.
         types: what was inferred about them.
     """
-    work = _Widening(graph, types)
+    f16 = ElementType.f16
     for port, value in types.items():
-        work.types[port] = _widened_value(value)
-    layers = [work.layer(layer) for layer in graph.layers.values()]
-    edges = [Edge(work.sources.get(edge.source, edge.source), edge.target) for edge in graph.edges]
-    return Graph([*layers, *work.added], edges + work.edges), work.types
+        if value.element is f16 and (
+            graph[port.layer].type != "Constant"
+            or any(graph[reader.layer].type != "Convert" for reader in graph.readers(port))
+        ):
+            return True
+    return any(
+        (id, body.name) in types.bodies and has_f16(body.graph, types.bodies[id, body.name])
+        for id in {id for id, _ in types.bodies}
+        for body in graph[id].bodies()
+    )
 
 
 @dataclass(slots=True)
 class _Widening:
+    """One graph on the way to a wider type.
+
+    Args:
+        graph: the layers.
+        inferred: what was inferred about them.
+        narrow: the element types that are widened.
+        wide: the one that takes their place.
+        kept: the types of layers whose results keep what they declare.
+        keeps_foreign: leave layers as they are whose operations are unknown, or from outside this package: only their
+            authors know in what else they compute.
+        bypass: let layers read past Converts that convert nothing any more.
+    """
+
     graph: Graph
     inferred: Inferred
-    types: Inferred = field(default_factory=Inferred)
+    narrow: frozenset[ElementType]
+    wide: ElementType
+    kept: tuple[str, ...]
+    keeps_foreign: bool = False
+    bypass: bool = False
+    literal: set[int] = field(default_factory=set)
+    """Converts that keep what they declare, so that outputs are rounded once; other layers read what these read."""
     added: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
-    sources: dict[Port, Port] = field(default_factory=dict)
-    """The widened port of each constant."""
+    layers: dict[int, Layer] = field(default_factory=dict)
+    declared: dict[Port, ElementType] = field(default_factory=dict)
+    values: dict[Port, Value] = field(default_factory=dict)
+    bodies: dict[tuple[int, str], Widened] = field(default_factory=dict)
+    converts: dict[Port, Port] = field(default_factory=dict)
+    first: int = field(init=False)
+    """The id of the first inserted layer."""
 
-    def layer(self, layer: Layer) -> Layer:
-        port = Port(layer.id, 0)
-        if layer.type == "Constant":
-            if self.inferred[port].element in WIDENED:
-                self.sources[port] = self._convert(layer)
-                self.types[port] = self.inferred[port]
+    def __post_init__(self) -> None:
+        self.first = max(self.graph.layers, default=0) + 1
+
+    def result(self, outputs: Sequence[Port] = ()) -> Widened:
+        """Return the widened graph."""
+        layers = [self._layer(layer) for layer in self.graph.layers.values()]
+        edges = [
+            Edge(self._source(edge.source, self.graph[edge.target.layer]), edge.target)
+            for edge in self.graph.edges
+        ]
+        types = Inferred()
+        types.update({port: self._value(port, value) for port, value in self.inferred.items()})
+        types.update(self.values)
+        types.bodies = {key: body.types for key, body in self.bodies.items()}
+        graph = Graph([*layers, *self.added], edges + self.edges, self.graph.severed)
+        inserted = {layer.id for layer in self.added}
+        return Widened(graph, types, outputs, self.layers, inserted, self.declared, self.bodies)
+
+    def narrowed(self, port: Port) -> Port:
+        """Return a port that has the declared type of one; a Convert is inserted if that was widened."""
+        layer = self.graph[port.layer]
+        if layer.type == "Convert" and not any(map(self._is_narrow, self.graph.reads(layer))):
+            self.literal.add(layer.id)
+        if not self._is_widened(port):
+            return port
+        results = [
+            self.graph[r.layer] for r in self.graph.readers(port) if self.graph[r.layer].type == "Result"
+        ]
+        owner = results[0] if results else self.graph[port.layer]
+        return self._convert(port, self.inferred[port].element, owner)
+
+    def _is_narrow(self, port: Port) -> bool:
+        return port in self.inferred and self.inferred[port].element in self.narrow
+
+    def _is_widened(self, port: Port) -> bool:
+        return self._is_narrow(port) and not self._keeps(self.graph[port.layer])
+
+    def _keeps(self, layer: Layer) -> bool:
+        """Return whether a layer gives and takes what the model declares."""
+        if layer.type in self.kept or layer.id in self.literal:
+            return True
+        is_foreign = layer.op is None or layer.op.keeps_types or is_external(layer.op)
+        return self.keeps_foreign and is_foreign
+
+    def _value(self, port: Port, value: Value) -> Value:
+        """Return the type of a port, without contents where it was widened: those were computed in the narrow type."""
+        if not self._is_widened(port):
+            return value
+        self.declared[port] = value.element
+        return Value(TensorType(self.wide, value.shape))
+
+    def _layer(self, layer: Layer) -> Layer:
+        if self._keeps(layer):
             return layer
-        return replace(
-            layer,
-            op=self._operation(layer),
-            outputs=tuple(spec.converted(WIDENED, _WIDE) for spec in layer.outputs),
-        )
+        op = self._operation(layer)
+        inputs = tuple([spec.converted(self.narrow, self.wide) for spec in layer.inputs])
+        outputs = tuple([spec.converted(self.narrow, self.wide) for spec in layer.outputs])
+        if op is layer.op and inputs == layer.inputs and outputs == layer.outputs:
+            return layer
+        self.layers[layer.id] = layer
+        return replace(layer, op=op, inputs=inputs, outputs=outputs)
 
     def _operation(self, layer: Layer) -> Operation | None:
-        """Return the operation with f64 where its attributes say less, and widened bodies."""
+        """Return the operation with the wide type where its attributes say less, and widened bodies."""
         if layer.op is None:
             return None
         changes: dict[str, Any] = {}
         for name, value in vars(layer.op).items():
-            if isinstance(value, ElementType) and value in WIDENED:
-                changes[name] = _WIDE
-            elif isinstance(value, Body):
-                changes[name] = self._body(layer, value)
+            if isinstance(value, ElementType) and value in self.narrow:
+                changes[name] = self.wide
+            elif isinstance(value, Body) and (body := self._body(layer, value)) is not value:
+                changes[name] = body
         return layer.op.replace(**changes) if changes else layer.op
 
     def _body(self, layer: Layer, body: Body) -> Body:
         key = (layer.id, body.name)
         if key not in self.inferred.bodies:  # a branch that is known never to be taken
             return body
-        graph, self.types.bodies[key] = widen(body.graph, self.inferred.bodies[key])
-        return replace(body, graph=graph)
+        kept = ("Constant",)  # a body is given what the layers around it compute
+        work = replace(
+            self, graph=body.graph, inferred=self.inferred.bodies[key], kept=kept, literal=set(), added=[], edges=[],
+            layers={}, declared={}, values={}, bodies={}, converts={},
+        )  # fmt: skip
+        self.bodies[key] = work.result()
+        return replace(body, graph=self.bodies[key].graph)
 
-    def _convert(self, constant: Layer) -> Port:
-        """Add a Convert behind a constant; return its output."""
-        number = max(self.graph.layers) + 1 + len(self.added)
-        name, known = f"{constant.name}/f64", self.inferred[Port(constant.id, 0)]
-        type, op = TensorType(_WIDE, known.shape), registry.require("Convert")(destination_type=_WIDE)
+    def _source(self, port: Port, reader: Layer) -> Port:
+        """Return the port that an input of ``reader`` reads."""
+        if self.bypass:
+            port = self._before_converts(port)
+        if port.layer in self.literal and self._is_narrow(port):
+            return self._before_literal(port)
+        if not self._is_narrow(port) or reader.type == "Convert":  # which takes any type
+            return port
+        widened, keeps = self._is_widened(port), self._keeps(reader)
+        if widened is not keeps:
+            return port
+        owner = self.graph[port.layer]
+        element = self.inferred[port].element if widened else self.wide
+        return self._convert(port, element, owner)
+
+    def _before_converts(self, port: Port) -> Port:
+        """Return the port that has the same numbers before Converts that convert nothing any more."""
+        while self.graph[port.layer].type == "Convert":
+            (source,) = self.graph.reads(self.graph[port.layer])
+            if not (self._is_widened(port) or self._is_widened(source)):
+                break
+            if not (self._is_wide(port) and self._is_wide(source)):
+                break
+            port = source
+        return port
+
+    def _before_literal(self, port: Port) -> Port:
+        """Return the port that has the numbers of a literal Convert before they are rounded."""
+        (source,) = self.graph.reads(self.graph[port.layer])
+        if self.inferred[source].element is self.wide:
+            return source
+        return self._convert(port, self.wide, self.graph[port.layer], source)
+
+    def _is_wide(self, port: Port) -> bool:
+        return self._is_widened(port) or self.inferred[port].element is self.wide
+
+    def _convert(self, port: Port, element: ElementType, owner: Layer, source: Port | None = None) -> Port:
+        """Insert a Convert behind a port, or another one that has its numbers, once; return its output."""
+        if port in self.converts:
+            return self.converts[port]
+        number = self.first + len(self.added)
+        beside = self.graph[port.layer]
+        suffix = f".{port.number}" if port.number else ""
+        type = TensorType(element, self.inferred[port].shape)
         self.added.append(
-            Layer.inserted(number, name, op, constant.where, (PortSpec(0),), (PortSpec(1, type),))
+            Layer.inserted(
+                number,
+                f"{beside.name}/{element}{suffix}",
+                registry.require("Convert")(destination_type=element),
+                beside.where,
+                (PortSpec(0),),
+                (PortSpec(1, type),),
+            )
         )
-        self.edges.append(Edge(Port(constant.id, 0), Port(number, 0)))
-        self.types[Port(number, 0)] = Value(type)
-        return Port(number, 0)
-
-
-def _widened_value(value: Value) -> Value:
-    """Return the type on f64, without contents: those were computed in f32."""
-    return Value(TensorType(_WIDE, value.shape)) if value.element in WIDENED else value
+        self.edges.append(Edge(source or port, Port(number, 0)))
+        found = self.converts[port] = Port(number, 0)
+        self.layers[number], self.values[found] = owner, Value(type)
+        if element is self.wide:
+            self.declared[found] = self.inferred[port].element
+        return found

@@ -45,7 +45,7 @@ ASKED: list[tuple[dict[str, Any], Precision]] = [
     ({"EXECUTION_MODE_HINT": "ACCURACY"}, EXACT),
     ({"EXECUTION_MODE_HINT": "PERFORMANCE"}, Precision("bf16", 32)),
     ({"INFERENCE_PRECISION_HINT": "bf16"}, Precision("bf16")),
-    ({"INFERENCE_PRECISION_HINT": "f16"}, EXACT),
+    ({"INFERENCE_PRECISION_HINT": "f16"}, Precision(f16="f16")),
     ({"INFERENCE_PRECISION_HINT": "dynamic"}, EXACT),
     ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 64}, Precision("f32", 64)),
     ({"EXECUTION_MODE_HINT": "PERFORMANCE", "INFERENCE_PRECISION_HINT": "f32"}, Precision("f32", 32)),

@@ -32,6 +32,8 @@ class Sample:
     expect: tuple[Array, ...] | None = None
     """The right outputs, where OpenVINO is not asked."""
     differs: str = ""
+    in_f32: str = ""
+    """Why f16 gives other numbers where it is computed in f32, as the fast backends do: the CPU plugin is asked for these."""
     wider: str = ""
     """Why our inferred shapes may be wider than OpenVINO's."""
     rtol: float | None = None

@@ -19,6 +19,7 @@ from harness.files import model_of
 from harness.kernels import FAST, loaded, watched
 from harness.sample import Sample, all_samples
 from harness.variants import Feed, layouts, lengths, ranks, values
+from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -153,7 +154,8 @@ def examine(task: Task, tell: Callable[[str], None]) -> list[str]:
         if _reshaped(model, shapes) is not None:
             continue
         tell(f"{subject.name} compiled with {how} open")
-        reference, *fast = (_compiled(model, name, task.threads) for name in ("reference", *FAST))
+        reference = _reference(model, task.threads)
+        fast = [_compiled(model, name, task.threads) for name in FAST]
         for feed in feeds:
             if not all(_fits(shapes[i], x) for i, x in enumerate(feed.arrays)):
                 continue
@@ -240,7 +242,15 @@ def _largest(feed: Feed) -> float:
     return max((float(x.max(initial=0.0)) for x in reals), default=0.0)
 
 
-def _outcome(compiled: ir.CompiledModel, feed: Feed) -> list[Array] | Exception:
+def _reference(model: ir.Model, threads: int) -> Callable[[list[Array]], Any]:
+    """The definitions of the operations; f16 is computed in f32, as by the fast backends."""
+    reference = Reference(model, f16_in_f32=True)
+    if not reference.f16_in_f32:
+        return _compiled(model, "reference", threads)
+    return lambda inputs: reference.run(reference.feeds(inputs))
+
+
+def _outcome(compiled: Callable[[list[Array]], Any], feed: Feed) -> list[Array] | Exception:
     try:
         found = compiled(list(feed.arrays))
     except Exception as problem:

@@ -12,6 +12,7 @@ from harness.oracle import PLUGIN, core
 import ir_runtime
 from ir_runtime.api.compiled import CompiledModel
 from ir_runtime.backends import available
+from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.tensor import Array
 from models.compressed import COMPRESSIONS, f32, mlp, transformer, weights
 
@@ -42,29 +43,31 @@ def reference(model: ov.Model, data: Array) -> Array:
 @backends
 @compressions
 def test_mlp(compression: str, backend: str, tmp_path: Path) -> None:
-    """Scales are multiplied in f16, as the nodes say, and as OpenVINO's reference does; its plugin goes to f32 first."""
+    """Scales are multiplied in f16 by the references, as the nodes say; the plugin, and the fast backends, go to f32 first."""
     ov.save_model(mlp(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
     found = ir_runtime.compile_model(path, backend=backend)(features())[0]
     model = core().read_model(path)
     assert found.dtype == np.float32
-    assert rms(found, reference(model, features())) < 1e-6
-    assert rms(found, core().compile_model(model, "CPU", PLUGIN)(features())[0]) < 4e-3
+    literal, wide = reference(model, features()), core().compile_model(model, "CPU", PLUGIN)(features())[0]
+    assert rms(found, literal if backend == "reference" else wide) < 1e-6
+    assert rms(found, wide) < 4e-3
 
 
 @fast
 @pytest.mark.parametrize("size", [1, 3e-5, 300])
 @compressions
-def test_it_has_the_weights_of_the_reference(
+def test_weights_are_rounded_to_f32_alone(
     compression: str, size: float, backend: str, tmp_path: Path
 ) -> None:
-    """Bit by bit, also those that f16 holds with few digits: times 1 and 0 they come out as they are."""
+    """Bit by bit, also those that f16 would hold with few digits: times 1 and 0 they come out as they are."""
     op = ov.opset13
     x = op.parameter([-1, 96], np.float32)
     made = COMPRESSIONS[compression](np.float32(size) * weights(70, 96))
     ov.save_model(
         ov.Model([op.matmul(x, made, False, True)], [x]), path := tmp_path / "m.xml", compress_to_fp16=False
     )
-    wanted = ir_runtime.compile_model(path, backend="reference")(ones := np.eye(96, dtype=np.float32))[0]
+    ones = np.eye(96, dtype=np.float32)
+    wanted = Reference(ir_runtime.read_model(path), wide=True).run([ones])[0].astype(np.float32)
     compiled = ir_runtime.compile_model(path, backend=backend)
     np.testing.assert_array_equal(compiled(ones)[0], wanted)
     for row in (0, 50, 95):
@@ -76,8 +79,10 @@ def test_it_has_the_weights_of_the_reference(
 def test_transformer(compression: str, backend: str, tmp_path: Path) -> None:
     ov.save_model(transformer(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
     found = ir_runtime.compile_model(path, backend=backend)(tokens())[0]
-    assert rms(found, ir_runtime.compile_model(path, backend="reference")(tokens())[0]) < 1e-6
-    assert rms(found, core().compile_model(path, "CPU", PLUGIN)(tokens())[0]) < 4e-3
+    wanted = core().compile_model(path, "CPU", PLUGIN)(tokens())[0]
+    rounded = compression == "nf4"  # OpenVINO rounds the table of nf4 to f16 where Gather reads it
+    allowed = 4e-3 if backend == "reference" else 3e-4 if rounded else 1e-6
+    assert rms(found, wanted) < allowed
 
 
 def held(compiled: CompiledModel) -> dict[str, int]:
@@ -127,7 +132,7 @@ def test_compressed_to_f16_runs_in_f32(name: str, backend: str, tmp_path: Path) 
 
 @backends
 def test_tensors_of_f16_stay_f16(backend: str, tmp_path: Path) -> None:
-    """A model whose own tensors are f16 takes, computes and gives f16."""
+    """A model whose own tensors are f16 takes and gives f16, in whatever it is computed."""
     op = ov.opset13
     x = op.parameter([2, 64], np.float16, name="x")
     w = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float16) / np.float16(8)

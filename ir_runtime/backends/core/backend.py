@@ -91,7 +91,7 @@ class Backend:
         """Return what its kernels follow of a precision.
 
         >>> Backend("mine", products=("f32", "bf16")).followed(Precision("bf16", 32))
-        Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32', flush_denormals=False)
+        Precision(products='bf16', dynamic_group=0, kv_cache='f32', weights='f32', flush_denormals=False, f16='f32')
         """
         return Precision(
             precision.products if precision.products in self.products else "f32",
@@ -99,6 +99,7 @@ class Backend:
             precision.kv_cache if precision.kv_cache in self.kv_caches else "f32",
             precision.weights if precision.weights in self.products else "f32",
             precision.flush_denormals and self.flushing is not None,
+            precision.f16,
         )
 
     @property

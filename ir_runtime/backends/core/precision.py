@@ -26,6 +26,7 @@ class Precision:
         weights: the type to which large constant weights are rounded where few rows of f32 are multiplied by them, in f32:
             ``f32`` or ``bf16``.
         flush_denormals: whether denormal (subnormal) numbers are zero to kernels, and among their results.
+        f16: the type in which layers of f16 are computed: ``f32`` or ``f16``.
     """
 
     products: str = "f32"
@@ -33,6 +34,7 @@ class Precision:
     kv_cache: str = "f32"
     weights: str = "f32"
     flush_denormals: bool = False
+    f16: str = "f32"
 
 
 EXACT = Precision()

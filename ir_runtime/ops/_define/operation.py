@@ -67,6 +67,8 @@ class Op:
     """How real outputs depend on real inputs: ``increasing`` in all of them (the default if `symbolic`),
     monotonic in ``each input``, so that extremes are at the corners of the box, or ``unknown``."""
     has_side_effects: ClassVar[bool] = False
+    keeps_types: ClassVar[bool] = False
+    """Whether it must be given the element types that the model declares: nothing says in what else it computes."""
     """Whether it must run even if its outputs are unused, as Assign does."""
     flops_per_element: ClassVar[int] = 1
     """Arithmetic operations, beside `macs`, for each element of the first output; 0 where elements are only moved."""
