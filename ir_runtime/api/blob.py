@@ -27,22 +27,35 @@ __all__ = ["read_blob", "write_blob"]
 
 _MAGIC = b"IRRTBLOB"
 _VERSION = 1
-_HEAD = struct.Struct("<8sI4xQQ32s")
-"""The magic bytes, the version of the format, the lengths of the XML and of the weights, and their SHA-256."""
+_HEAD = struct.Struct("<8sIIQQ32s")
+"""The magic bytes, the version of the format, whether f16 is computed in f16, the lengths of the XML and of the weights,
+and the SHA-256 of these two, with the flag where it is set."""
 _OPENVINO = b"RR_UPCVO"
 
 
-def write_blob(model: Model) -> bytes:
-    """Return a model as it was compiled, with the outputs that were added."""
+def write_blob(model: Model, computes_f16: bool = False) -> bytes:
+    """Return a model as it was compiled, with the outputs that were added.
+
+    Args:
+        model: the model.
+        computes_f16: whether it was compiled to compute f16 in f16.
+    """
     xml, weights = BytesIO(), BytesIO()
     write(content_of(model), xml, weights)
     body = xml.getvalue(), weights.getvalue()
-    digest = hashlib.sha256(b"".join(body)).digest()
-    return _HEAD.pack(_MAGIC, _VERSION, *map(len, body), digest) + b"".join(body)
+    digest = _digest(b"".join(body), int(computes_f16))
+    return _HEAD.pack(_MAGIC, _VERSION, computes_f16, *map(len, body), digest) + b"".join(body)
 
 
-def read_blob(blob: object, limits: Limits = DEFAULT) -> Model:
-    """Return the model of a blob.
+def _digest(body: bytes | memoryview, computes_f16: int) -> bytes:
+    found = hashlib.sha256(body)
+    if computes_f16:
+        found.update(struct.pack("<I", computes_f16))
+    return found.digest()
+
+
+def read_blob(blob: object, limits: Limits = DEFAULT) -> tuple[Model, bool]:
+    """Return the model of a blob, and whether it is to compute f16 in f16.
 
     Args:
         blob: bytes, an open file, or a tensor or array of bytes.
@@ -58,7 +71,7 @@ def read_blob(blob: object, limits: Limits = DEFAULT) -> Model:
         )
     if len(data) < _HEAD.size:
         raise _refused("the blob is cut off")
-    _, version, xml, weights, digest = _HEAD.unpack_from(data)
+    _, version, computes_f16, xml, weights, digest = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise _refused(
             f"the blob has version {version} of its format, expected {_VERSION}", "export it again"
@@ -66,9 +79,10 @@ def read_blob(blob: object, limits: Limits = DEFAULT) -> Model:
     if len(data) != _HEAD.size + xml + weights:
         raise _refused(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
     body = data[_HEAD.size :]
-    if hashlib.sha256(body).digest() != digest:
+    if _digest(body, computes_f16) != digest:
         raise _refused("the blob is damaged: its contents do not have its checksum", "export it again")
-    return read_model(bytes(body[:xml]), np.frombuffer(body[xml:], np.uint8).copy(), limits=limits)
+    weights_of_model = np.frombuffer(body[xml:], np.uint8).copy()
+    return read_model(bytes(body[:xml]), weights_of_model, limits=limits), bool(computes_f16)
 
 
 def _bytes(blob: Any) -> Any:

@@ -213,7 +213,7 @@ class CompiledModel(Executable):
             raise ArgumentTypeError(
                 f"expected a file that is open for writing, got {got}", code=Code.BAD_REQUEST
             )
-        blob = write_blob(self._model)
+        blob = write_blob(self._model, wants_f16(self.config))
         if model_stream is None:
             return BytesIO(blob)
         model_stream.write(blob)

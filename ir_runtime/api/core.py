@@ -173,7 +173,9 @@ class Core(WithoutPlugins):
         from .blob import read_blob
 
         Device.of(device_name, config)
-        model = read_blob(model_stream, limits)
+        model, computes_f16 = read_blob(model_stream, limits)
+        if computes_f16:
+            config = {"INFERENCE_PRECISION_HINT": "f16", **(config or {})}
         return self.compile_model(model, device_name, config, backend=backend)
 
     def query_model(

@@ -57,7 +57,7 @@ class ModelSource:
         """
         limits = self.limits if self.has_own_memory else replace(self.limits, memory=DEFAULT.memory)
         if self.blob is not None:
-            return read_blob(self.blob, limits)
+            return read_blob(self.blob, limits)[0]
         assert self.path is not None
         self.check()
         return read_model(self.path, limits=limits)
