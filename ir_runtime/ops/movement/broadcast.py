@@ -76,7 +76,7 @@ class BroadcastBase(Op):
         return goal if places is None else _fit(shape, goal, places)
 
     def refuses_lengths(self) -> bool:
-        return self.mode == "numpy"
+        return self.mode in ("numpy", "bidirectional")
 
     def evaluate(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
         target, mapping = tuple(target_shape.tolist()), self._used(axes_mapping)
