@@ -121,3 +121,29 @@ def test_inputs_have_the_types_of_their_attribute(declared: str) -> None:
     model, other = ir.read_model(net.xml(), net.weights, strict=False), theirs(net.xml(), net.weights)
     assert str(model.input().element_type) == other.input().element_type.to_string() == "f32"
     assert str(model.output().element_type) == other.output().element_type.to_string() == "f32"
+
+
+def test_detections_as_model_optimizer_wrote_them() -> None:
+    """The tail of Intel's detectors in FP16: boxes of f32, leftovers of Caffe, and a result that is said to be FP32."""
+    net = Net(version="10")
+    logits = net.parameter("logits", "1,8", "f16", out="FP16 1 8", names="")
+    scores = net.parameter("scores", "1,4", "f16", out="FP16 1 4", names="")
+    boxes = [[0.0, 0, 0.5, 0.5], [0.25, 0.25, 1, 1]]
+    proposals = net.constant([[np.ravel(boxes), [0.5] * 8]], "f32")
+    (found,) = net.layer(
+        "DetectionOutput", [logits, scores, proposals], ["FP32 1 1 4 7"], name="detection_out",
+        background_label_id=0, clip_after_nms=0, clip_before_nms=0, code_type="caffe.PriorBoxParameter.CENTER_SIZE",
+        confidence_threshold=0.125, eta=1.0, input_height=1, input_width=1, keep_top_k="4", nms_threshold=0.5,
+        normalized=1, num_classes=2, pad_mode="caffe.ResizeParameter.CONSTANT", share_location=1, top_k=4,
+        variance_encoded_in_target=0, visualize="False",
+    )  # fmt: skip
+    net.result(found)
+    model, other = ir.read_model(net.xml(), net.weights, strict=False), theirs(net.xml(), net.weights)
+    assert str(model.output().element_type) == other.output().element_type.to_string() == "f32"
+    inputs = [np.zeros((1, 8), np.float32), np.float32([[0.25, 0.75, 0.5, 0.5]])]
+    inputs[0][0, 0] = 0.5
+    wanted = plugin(other, inputs)[0]
+    assert (wanted[0, 0, :2, 1] == 1).all()
+    for backend in ("reference", "numpy"):
+        compiled = ir.compile_model(model, backend=backend)
+        np.testing.assert_array_equal(compiled(inputs)[0], wanted)
