@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..codes import Code
-from ..diagnostics import Cause, Diagnostics, Location, Mark
+from ..diagnostics import Cause, Diagnostic, Diagnostics, Location, Mark, Severity
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape, have_same_lengths
 from ..ir.tensor import TensorType, Value
 
 __all__ = ["Agreement", "agree"]
+
+_UNREAD = "no layer computes with it, so the model runs as it is; correct the port"
 
 Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
 """What decided a dim of an output."""
@@ -26,6 +28,8 @@ class Agreement:
     graph: Graph
     report: Diagnostics
     explain: Explain | None = None
+    strict: bool = False
+    """Whether every contradiction is an error, also where no layer computes with what is contradicted."""
     disputed: set[Port] = field(default_factory=set)
     """Outputs whose declared type has been reported as wrong."""
 
@@ -48,15 +52,38 @@ class Agreement:
         assert spec.type is not None
         giver = self.graph[source.layer]
         number = giver.outputs[source.number].id if source.number < len(giver.outputs) else source.number
-        self.report.error(
+        is_read = self.strict or _computes(layer)
+        self._add(
             Code.INPUT_PORT,
             f"input port {spec.id} declares {spec.type}, but output port {number} of {giver} "
             f"at line {giver.where.line} gives {value.type}",
             _place(layer, spec),
-            "correct the port or the edge",
-            mark=Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
-            causes=self._causes(source, value.shape, spec.type.shape),
+            "correct the port or the edge" if is_read else _UNREAD,
+            Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
+            self._causes(source, value.shape, spec.type.shape),
+            is_read,
         )
+
+    def _add(
+        self,
+        code: Code,
+        message: str,
+        place: Location,
+        hint: str,
+        mark: Mark,
+        causes: tuple[Cause, ...],
+        is_read: bool,
+    ) -> None:
+        """Report a contradiction; where nothing that computes reads what is contradicted, it is a warning.
+
+        OpenVINO infers types and shapes whatever ports declare.
+        """
+        severity = Severity.ERROR if is_read else Severity.WARNING
+        self.report.add(Diagnostic(code, message, place, severity, hint, mark, causes=causes))
+
+    def _is_read(self, port: Port) -> bool:
+        """Return whether a layer computes with an output."""
+        return self.strict or any(_computes(self.graph[reader.layer]) for reader in self.graph.readers(port))
 
     def parameter(self, layer: Layer, fed: TensorType, is_sound: Callable[[], bool]) -> bool:
         """Report a Parameter of a body whose attributes contradict the input it receives; return whether they do.
@@ -113,26 +140,30 @@ class Agreement:
     def _wrong_output(
         self, layer: Layer, spec: PortSpec, port: Port, declared: TensorType, value: Value, chosen: Value
     ) -> None:
-        place = _place(layer, spec)
+        place, is_read = _place(layer, spec), self._is_read(port)
+        hint = _advice(value, chosen) if is_read else _UNREAD
         if not _same_element(declared, value.type):
             message = (
                 f"output port {spec.id} declares {declared.element}, but the operation gives {value.element}"
             )
-            self.report.error(
+            self._add(
                 Code.DECLARED_TYPE,
                 message,
                 place,
-                _advice(value, chosen),
-                mark=Mark("precision", spec.id, output=True),
+                hint,
+                Mark("precision", spec.id, output=True),
+                (),
+                is_read,
             )
         if not value.shape.compatible(declared.shape):
-            self.report.error(
+            self._add(
                 Code.DECLARED_SHAPE,
                 f"output port {spec.id} declares dims {declared.shape}, but the operation gives {value.shape}",
                 place,
-                _advice(value, chosen),
-                mark=Mark(port=spec.id, output=True, dim=_first(declared.shape, value.shape)),
-                causes=self._causes_of_output(layer, port, value, declared.shape),
+                hint,
+                Mark(port=spec.id, output=True, dim=_first(declared.shape, value.shape)),
+                self._causes_of_output(layer, port, value, declared.shape),
+                is_read,
             )
 
     def _causes_of_output(
@@ -145,6 +176,11 @@ class Agreement:
     def _causes(self, port: Port, shape: PartialShape, other: PartialShape) -> tuple[Cause, ...]:
         dim = _first(shape, other)
         return () if self.explain is None or dim is None else self.explain(port, dim)
+
+
+def _computes(layer: Layer) -> bool:
+    """Return whether a layer of the file computes with what it reads."""
+    return layer.type != "Result" and not layer.is_implied
 
 
 def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> bool:

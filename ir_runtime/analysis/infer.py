@@ -54,6 +54,7 @@ def infer(
     depth: int = 0,
     former: Former | None = None,
     complete: bool | None = None,
+    strict: bool = False,
 ) -> Inferred:
     """Infer the value of every output in one traversal; findings go into ``report``.
 
@@ -71,10 +72,11 @@ def infer(
         former: has what was inferred before the graph was changed.
         complete: take declared lengths behind constants without data; by default, if they are compared. The inputs must
             have the shapes that the file declares.
+        strict: let every contradiction of what ports declare be an error, also where no layer computes with it.
     """
     compare = parameters is None if compare is None else compare
     complete = compare if complete is None else complete
-    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth, former, complete))
+    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth, former, complete, strict))
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
@@ -111,6 +113,7 @@ class _Options(NamedTuple):
     depth: int
     former: Former | None = None
     complete: bool = False
+    strict: bool = False
 
 
 @dataclass(slots=True)
@@ -131,7 +134,10 @@ class _Walk:
     def __post_init__(self) -> None:
         self.causes = Causes(self.graph, self.known)
         self.agreement = Agreement(
-            self.graph, self.report, self.causes.of_length if self.options.explain else None
+            self.graph,
+            self.report,
+            self.causes.of_length if self.options.explain else None,
+            self.options.strict,
         )
 
     def visit(self, layer: Layer) -> None:
@@ -241,8 +247,8 @@ class _BodyInference:
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         walk = self._walk
         report = Diagnostics(walk.report.most)
-        _, compare, explain, depth, _, complete = walk.options
-        inner = infer(body.graph, report, feeds, compare, explain, depth + 1, complete=complete)
+        _, compare, explain, depth, _, complete, strict = walk.options
+        inner = infer(body.graph, report, feeds, compare, explain, depth + 1, complete=complete, strict=strict)
         walk.known.bodies[self._layer.id, body.name] = inner
         walk.known.evaluations += inner.evaluations
         self._reports[body.name] = report

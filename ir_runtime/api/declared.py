@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..codes import DECLARED, Code
+from ..diagnostics import Severity
+from ..errors import ValidationError
 from .callers import warn
 
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["accepted", "contradiction", "tolerated"]
+__all__ = ["accepted", "check", "contradiction"]
 
 
 def accepted(model: Model, strict: bool | None) -> Model:
@@ -26,15 +28,28 @@ def accepted(model: Model, strict: bool | None) -> Model:
     """
     if strict is False:
         return model
-    model.raise_if_invalid(tolerated(model, bool(strict)))
+    check(model, bool(strict))
     if message := contradiction(model, "strict=True"):
         warn(message)
     return model
 
 
-def tolerated(model: Model, strict: bool) -> frozenset[Code]:
-    """Return the codes of findings with which a model is run; on a page, dims are what the example is to show."""
-    return frozenset() if strict or model._document.is_page else DECLARED
+def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) -> None:
+    """Raise what keeps a model from running; on a page, dims are what the example is to show.
+
+    Args:
+        model: as it was read.
+        strict: raise any declaration that is contradicted, also where no layer computes with it.
+        allowed: codes of further findings to let pass.
+
+    Raises:
+        ValidationError: if it is not valid.
+        UnsupportedError: if all that is wrong is operations that are not known.
+    """
+    model.raise_if_invalid(allowed if strict or model._document.is_page else allowed | DECLARED)
+    contradicted = [found for found in model.report if found.code in DECLARED]
+    if strict and contradicted:
+        raise ValidationError.of(contradicted, model.report.more)
 
 
 def contradiction(model: Model, refusing: str) -> str:
@@ -47,7 +62,7 @@ def contradiction(model: Model, refusing: str) -> str:
     first = next((error for error in model.report.errors if error.code in DECLARED), None)
     if first is None:
         return ""
-    others = sum(model.report.count(code=code) for code in DECLARED) - 1
+    others = sum(model.report.count(Severity.ERROR, code) for code in DECLARED) - 1
     more = f"; {others:,} more declarations are contradicted" if others else ""
     return (
         f"{first.where}: warning[{first.code}]: {first.message}{more}; inferred types and shapes are used "

@@ -17,6 +17,7 @@ from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import UnsupportedError, ValidationError
 from ..ir.graph import Graph, Port
 from ..limits import within
+from ..reader.layers import FORMER_IR
 from ..reader.model import Document
 from ..reader.version_10 import convert_again
 from .building.arguments import arguments, empty_document, name_ends
@@ -98,13 +99,15 @@ class Model(Reshaping):
         check(graph, report)
         before = Diagnostics(report.most)
         before.extend(report)
-        nodes = GraphNodes(graph, infer(graph, report, explain=True))
+        # A page is there to show what ports declare, and old files say so how their layers were meant.
+        strict = document.is_page or document.version < FORMER_IR
+        nodes = GraphNodes(graph, infer(graph, report, explain=True, strict=strict))
         nodes.weights = document.weights
         model._start(document, nodes, report)
         model._parameters = None
         report.arrange()
         check_assigned(graph, nodes.values, report)
-        check_assigns(graph, report)
+        check_assigns(graph, report, document.is_page)
         if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
             model._ignore_declared(before)
         model._retype_outputs()
@@ -121,7 +124,7 @@ class Model(Reshaping):
         nodes = self._table
         nodes.values = infer(nodes.graph, found, compare=False, explain=True)
         check_assigned(nodes.graph, nodes.values, found)
-        check_assigns(nodes.graph, found)
+        check_assigns(nodes.graph, found, self._document.is_page)
         self._contradicted = found
 
     def _retype_outputs(self) -> None:

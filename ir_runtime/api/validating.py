@@ -106,7 +106,8 @@ def _examine(
 
     graph, weights = model._graph, model._document.weights
     audit(graph, model._values, report)
-    check_reads(graph, report)
+    if not model._document.is_page:
+        check_reads(graph, report)
     if weights.data is not None:
         check_bytes(graph, len(weights), weights.name, report)
     if report.ok:

@@ -81,7 +81,7 @@ def read(
 
     Its weights may be missing if ``lacking``.
     """
-    from ..api.declared import contradiction, tolerated
+    from ..api.declared import check, contradiction
     from ..api.reading import read_model
     from ..codes import Code
     from ..limits import DEFAULT
@@ -89,7 +89,7 @@ def read(
     given = dict(map(parse_value, values))
     model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)
     if checked:
-        model.raise_if_invalid(tolerated(model, strict) | ({Code.WEIGHTS_MISSING} if lacking else set()))
+        check(model, strict, frozenset({Code.WEIGHTS_MISSING} if lacking else ()))
         if message := contradiction(model, "--strict"):
             show(failure(message), err=True)
         for found in model.report.warnings:

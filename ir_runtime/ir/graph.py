@@ -80,6 +80,8 @@ class Layer:
     outputs: tuple[PortSpec, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=_nothing)
     rt_info: RtInfo = field(default_factory=_nothing, repr=False)
+    is_implied: bool = field(default=False, repr=False)
+    """Whether it converts an input or output of the model, as IR version 10 implies; the file does not have it."""
 
     @classmethod
     def inserted(

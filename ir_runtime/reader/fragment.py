@@ -1,7 +1,7 @@
 """Read bare ``<layer>`` elements as models.
 
 What feeds a layer from outside becomes a Parameter, or a Constant where the page or the caller gives
-its value; what nothing reads becomes a Result.
+its value; what nothing reads becomes a Result. A Constant of the page becomes a Parameter, as its value is in no file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from ..ir.element import ElementType
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..limits import DEFAULT, Limits
 from ..ops import registry
-from ..ops.infrastructure.ends import Result
+from ..ops.infrastructure.ends import Parameter, Result
 from .document import Element, parse
 from .edges import read_edges
 from .layers import LayerReader
 from .model import Document, read_graph
 from .pages import Excerpt, excerpts
+from .parts import with_outputs
+from .ports import check_size
 from .unconnected import comment_value, constant, element_types, parameter, port_name
 from .versions import Versions
 from .weights import Weights
@@ -135,7 +137,7 @@ class _Builder:
             read = reader.read(element, self._version(element))
             if read is None:
                 continue
-            layer = _name_outputs(read, alone=len(elements) == 1)
+            layer = _name_outputs(self._without_value(read), alone=len(elements) == 1)
             if layer.id in self.layers:
                 self.report.error(
                     Code.DUPLICATE_ID, f"duplicate layer id {layer.id}: an earlier layer has it", layer.where
@@ -154,9 +156,18 @@ class _Builder:
         self._refuse_unused(own)
         for layer, _ in own:
             self._end(layer, used)
+        self.layers |= {layer.id: with_outputs(layer) for layer in self.layers.values() if not layer.outputs}
         graph = Graph(self.layers.values(), self.edges, wiring.severed)
         title = ", ".join(layer.where.operation for layer, _ in own[:3])
         return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits, is_page=True)
+
+    def _without_value(self, layer: Layer) -> Layer:
+        """Return a Parameter in place of a Constant: a page has no weights."""
+        if layer.type != "Constant" or layer.op is None:
+            return layer
+        element, shape = (vars(layer.op)[name] for name in ("element_type", "shape"))
+        check_size(shape, self.limits, layer.where)
+        return replace(layer, type="Parameter", op=Parameter(element_type=element, shape=shape))
 
     def _version(self, element: Element) -> str:
         """Return the version of a layer's operation: from the tag, the caller or the page, else the newest."""

@@ -146,10 +146,11 @@ class LayerReader:
         return self.resolved[type, version]
 
     def _look_up(self, type: str, version: str) -> tuple[type[Op] | None, str]:
-        found = resolve(type, version)
+        on_page = self.version is None
+        found = resolve(type, version, on_page)
         if found is None:
             load_extensions()
-            found = resolve(type, version)
+            found = resolve(type, version, on_page)
         return found, type if found is None else found.versioned_name()
 
     def _inputs(self, element: Element, groups: Sequence[Element], where: Location) -> tuple[PortSpec, ...]:
@@ -255,7 +256,8 @@ class LayerReader:
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
     ) -> Op:
         if cls.name == "Constant":
-            return self.constants.read(cls.parse(data, value=None), where)
+            op = cls.parse(data, value=None)
+            return op if self.version is None and not self.path else self.constants.read(op, where)
         op = cls.parse(data, **bodies)
         if cls.name == "Parameter":
             check_size(vars(op)["shape"], self.limits, where)

@@ -28,13 +28,14 @@ _FORMERLY_OUTSIDE = (
 )
 
 
-def resolve(type: str, version: str) -> type[Op] | None:
+def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
     """Return the operation of a ``<layer>``; ``None`` if it is unknown.
 
-    Operations of others may have any version: their files say which set they belong to.
+    Operations of others may have any version: their files say which set they belong to. Pages of the specification
+    call a constant ``Constant``, which files do not.
     """
     name = registry.name(type)
-    if EXACT.get(name or "", type) != type:
+    if EXACT.get(name or "", type) != type and not (on_page and name == type):
         return None
     if version in _FORMER and name in _FORMERLY_OUTSIDE:
         return registry.resolve(type, 6)

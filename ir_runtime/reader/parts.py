@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .. import deadline
 from ..codes import Code
 from ..deadline import check_periodically
 from ..diagnostics import Location, Mark
-from ..ir.graph import Layer
+from ..ir.graph import Layer, PortSpec
 from .document import Element
 from .edges import Wiring, read_edges
 from .layers import LayerReader
 
-__all__ = ["read_parts"]
+__all__ = ["read_parts", "with_outputs"]
 
 
 def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
@@ -37,4 +39,17 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
         reader.report.error(Code.DUPLICATE_ID, message, layer.where, mark=Mark(attribute="id"))
         reader.nameless = True
     unsure = None if reader.nameless else frozenset(reader.unsure)
-    return layers, read_edges(root, layers, reader.file, reader.report, unsure)
+    wiring = read_edges(root, layers, reader.file, reader.report, unsure)
+    layers |= {layer.id: with_outputs(layer) for layer in layers.values() if not layer.outputs}
+    return layers, wiring
+
+
+def with_outputs(layer: Layer) -> Layer:
+    """Return a layer without ``<output>`` with the outputs of its operation, as OpenVINO reads it: no edge starts there.
+
+    Model Optimizer leaves it out of Assign, and so does the example of the specification.
+    """
+    if layer.op is None or layer.type == "Result" or any(port.variadic for port in layer.op.outputs):
+        return layer
+    first = 1 + max((port.id for port in layer.inputs), default=-1)
+    return replace(layer, outputs=tuple(PortSpec(first + i) for i in range(len(layer.op.outputs))))

@@ -128,7 +128,8 @@ class _Converter:
         number = next(n for n in self.numbers if n not in self.layers)
         name = f"{beside.name}/{label}"
         op = registry.require("Convert").parse({"destination_type": label})
-        self.layers[number] = Layer.inserted(number, name, op, beside.where, (PortSpec(0, given),), (made,))
+        layer = Layer.inserted(number, name, op, beside.where, (PortSpec(0, given),), (made,))
+        self.layers[number] = replace(layer, is_implied=True)
         return Port(number, 0)
 
 

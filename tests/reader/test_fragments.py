@@ -395,3 +395,21 @@ def test_whole_models_have_no_examples() -> None:
 def test_bytes_of_bare_layers_are_a_page(before: str) -> None:
     text = before + reduction(comment="<!-- [1] --><!-- and more -->")
     np.testing.assert_array_equal(run(ir.read_model(text.encode()), X), [3, 12])
+
+
+@pytest.mark.parametrize("type", ["Const", "Constant"])
+def test_a_constant_is_an_input(type: str) -> None:
+    """The page of Constant-1 writes the latter, which OpenVINO does not read in files."""
+    data = '<data offset="1000" size="24" element_type="f32" shape="2,3"/>'
+    text = f'<layer type="{type}" version="opset1">{data}<output><port id="1">{dims("2 3")}</port></output></layer>'
+    model = ir.read_fragment(text)
+    assert list(ir.validate(text.encode())) == []
+    assert str(model.input().partial_shape) == "[2,3]"
+    assert run(model, np.ones((2, 3), np.float32)).shape == (2, 3)
+
+
+def test_an_assign_without_output_stands_alone() -> None:
+    """As on its page, where no ReadValue is."""
+    text = f'<layer type="Assign" version="opset3"><data variable_id="v"/><input><port id="0">{dims("1 3")}</port></input></layer>'
+    assert list(ir.validate(text.encode())) == []
+    assert [str(x.partial_shape) for x in ir.read_fragment(text).inputs] == ["[1,3]"]

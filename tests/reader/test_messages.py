@@ -174,8 +174,9 @@ def too_many_inputs() -> Net:
     return net
 
 
-@mistake(Code.PORT_COUNT)
+@mistake(Code.UNREAD)
 def no_outputs() -> Net:
+    """OpenVINO takes those of the operation."""
     net = Net()
     net.layer("ReLU", [net.parameter("x", "2")], name="relu")
     return net
@@ -221,12 +222,40 @@ def wrong_element_type() -> Net:
 
 @mistake(Code.DECLARED_SHAPE)
 def wrong_declared_dims() -> Net:
-    return changed(2, "<dim>2</dim>", "<dim>3</dim>")
+    return read_by_a_layer("FP32 3")
 
 
 @mistake(Code.DECLARED_TYPE)
 def wrong_declared_precision() -> Net:
-    return changed(2, 'precision="FP32"', 'precision="FP16"')
+    return read_by_a_layer("FP16 2")
+
+
+def read_by_a_layer(out: str) -> Net:
+    """x[2,3] summed over axis 1, and what a layer makes of it."""
+    net = Net()
+    sum = net.op("ReduceSum", net.parameter("x", "2,3"), net.constant([1], name="axes"), out=out, name="sum")
+    net.result(net.op("ReLU", sum, out="FP32 2", name="relu"))
+    return net
+
+
+@mistake(Code.DECLARED_TYPE, Code.DECLARED_SHAPE)
+def declared_where_no_layer_computes_with_it() -> Net:
+    """OpenVINO runs it; only strict readers refuse it."""
+    return read_by_a_result("FP16 3", "FP16 3")
+
+
+@mistake(Code.INPUT_PORT)
+def declared_by_a_result() -> Net:
+    return read_by_a_result("FP32 2", "I64 2")
+
+
+def read_by_a_result(out: str, takes: str) -> Net:
+    """x[2,3] summed over axis 1."""
+    net = Net()
+    axes = net.constant([1], name="axes")
+    sum = net.op("ReduceSum", net.parameter("x", "2,3"), axes, out=out, name="sum")
+    net.layer("Result", [sum], inputs=[takes], name="result")
+    return net
 
 
 @mistake(Code.DECLARED_SHAPE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -318,3 +319,21 @@ def test_operations_outside_the_opsets_are_read_and_named(version: str) -> None:
         ir.read_model(net.xml())
     with pytest.raises(ir.UnsupportedError, match=rf"RegexSplit \({version}\)\n.*ops.op"):
         ir.compile_model(model)
+
+
+def test_an_assign_has_an_output_that_the_file_leaves_out(tmp_path: Path) -> None:
+    """As Model Optimizer writes it; an edge from it is still one from nowhere."""
+    net = Net()
+    state = net.op("ReadValue", net.parameter("x", "2"), version="opset3", variable_id="v", out="FP32 2")
+    net.op("Assign", state, version="opset3", variable_id="v", out="FP32 2", name="next")
+    net.result(state)
+    net.layers[2] = re.sub("<output>.*</output>", "", net.layers[2])
+    assert "output" not in net.layers[2]
+    assert list(ir.validate(net.xml())) == []
+    model = ir.read_model(net.xml())
+    assert [len(node.outputs()) for node in model.get_ops() if node.type == "Assign"] == [1]
+    np.testing.assert_array_equal(ir.compile_model(model)(np.ones(2, np.float32))[0], np.ones(2))
+    ir.save_model(model, tmp_path / "saved.xml")
+    assert list(ir.validate(tmp_path / "saved.xml")) == []
+    net.edges[-1] = (2, 1, net.edges[-1][2], 0)
+    assert [str(e.code) for e in ir.validate(net.xml()).errors] == ["IR102"]

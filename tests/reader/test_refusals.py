@@ -188,7 +188,7 @@ def variable_that_is_read_for_nothing() -> Net:
     return net
 
 
-@bad(Code.CONTRADICTION)
+@bad(Code.DECLARED_TYPE)
 def parameter_of_a_body_of_another_type() -> Net:
     return in_body('element_type="f32"', 'element_type="i64"')
 

@@ -15,7 +15,7 @@ __all__ = ["check_assigns", "check_reads"]
 _MARK = Mark(attribute="variable_id")
 
 
-def check_assigns(graph: Graph, report: Diagnostics) -> None:
+def check_assigns(graph: Graph, report: Diagnostics, is_page: bool = False) -> None:
     """Report variables that are assigned but never read, or assigned twice; such models do not run.
 
     OpenVINO requires Assign and ReadValue in the same graph, and that the ReadValue is used.
@@ -23,12 +23,14 @@ def check_assigns(graph: Graph, report: Diagnostics) -> None:
     Args:
         graph: the layers, including those inside bodies.
         report: takes the findings.
+        is_page: whether the layers are an example of a page, which may show one of the two alone.
     """
     if assigned := _by_variable(graph.of_type("Assign")):
         needed = graph.ancestors(layer.id for layer in graph.of_type("Result", "Assign"))
         reads = _by_variable(graph.of_type("ReadValue"))
         for name, layers in assigned.items():
-            _check_read(name, layers[0], reads.get(name, []), needed, report)
+            if name in reads or not is_page:
+                _check_read(name, layers[0], reads.get(name, []), needed, report)
             _check_once(name, layers, report)
     for layer in graph.layers.values():
         for body in layer.bodies():
