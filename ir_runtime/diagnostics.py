@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity
+from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity, fold
 
 __all__ = [
     "MOST",
@@ -110,11 +110,20 @@ class Diagnostics:
             self._kept.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
 
     def warning(
-        self, code: str, message: str, where: Location | None = None, hint: str = "", mark: Mark | None = None
+        self,
+        code: str,
+        message: str,
+        where: Location | None = None,
+        hint: str = "",
+        mark: Mark | None = None,
+        kind: str = "",
     ) -> None:
-        """Add a warning; ``code``, ``message``, ``where``, ``hint`` and ``mark`` are those of `error`."""
+        """Add a warning; ``code``, ``message``, ``where``, ``hint`` and ``mark`` are those of `error`.
+
+        ``kind`` is the message for several warnings of it, where that of each names something else.
+        """
         if self._counted(code, Severity.WARNING, where):
-            self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark))
+            self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark, kind=kind))
 
     def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
         """Add a note; ``code``, ``message``, ``where`` and ``hint`` are those of `error`."""
@@ -246,7 +255,7 @@ class Diagnostics:
 
         rows = [
             (found.severity, found.code, str(found.where or ""), found.message, found.hint)
-            for found in self._kept
+            for found in fold(self._kept)
         ]
         return table(self.summary, ("severity", "code", "where", "what", "hint"), rows)
 
@@ -261,7 +270,7 @@ class Diagnostics:
         return ", ".join(f"{count:,} {severity}{'' if count == 1 else 's'}" for count, severity in counts)
 
     def __str__(self) -> str:
-        return "\n".join([*(found.text() for found in self), *map(str, self.more), self.summary])
+        return "\n".join([*(found.text() for found in fold(self)), *map(str, self.more), self.summary])
 
     def __repr__(self) -> str:
         return f"<Diagnostics: {self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -9,12 +11,14 @@ from typing import Any
 from .escaping import one_line, quoted, visible
 from .widths import display_width
 
-__all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity"]
+__all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity", "fold"]
 
 # Characters of the name of a layer that are shown with a place.
 _LONGEST_NAME = 200
 # Columns before the text of an excerpt.
 _MARGIN = 8
+# How many lines a folded finding names.
+_LINES = 3
 
 
 class Severity(StrEnum):
@@ -150,6 +154,8 @@ class Diagnostic:
     mark: Mark | None = None
     excerpt: Excerpt | None = None
     causes: tuple[Cause, ...] = ()
+    kind: str = ""
+    """The message for many such findings, where that of each names something else."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", one_line(self.message))
@@ -198,3 +204,40 @@ class Diagnostic:
         causes = "".join(f"\n  because {cause}" for cause in self.causes)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
         return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{hint}"
+
+
+# The number of equal findings from which they are folded; errors never are, as each has to be corrected.
+_FOLDED_FROM = {Severity.WARNING: 4, Severity.NOTE: 2}
+
+
+def fold(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    r"""Fold warnings and notes that repeat, each kind into one in the place of its first, for people to read.
+
+    >>> repeated = [Diagnostic("IR109", "not used", Location("a.xml", n), Severity.WARNING) for n in range(5, 10)]
+    >>> print(*fold([*repeated, Diagnostic("IR301", "rank 3 expected")]), sep="\n")
+    a.xml: warning[IR109]: not used (5 times, the first in lines 5, 6, 7)
+    error[IR301]: rank 3 expected
+    """
+    every, groups = list(findings), defaultdict[tuple[str, ...], list[Diagnostic]](list)
+    for found in every:
+        file = found.where.file if found.where else ""
+        groups[found.severity, found.code, file, found.kind or found.message].append(found)
+    shown: dict[int, Diagnostic | None] = {}
+    for group in filter(_repeats, groups.values()):
+        shown |= dict.fromkeys(map(id, group)) | {id(group[0]): _fold(group)}
+    kept = (shown.get(id(found), found) for found in every)
+    return [found for found in kept if found is not None]
+
+
+def _repeats(group: Sequence[Diagnostic]) -> bool:
+    limit = _FOLDED_FROM.get(group[0].severity)
+    return limit is not None and len(group) >= limit
+
+
+def _fold(group: Sequence[Diagnostic]) -> Diagnostic:
+    first = group[0]
+    lines = list(dict.fromkeys(str(found.line) for found in group if found.line))[:_LINES]
+    places = f", the first in line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""
+    message = f"{first.kind or first.message} ({len(group):,} times{places})"
+    where = Location(first.where.file) if first.where else None
+    return Diagnostic(first.code, message, where, first.severity, first.hint)

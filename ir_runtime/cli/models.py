@@ -84,6 +84,7 @@ def read(
     from ..api.declared import check, contradiction
     from ..api.reading import read_model
     from ..codes import Code
+    from ..finding import fold
     from ..limits import DEFAULT
 
     given = dict(map(parse_value, values))
@@ -92,7 +93,7 @@ def read(
         check(model, strict, frozenset({Code.WEIGHTS_MISSING} if lacking else ()))
         if message := contradiction(model, "--strict"):
             show(failure(message), err=True)
-        for found in model.report.warnings:
+        for found in fold(model.report.warnings):
             show(finding(found), err=True)
         for more in model.report.more:
             show(rest(path, more), err=True)

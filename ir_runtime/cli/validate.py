@@ -192,7 +192,9 @@ def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
 
 
 def _each(file: str, report: Diagnostics) -> None:
-    for found in report:
+    from ..finding import fold
+
+    for found in fold(report):
         show(finding(found))
     for more in report.more:
         show(rest(file, more))

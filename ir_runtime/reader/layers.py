@@ -15,12 +15,12 @@ from ..ir.port_map import PORT_MAPS
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..nearest import did_you_mean
-from ..ops import Op, load_extensions
+from ..ops import Op, load_extensions, registry
 from .bodies import read_body
 from .constants import ConstantReader, ConstantSizes, declared_by_port
 from .document import Element, attributes, by_tag, integer
 from .names import first_info, tensor_names
-from .opsets import resolve
+from .opsets import FORMER, resolve
 from .ports import PortReader, check_size
 from .unknown import unknown_operation
 from .weights import Weights
@@ -123,7 +123,7 @@ class LayerReader:
             id=number,
             name=name,
             type=cls.name if cls else type,
-            version=version,
+            version=f"opset{cls.since}" if cls and version in FORMER and registry.is_own(cls) else version,
             op=self._operation(cls, type, version, said, bodies, where),
             where=where,
             inputs=inputs,
@@ -235,12 +235,13 @@ class LayerReader:
     ) -> None:
         absent = sorted(known.difference(data))
         for name in (name for name in data if name not in known):
-            self.report.warning(
-                Code.UNKNOWN_ATTRIBUTE,
-                f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
-                where,
-                did_you_mean(name, absent),
-            )
+            message = f"{cls.versioned_name()} has no attribute {name!r}; it is ignored"
+            meant = did_you_mean(name, absent)
+            if self.version == FORMER_IR and not meant:
+                # Model Optimizer wrote attributes of its own into every file; no hand did.
+                self.report.note(Code.UNKNOWN_ATTRIBUTE, message, where)
+            else:
+                self.report.warning(Code.UNKNOWN_ATTRIBUTE, message, where, meant)
 
     def _omitted_defaults(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
         for name, text in taken.items():

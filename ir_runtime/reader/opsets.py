@@ -6,7 +6,7 @@ import re
 
 from ..ops import Op, registry
 
-__all__ = ["EXACT", "NEWEST", "opset_of", "resolve"]
+__all__ = ["EXACT", "FORMER", "NEWEST", "opset_of", "resolve"]
 
 NEWEST = 17
 """The newest opset."""
@@ -14,18 +14,21 @@ NEWEST = 17
 EXACT = {"Constant": "Const", "Parameter": "Parameter", "Result": "Result", "Assign": "Assign"}
 """Types that OpenVINO compares case-sensitively; all others are case-insensitive."""
 
-# What OpenVINO finds in opset6 where a file has another word for it.
-_FORMER = ("experimental", "extension")
-_FORMERLY_OUTSIDE = (
-    "ExperimentalDetectronDetectionOutput",
-    "ExperimentalDetectronGenerateProposalsSingleImage",
-    "ExperimentalDetectronPriorGridGenerator",
-    "ExperimentalDetectronROIFeatureExtractor",
-    "ExperimentalDetectronTopKROIs",
-    "GRUCell",
-    "Proposal",
-    "RNNCell",
-)
+# The opset in which operations are found that a file says to be outside: OpenVINO reads those of opset6 so; those of
+# opset15 belonged to openvino_tokenizers before.
+FORMER = ("experimental", "extension")
+_FORMERLY_OUTSIDE = {
+    "ExperimentalDetectronDetectionOutput": 6,
+    "ExperimentalDetectronGenerateProposalsSingleImage": 6,
+    "ExperimentalDetectronPriorGridGenerator": 6,
+    "ExperimentalDetectronROIFeatureExtractor": 6,
+    "ExperimentalDetectronTopKROIs": 6,
+    "GRUCell": 6,
+    "Proposal": 6,
+    "RNNCell": 6,
+    "StringTensorPack": 15,
+    "StringTensorUnpack": 15,
+}
 
 
 def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
@@ -37,8 +40,8 @@ def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
     name = registry.name(type)
     if EXACT.get(name or "", type) != type and not (on_page and name == type):
         return None
-    if version in _FORMER and name in _FORMERLY_OUTSIDE:
-        return registry.resolve(type, 6)
+    if version in FORMER and name in _FORMERLY_OUTSIDE:
+        return registry.resolve(type, _FORMERLY_OUTSIDE[name])
     opset = opset_of(version)
     found = registry.resolve(type, opset)
     if found is None or opset is not None or not registry.is_own(found):

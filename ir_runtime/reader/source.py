@@ -15,7 +15,7 @@ from ..limits import DEFAULT, Limits
 from ..nearest import suggestion
 from ..wrong_arguments import ArgumentTypeError
 
-__all__ = ["LFS_POINTER", "LFS_PULL", "Source", "SourceLike", "open_source"]
+__all__ = ["DOWNLOAD", "LFS_POINTER", "LFS_PULL", "Source", "SourceLike", "is_webpage", "open_source"]
 
 SourceLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | IO[str]"
 
@@ -23,6 +23,7 @@ SourceLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | IO[str]"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """The start of a file that Git LFS has not downloaded."""
 LFS_PULL = "download the file itself: git lfs pull"
+DOWNLOAD = "download the raw file: on GitHub with the button Raw, on Hugging Face with the button download"
 _CONVERT = "convert it first: ovc MODEL, or openvino.convert_model and openvino.save_model"
 _SIGNATURES = (
     (LFS_POINTER, 0, "a pointer of Git LFS", LFS_PULL),
@@ -67,14 +68,21 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
     return found
 
 
+def is_webpage(head: bytes) -> bool:
+    """Return whether a file that starts like this is HTML, as is saved where a page shows a file instead of it."""
+    return head.lstrip().lower().startswith(_WEBPAGE)
+
+
 def _something_else(data: bytes) -> tuple[str, str] | None:
     """Identify data that is not XML, and say what to do about it."""
     for signature, start, what, hint in _SIGNATURES:
         if data[start : start + len(signature)] == signature:
             return what, hint
     head = data[:4096].lstrip()
-    if head.lower().startswith(_WEBPAGE):
-        return "a web page", "copy the <layer> elements from it"
+    if is_webpage(head):
+        if b"<layer" in data or (b"&lt;layer" in data and b"&lt;net" not in data):
+            return "a web page with examples", "copy the <layer> elements from it"
+        return "a web page about the file", DOWNLOAD
     if not head.startswith(_XML) and b"<layer" not in data:
         return (
             "in an unknown format",

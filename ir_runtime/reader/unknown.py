@@ -10,6 +10,10 @@ from .opsets import EXACT, NEWEST, opset_of
 
 __all__ = ["unknown_operation"]
 
+_TOKENIZERS = (
+    "openvino_tokenizers has such operations, compiled against OpenVINO's library: tokenize with Hugging Face's package "
+    "instead, and feed the ids to the model; one of your own is declared with ir_runtime.ops.op, see examples/custom_op"
+)
 _OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
 
 
@@ -40,6 +44,8 @@ def _span(versions: list[type[Op]], opset: int) -> str:
 
 
 def _no_such_type(type: str, version: str) -> tuple[str, str]:
+    if version == "extension":
+        return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", _TOKENIZERS
     near = registry.near(type)
     hint = suggestion(near, after=" Otherwise ") + _OF_YOUR_OWN
     if version and not version.startswith("opset"):

@@ -18,11 +18,15 @@ from ..ir.element import ElementType
 from ..ir.pages import MappedFile
 from ..ir.tensor import Array
 from ..kernels.strings import header_size, unpack_strings
-from .source import LFS_POINTER, LFS_PULL
+from .source import DOWNLOAD, LFS_POINTER, LFS_PULL, is_webpage
 
 __all__ = ["Weights", "WeightsLike", "open_weights", "packed_bytes"]
 
 WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
+
+
+# Bytes at the start of a file that say that it is another kind of file.
+_HEAD = 64
 
 
 class Weights:
@@ -164,13 +168,7 @@ def _map(path: Path) -> Weights:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
                 return Weights(b"", str(path))
-            if file.read(len(LFS_POINTER)) == LFS_POINTER:
-                raise ParseError(
-                    "this is a pointer of Git LFS, not the weights themselves",
-                    code=Code.UNREADABLE,
-                    where=Location(str(path)),
-                    hint=LFS_PULL,
-                )
+            _refuse_other(file.read(_HEAD), str(path))
             return Weights(MappedFile.of(file, str(path)), str(path))
     except (OSError, ValueError) as reason:
         raise ParseError(
@@ -178,3 +176,16 @@ def _map(path: Path) -> Weights:
             code=Code.UNREADABLE,
             where=Location(str(path)),
         ) from None
+
+
+def _refuse_other(head: bytes, name: str) -> None:
+    """Refuse a file that stands for the weights: what Git LFS left, or a page that shows them."""
+    if head.startswith(LFS_POINTER):
+        what, hint = "a pointer of Git LFS", LFS_PULL
+    elif is_webpage(head):
+        what, hint = "a web page about the weights", DOWNLOAD
+    else:
+        return
+    raise ParseError(
+        f"this is {what}, not the weights themselves", code=Code.UNREADABLE, where=Location(name), hint=hint
+    )

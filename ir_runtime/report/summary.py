@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..analysis.shapes import PortShape, Shapes
 from ..diagnostics import Diagnostic, Diagnostics, Severity
+from ..finding import fold
 from ..ir.graph import Layer, Port
 from ..markup import element, table
 from ..quantities import bytes_text
@@ -130,7 +131,7 @@ def _weights(records: Records) -> list[tuple[str, ...]]:
 
 def findings_html(report: Diagnostics, nodes: Mapping[str, int]) -> str:
     """Return every finding; its layer leads to the graph."""
-    parts = [_finding_html(found, nodes) for found in report]
+    parts = [_finding_html(found, nodes) for found in fold(report)]
     parts += [element("p", text=str(more), class_="soft") for more in report.more]
     return "".join(parts) or element("p", text="Nothing was found wrong or noteworthy.")
 

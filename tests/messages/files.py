@@ -130,12 +130,35 @@ SUM = (
     '<port id="1"><dim>1</dim></port>\n</input>\n<output>\n<port id="2"/>\n</output>\n</layer>\n'
 )
 TWICE = SUM + SUM.replace("<layer ", '<layer id="00" ')
+# In a body; one of the page itself is an input.
 CONSTANT = (
-    '<layer type="Const" version="opset1">\n<data element_type="f32" shape="2" offset="0" size="8"/>\n'
+    '<layer type="TensorIterator" version="opset1">\n<input>\n<port id="0"><dim>2</dim></port>\n</input>\n<output>\n'
+    '<port id="1"/>\n</output>\n<port_map>\n<input external_port_id="0" internal_layer_id="0" axis="0"/>\n'
+    '<output external_port_id="1" internal_layer_id="3" axis="0"/>\n</port_map>\n<body>\n<layers>\n'
+    '<layer id="0" type="Parameter" version="opset1">\n<data element_type="f32" shape="1"/>\n'
     '<output>\n<port id="0"/>\n</output>\n</layer>\n'
+    '<layer id="1" type="Const" version="opset1">\n<data element_type="f32" shape="1" offset="0" size="4"/>\n'
+    '<output>\n<port id="0"/>\n</output>\n</layer>\n'
+    '<layer id="2" type="Add" version="opset1">\n<input>\n<port id="0"/>\n<port id="1"/>\n</input>\n'
+    '<output>\n<port id="2"/>\n</output>\n</layer>\n'
+    '<layer id="3" type="Result" version="opset1">\n<input>\n<port id="0"/>\n</input>\n</layer>\n</layers>\n<edges>\n'
+    '<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>\n'
+    '<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>\n'
+    '<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>\n</edges>\n</body>\n</layer>\n'
 )
 
+
+def repeated() -> str:
+    """What people read of findings that repeat."""
+    net = Net()
+    for number in range(5):
+        x = net.parameter(f"x{number}", "2", out="FP32 2")
+        net.result(net.op("ReLU", x, out="FP32 2", name="relu", names="y", slope="1"), f"result{number}")
+    return str(ir.validate(net.xml()))
+
+
 REFUSALS = [
+    repeated,
     port_that_the_layer_lacks,
     layer_that_the_body_lacks,
     result_for_a_parameter,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.nets import End, Net, port
+from harness.oracle import core
 
 import ir_runtime as ir
 from ir_runtime.codes import Code
@@ -337,3 +338,26 @@ def test_an_assign_has_an_output_that_the_file_leaves_out(tmp_path: Path) -> Non
     assert list(ir.validate(tmp_path / "saved.xml")) == []
     net.edges[-1] = (2, 1, net.edges[-1][2], 0)
     assert [str(e.code) for e in ir.validate(net.xml()).errors] == ["IR102"]
+
+
+def test_texts_of_an_extension_are_those_of_opset_15(tmp_path: Path) -> None:
+    """Files of openvino_tokenizers have them from before OpenVINO had them."""
+    net = Net()
+    x = net.parameter("x", "2", "string", out="STRING 2")
+    ends = net.layer("StringTensorUnpack", [x], ["I32 2", "I32 2", "U8 -1"], version="extension")
+    net.result(net.op("StringTensorPack", *ends, version="extension", out="STRING 2"))
+    assert list(ir.validate(net.xml())) == []
+    model = ir.read_model(net.xml())
+    assert ir.compile_model(model)(np.array(["a", "bc"]))[0].tolist() == ["a", "bc"]
+    ir.save_model(model, tmp_path / "saved.xml")
+    assert len(core().read_model(tmp_path / "saved.xml").get_ops()) == 4
+
+
+def test_operations_of_tokenizers_are_named_with_the_way_out() -> None:
+    net = Net()
+    x = net.parameter("x", "2", "string", out="STRING 2")
+    net.result(net.op("VocabEncoder", x, version="extension", out="I32 2"))
+    with pytest.raises(ir.UnsupportedError) as caught:
+        ir.read_model(net.xml())
+    assert "openvino_tokenizers" in caught.value.hint
+    assert "did you mean" not in caught.value.hint

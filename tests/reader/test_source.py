@@ -54,8 +54,10 @@ PB = b"\n\x1c\n\x01x\x12\x0bPlaceholder*\n\n\x05dtype"
         (b"\x80\x04\x95\x0c", "a Python pickle, which is never opened", "convert it first"),
         (b"\x89PNG\r\n\x1a\n", "in an unknown format", "give the .xml of the model"),
         (b"net: a\nlayers: 3\n", "in an unknown format", "give the .xml of the model"),
-        (b"<!DOCTYPE html>\n<html><layer></html>", "a web page", "copy the <layer> elements"),
-        (b"\n <HTML lang='ja'>", "a web page", "copy the <layer> elements"),
+        (b"<!DOCTYPE html>\n<html><layer></html>", "a web page with examples", "copy the <layer> elements"),
+        (b"<!doctype html><pre>&lt;layer type", "a web page with examples", "copy the <layer> elements"),
+        (b"\n <HTML lang='ja'>", "a web page about the file", "download the raw file"),
+        (b"<!DOCTYPE html>\n<pre>&lt;net>&lt;layer", "a web page about the file", "download the raw file"),
     ],
 )
 def test_other_files(data: bytes, what: str, do: str) -> None:

@@ -147,3 +147,31 @@ def test_detections_as_model_optimizer_wrote_them() -> None:
     for backend in ("reference", "numpy"):
         compiled = ir.compile_model(model, backend=backend)
         np.testing.assert_array_equal(compiled(inputs)[0], wanted)
+
+
+def leftovers(version: str, attribute: str, count: int) -> Net:
+    """Activations with an attribute that they do not have, as Model Optimizer wrote them."""
+    net = Net(version=version)
+    x = net.parameter("x", "2", out="FP32 2")
+    for number in range(count):
+        x = net.op("Elu", x, out="FP32 2", name=f"elu{number}", alpha="1", **{attribute: "0,0"})
+    net.result(x)
+    return net
+
+
+def test_attributes_that_model_optimizer_left_are_noted_once() -> None:
+    report = ir.validate(leftovers("10", "output_padding", 5).xml())
+    assert [found.severity for found in report] == ["note"] * 5, "data for programs are complete"
+    shown = str(report).splitlines()
+    assert shown == [
+        "<bytes>: note[IR203]: Elu-1 has no attribute 'output_padding'; it is ignored (5 times, the first in lines 5, 6, 7)",
+        "0 errors, 0 warnings",
+    ]
+
+
+@pytest.mark.parametrize(("version", "attribute"), [("10", "alpha_"), ("11", "output_padding")])
+def test_attributes_that_may_be_mistakes_are_warned_of(version: str, attribute: str) -> None:
+    """A name like one that is missing; or a file that OpenVINO wrote, which leaves none."""
+    net = leftovers(version, attribute, 1)
+    net.layers[1] = net.layers[1].replace('alpha="1"', "")
+    assert [str(found.code) for found in ir.validate(net.xml()).warnings][:1] == ["IR203"]

@@ -66,6 +66,7 @@ def _names(graph: Graph, report: Diagnostics) -> None:
                 again.where,
                 "give it another name: layers are looked up by name",
                 Mark(attribute="name"),
+                "layers have the names of earlier ones",
             )
 
 
@@ -84,6 +85,7 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
                 again.where,
                 "tensors are looked up by name: give each a unique name",
                 Mark(attribute="names"),
+                "tensors have the names of earlier ones",
             )
 
 
