@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..codes import DECLARED, Code
@@ -47,7 +48,9 @@ def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) ->
         UnsupportedError: if all that is wrong is operations that are not known.
     """
     model.raise_if_invalid(allowed if strict or model._document.is_page else allowed | DECLARED)
-    contradicted = [found for found in model.report if found.code in DECLARED]
+    contradicted = [
+        replace(found, severity=Severity.ERROR) for found in model.report if found.code in DECLARED
+    ]
     if strict and contradicted:
         raise ValidationError.of(contradicted, model.report.more)
 

@@ -46,10 +46,19 @@ def test_shows_the_best_of_a_vector_of_scores(folder: Path, check: Check) -> Non
 
 
 def test_says_once_what_is_declared_against_inference(folder: Path, check: Check) -> None:
+    write(folder, total().replace("<dim>4</dim>", "<dim>5</dim>", 1))
+    np.save("x.npy", np.ones(4, np.float32))
+    check("run_declared", "run net.xml -i a=x.npy -i b=x.npy")
+    assert check("run_strict", "run net.xml -i a=x.npy -i b=x.npy --strict").exit_code == 3
+
+
+def test_declarations_that_no_layer_computes_with_are_warned_of(folder: Path, check: Check) -> None:
     write(folder, passing("f32", "1,1,7").replace("<dim>7</dim>", "<dim>8</dim>"))
     np.save("x.npy", np.ones((1, 1, 7), np.float32))
-    check("run_declared", "run net.xml -i x.npy")
-    assert check("run_strict", "run net.xml -i x.npy --strict").exit_code == 3
+    check("run_declared_unread", "run net.xml -i x.npy")
+    assert check("run_strict_unread", "run net.xml -i x.npy --strict").exit_code == 3
+    assert check("validate_unread", "validate net.xml").exit_code == 0
+    assert check("validate_strict_unread", "validate net.xml --strict").exit_code == 1
 
 
 @pytest.mark.parametrize("shape", ["2,5", "4", "1,4"])
