@@ -45,7 +45,7 @@ class Inferred(dict[Port, Value]):
         self.evaluations = 0
 
 
-def infer(
+def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default)
     graph: Graph,
     report: Diagnostics,
     parameters: Mapping[int, Value] | None = None,
@@ -248,7 +248,9 @@ class _BodyInference:
         walk = self._walk
         report = Diagnostics(walk.report.most)
         _, compare, explain, depth, _, complete, strict = walk.options
-        inner = infer(body.graph, report, feeds, compare, explain, depth + 1, complete=complete, strict=strict)
+        inner = infer(
+            body.graph, report, feeds, compare, explain, depth + 1, complete=complete, strict=strict
+        )
         walk.known.bodies[self._layer.id, body.name] = inner
         walk.known.evaluations += inner.evaluations
         self._reports[body.name] = report

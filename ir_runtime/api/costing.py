@@ -7,7 +7,7 @@ from ..analysis.cost.counting import count
 from ..codes import Code
 from ..limits import within
 from ..reader.source import SourceLike
-from .declared import tolerated
+from .declared import check
 from .model import Model
 from .reading import read_model
 from .reshaping import PortShapes
@@ -42,7 +42,7 @@ def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None
         ValidationError: if the model is not valid, or refuses the shapes.
     """
     net = model.clone() if isinstance(model, Model) else read_model(model, strict=False)
-    net.raise_if_invalid(tolerated(net, strict=False) | {Code.WEIGHTS_MISSING})
+    check(net, strict=False, allowed=frozenset({Code.WEIGHTS_MISSING}))
     if shapes is not None:
         net.reshape(shapes)
     with within(net.limits):
