@@ -18,9 +18,6 @@ from .inputs import candidates
 
 __all__ = ["kept", "openvino", "ours", "validate"]
 
-# Steps of FakeQuantize are rounded as the file says, not in integers from layer to layer.
-_PLUGIN = {**PLUGIN, "LP_TRANSFORMS_MODE": "NO"}
-
 
 def openvino(path: Path, work: Path) -> str:
     """Run a file in OpenVINO's CPU plugin on the first inputs that it takes; keep them and the results.
@@ -29,7 +26,7 @@ def openvino(path: Path, work: Path) -> str:
         RuntimeError: if OpenVINO takes none.
     """
     model = core().read_model(path)
-    compiled = core().compile_model(model, "CPU", _PLUGIN)
+    compiled = core().compile_model(model, "CPU", PLUGIN)
     problem: RuntimeError | None = None
     for inputs in candidates(path, model):
         try:
