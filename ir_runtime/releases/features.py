@@ -10,7 +10,7 @@ A feature is a short text; the table of releases says which release is the first
 ``TopK-11/stable``      an attribute that is not at its default; with ``=value`` an enumeration
 ``TopK-11:data=i16``    the element type of an input
 ``type:nf4``            an element type, wherever it is
-``shape:?``             a dynamic dimension; ``shape:0`` an empty one, ``shape:...`` a dynamic rank
+``shape:?``             a dynamic dimension; ``shape:0`` no elements, ``shape:...`` a dynamic rank
 ======================  ==================================================================
 """
 
@@ -137,7 +137,7 @@ def _of_types(types: Iterable[TensorType]) -> Iterator[str]:
             yield f"type:{type.element}"
         if type.shape.rank is None:
             yield "shape:..."
-        else:
-            yield from (
-                "shape:0" if dim == 0 else "shape:?" for dim in type.shape if dim == 0 or dim.is_dynamic
-            )
+        elif not type.shape.is_static:
+            yield "shape:?"
+        elif 0 in type.shape.static:  # releases that refuse it look at shapes without dynamic dims only
+            yield "shape:0"

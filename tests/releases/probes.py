@@ -53,7 +53,7 @@ def probes() -> Iterator[Probe]:
     for version in (*LEGACY, 10, 11):
         yield _of_version(version)
     yield from (_ends(element) for element in ElementType if element is not ElementType.dynamic)
-    yield from (_shaped(shape) for shape in ("?,2", "1..4,2", "...", "0,2"))
+    yield from (_shaped(shape) for shape in ("?,2", "1..4,2", "...", "0,2", "0,?"))
     for example in EXAMPLE_MODELS.values():
         yield _probe(example.xml.encode(), example.weights)
     plain: set[str] = set()

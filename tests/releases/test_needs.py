@@ -196,3 +196,15 @@ def test_patches_are_of_their_release() -> None:
     assert Release.of("2021.4.2") == Release.of("2021.4") == (2021, 4)
     with pytest.raises(ir.InputError):
         Release.of("2021.4.x")
+
+
+def test_dims_of_0_count_where_no_other_is_dynamic() -> None:
+    """Old releases look at shapes without dynamic dims only."""
+    for shape, wanted in (("0,2", "2023.2"), ("0,?", "2022.1")):
+        net = Net()
+        net.result(
+            net.op(
+                "ReLU", net.parameter("x", shape, out=f"FP32 {shape.replace('?', '-1').replace(',', ' ')}")
+            )
+        )
+        assert oldest(net) == wanted
