@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
-from ...ops.sequence.attention import ScaledDotProductAttention
+from ...ops.sequence.attention import ScaledDotProductAttention, usual_scale
 from ..core.kernel import Kernel
 from ..core.lengths import accepting, attention_lengths, broadcasts
 from .layout import is_f32
@@ -62,7 +62,7 @@ def mask_and_scale(
 ) -> tuple[Array | None, float]:
     """Return the mask, if it has any effect, and the factor of the scores."""
     mask = None if op.causal or not rest or rest[0].ndim == 0 else rest[0]
-    return mask, rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3])
+    return mask, rest[1].item() if len(rest) > 1 else usual_scale(q.shape[3])
 
 
 def mask_fits(mask: Array | None, scores: tuple[int, ...]) -> bool:

@@ -101,10 +101,7 @@ class ScaledDotProductAttention(Op):
         bias = None if self.causal or attention_mask is None or attention_mask.ndim == 0 else attention_mask
         if bias is not None and bias.dtype == np.bool_:
             bias = np.where(bias, np.float32(0), np.float32(-np.inf))
-        if scale is None:
-            factor = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
-        else:
-            factor = float(scale.item())
+        factor = usual_scale(query.shape[-1]) if scale is None else float(scale.item())
         return scaled_dot_product(query, key, value, bias, factor, self.causal)
 
     def macs(self, operands: Operands) -> Count:
@@ -119,6 +116,11 @@ class ScaledDotProductAttention(Op):
     def _pairs(self, operands: Operands) -> Count:
         """Return the number of scores: of pairs of a query and a key."""
         return product(operands.outputs[0][:-1]) * operands.inputs[1][-2]
+
+
+def usual_scale(width: int) -> float:
+    """Return the factor of the scores of queries of some width."""
+    return 1 / math.sqrt(width) if width else math.inf
 
 
 def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:

@@ -164,6 +164,8 @@ def _batch_norm(
     shape = inputs[place].shape
     if place != data_place or not is_f32(*inputs) or not shape.rank:
         return None
+    if not shape[min(1, shape.rank - 1)].is_static:  # else a run would broadcast what inference refuses
+        return None
     known = [value.known() for index, value in enumerate(inputs) if index != place]
     if any(array is None for array in known):
         return None
