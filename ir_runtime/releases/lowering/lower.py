@@ -178,7 +178,6 @@ class _Pass:
             layer.op is None
             or not layer.op.pure
             or any(graph[source.layer].type != "Constant" for source in sources)
-            or not all(self.release.reads(f"type:{element}") for element in elements)
         ):
             return None
         arrays = evaluated(graph, layer, known, current().memory)

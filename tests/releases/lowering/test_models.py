@@ -11,10 +11,11 @@ import pytest
 from harness.loops import body_of
 from harness.nets import Net
 from harness.tiny import write_chain
+from lxml import etree
 from releases.ask import FOLDER
 
 import ir_runtime as ir
-from ir_runtime import opset1, opset13, opset14, opset15
+from ir_runtime import opset1, opset8, opset11, opset13, opset14, opset15
 from ir_runtime.ir.element import ElementType
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
@@ -166,6 +167,32 @@ def test_what_cannot_be_replaced_is_named_with_the_reason(tmp_path: Path) -> Non
         ir.save_model(model, tmp_path / "old.xml", for_release="2021.4")
     assert {found.layer for found in reason.value.diagnostics} == {"pooled"}
     assert "ceil_torch" in str(reason.value)
+
+
+def test_ports_of_what_takes_the_place_of_a_layer_have_ids_of_their_own(tmp_path: Path) -> None:
+    """Interpolate-4 has an input more than Interpolate-11."""
+    x = opset1.parameter([1, 1, 2, 2], np.float32, name="x")
+    sizes, axes = opset1.constant([4, 4]), opset1.constant([2, 3])
+    scaled = opset11.interpolate(x, sizes, "nearest", "sizes", [0], [0], axes=axes, name="y")
+    saved(ir.Model([scaled], [x]), tmp_path, "2022.1")
+    layer = etree.parse(tmp_path / "saved.xml").find(".//layer[@type='Interpolate']")
+    assert layer is not None
+    ids = [port.get("id") for port in layer.iter("port")]
+    assert len(set(ids)) == len(ids) == 5
+
+
+@pytest.mark.parametrize(("fixed", "selects"), [([0, 1], 0), ([0, -1], 1), (None, 1)])
+def test_negative_indices_are_counted_from_the_front(
+    tmp_path: Path, fixed: list[int] | None, selects: int
+) -> None:
+    """Gather-7 does not say what they mean."""
+    x = opset1.parameter([3], np.float32, name="x")
+    indices = opset1.parameter([2], np.int64, name="i") if fixed is None else opset1.constant(fixed)
+    gathered = opset8.gather(x, indices, opset1.constant(0), name="y")
+    old = saved(ir.Model([gathered], [x] if fixed else [x, indices]), tmp_path, "2021.4")
+    assert operations(old).count("Select-1") == selects
+    arrays = [np.float32([5, 6, 7]), np.int64(fixed or [-3, 2])][: 1 if fixed else 2]
+    np.testing.assert_array_equal(ir.compile_model(old)(arrays)[0], np.float32([5, 6, 7])[fixed or [-3, 2]])
 
 
 def test_outputs_that_lose_digits_in_version_10_are_refused(tmp_path: Path) -> None:
