@@ -5,7 +5,7 @@ Each takes a model and a number. The size of what it adds grows in proportion to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from random import Random
 from typing import TypeAlias
@@ -101,6 +101,19 @@ def _new(parent: Element, tag: str, **attributes: object) -> Element:
     return made
 
 
+def _add_attributes(work: Work, tag: str, attributes: Iterable[str]) -> None:
+    """Replace an element by one with further attributes, parsed at once: `Element.set` looks at all those before."""
+    element = _place(work, tag)
+    made = etree.fromstring(f"<{element.tag} {' '.join(attributes)}/>")
+    made.attrib.update(element.attrib)
+    made.text, made.tail = element.text, element.tail
+    made.extend(element)
+    if (parent := element.getparent()) is None:
+        work.root = made
+    else:
+        parent.replace(element, made)
+
+
 def _layers(work: Work) -> Element:
     found = work.root.find("layers")
     return _new(work.root, "layers") if found is None else found
@@ -154,9 +167,7 @@ def _fed(work: Work) -> int:
 
 def _attributes(tag: str) -> Flood:
     def change(work: Work, count: int) -> None:
-        element = _place(work, tag)
-        for n in range(count):
-            element.set(f"a{n}", "1")
+        _add_attributes(work, tag, (f'a{n}="1"' for n in range(count)))
 
     change.__name__ = f"attributes_of_{tag}"
     return change
@@ -753,9 +764,7 @@ def namespaces(work: Work, count: int) -> None:
 
 @_flood
 def namespaces_of_attributes(work: Work, count: int) -> None:
-    element = _place(work, "data")
-    for n in range(count):
-        element.set(f"{{urn:{n}}}a", "1")
+    _add_attributes(work, "data", (f'xmlns:p{n}="urn:{n}" p{n}:a="1"' for n in range(count)))
 
 
 @_flood

@@ -1076,13 +1076,13 @@ MANY = 1 << 20
 def model_of(name: str, size: int) -> Model:
     """Return the model of a shape whose file has at most ``size`` bytes, weights included, and nearly as many."""
     make = SERIES[name]
-    fits, most = make(1), 1
-    while most < MANY and len((found := make(2 * most)).xml) + len(found.weights) <= size:
-        fits, most = found, 2 * most
-    step = most // 2
-    while step > max(most >> 4, 0):
-        found = make(most + step)
-        if len(found.xml) + len(found.weights) <= size:
-            fits, most = found, most + step
-        step //= 2
-    return fits
+    model, count, beyond = make(1), 1, MANY + 1
+    while (bytes := len(model.xml) + len(model.weights)) < size - (size >> 5) and count < beyond - 1:
+        guess = count * size // bytes  # short of it, as a part of a file is always there
+        guess = min(max(guess, count + (count >> 5) + 1), 8 * count, (count + beyond + 1) // 2)
+        larger = make(guess)
+        if len(larger.xml) + len(larger.weights) <= size:
+            model, count = larger, guess
+        else:
+            beyond = guess
+    return model
