@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 __all__ = ["main"]
+
+_STARTED = time.monotonic()
 
 
 def main() -> None:
@@ -28,7 +31,7 @@ def _run() -> None:
     catch()
     from .cli import main as command_line
 
-    command_line(prog_name="ir-runtime")
+    command_line(prog_name="ir-runtime", obj=_STARTED)
 
 
 def _leave_working_directory() -> None:

@@ -1,22 +1,32 @@
-"""Whether hints are for users of the command line, who have options, or of Python, who have parameters."""
+"""The command line: when it started, and whether hints name its options or the parameters of Python."""
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 
 from .scoped import setting
 
-__all__ = ["for_command_line", "on_command_line"]
+__all__ = ["for_command_line", "on_command_line", "start_of_program"]
 
-_ACTIVE: ContextVar[bool] = ContextVar("on_command_line", default=False)
+_STARTED: ContextVar[float | None] = ContextVar("started", default=None)
 
 
 def on_command_line() -> bool:
     """Return whether hints should name options of the command line."""
-    return _ACTIVE.get()
+    return _STARTED.get() is not None
 
 
-def for_command_line() -> AbstractContextManager[None]:
-    """Let hints name options of the command line within a ``with`` statement."""
-    return setting(_ACTIVE, True)
+def start_of_program() -> float | None:
+    """Return when the program started, on the clock of `time.monotonic`; ``None`` if this is no command line."""
+    return _STARTED.get()
+
+
+def for_command_line(started: float | None = None) -> AbstractContextManager[None]:
+    """Let hints name options of the command line within a ``with`` statement.
+
+    Args:
+        started: when the program started, on the clock of `time.monotonic`; by default, now.
+    """
+    return setting(_STARTED, time.monotonic() if started is None else started)

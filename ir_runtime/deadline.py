@@ -36,9 +36,14 @@ _DEADLINE: ContextVar[tuple[float, float]] = ContextVar("deadline", default=_NEV
 """The deadline on the clock of `time.monotonic`, and the seconds that it was set for."""
 
 
-def deadline(seconds: float) -> AbstractContextManager[None]:
-    """Set a deadline within a ``with`` statement; an earlier enclosing deadline stays in effect."""
-    return setting(_DEADLINE, _earlier(seconds))
+def deadline(seconds: float, since: float | None = None) -> AbstractContextManager[None]:
+    """Set a deadline within a ``with`` statement; an earlier enclosing deadline stays in effect.
+
+    Args:
+        seconds: how long it may take.
+        since: when that time began, on the clock of `time.monotonic`; by default, now.
+    """
+    return setting(_DEADLINE, _earlier(seconds, since))
 
 
 def set_deadline(seconds: float) -> float:
@@ -53,8 +58,8 @@ def is_far(seconds: float) -> bool:
     return seconds >= _NEAR and _DEADLINE.get() is _NEVER
 
 
-def _earlier(seconds: float) -> tuple[float, float]:
-    enclosing, ends = _DEADLINE.get(), time.monotonic() + seconds
+def _earlier(seconds: float, since: float | None = None) -> tuple[float, float]:
+    enclosing, ends = _DEADLINE.get(), (time.monotonic() if since is None else since) + seconds
     return (ends, seconds) if ends < enclosing[0] else enclosing
 
 
@@ -72,14 +77,18 @@ def check(where: Location | None = None) -> None:
         SAFEPOINT.halt()
 
 
-def check_periodically(items: Iterable[_Item]) -> Iterator[_Item]:
+def check_periodically(items: Iterable[_Item], interval: int = _CHECK_INTERVAL) -> Iterator[_Item]:
     """Yield the items, and check the deadline at intervals; for loops with short iterations.
+
+    Args:
+        items: what to yield.
+        interval: how many items come between two checks.
 
     Raises:
         LimitError: when the time is up.
     """
     for number, item in enumerate(items):
-        if not number % _CHECK_INTERVAL:
+        if not number % interval:
             check()
         yield item
 

@@ -101,7 +101,7 @@ class _Program(click.Group):
         from .address_space import check_before_numpy
 
         check_before_numpy()
-        with for_command_line(), reported(), raised():
+        with for_command_line(ctx.obj), reported(), raised():
             return super().invoke(ctx)
 
 

@@ -6,6 +6,7 @@ import functools
 import re
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -49,19 +50,21 @@ def limited(command: Command) -> Command:
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Stop after this time; by default, an hour.",
+        help="Stop this long after the program started; by default, an hour.",
     )
     @functools.wraps(command)
     def with_limits(
         *args: object, max_memory: int | None, timeout: float | None, **options: object
     ) -> object:
         from ..api import core  # noqa: F401  what is interrupted while it is imported cannot be used again
+        from ..command_line import start_of_program
+        from ..deadline import deadline
         from ..limits import Limits, within
 
         limits = Limits()
         limits = limits if max_memory is None else replace(limits, memory=max_memory)
         limits = limits if timeout is None else replace(limits, seconds=timeout)
-        with within(limits), _timer(timeout):
+        with within(limits), deadline(limits.seconds, start_of_program()), _timer(timeout is not None):
             return command(*args, limits=limits, **options)
 
     return with_limits
@@ -74,13 +77,13 @@ _AGAIN = 1.0
 
 
 @contextmanager
-def _timer(seconds: float | None) -> Iterator[None]:
+def _timer(is_asked_for: bool) -> Iterator[None]:
     """Interrupt the block at the deadline, also in the middle of a layer where the system supports it."""
-    from ..deadline import deadline_error
+    from ..deadline import current_deadline, deadline_error
     from ..errors import IRError
 
     is_main = threading.current_thread() is threading.main_thread()
-    if seconds is None or not hasattr(signal, "setitimer") or not is_main:
+    if not is_asked_for or not hasattr(signal, "setitimer") or not is_main:
         yield
         return
 
@@ -91,9 +94,10 @@ def _timer(seconds: float | None) -> Iterator[None]:
         rung = True
         raise deadline_error()
 
+    left = current_deadline() - time.monotonic()
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE, _AGAIN)
     try:
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0) + _GRACE, _AGAIN)
         yield
     except (IRError, click.ClickException, click.exceptions.Exit):
         raise

@@ -146,7 +146,8 @@ def _run(arguments: Sequence[str], folder: Path, said: Path) -> None:
         os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
         os.dup2(errors, 2)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-        code = program.main([*arguments], prog_name="ir-runtime", standalone_mode=True) or 0
+        start = time.monotonic() - _STARTED  # imports are a part of the time that a command has
+        code = program.main([*arguments], prog_name="ir-runtime", standalone_mode=True, obj=start) or 0
     except SystemExit as reason:
         code = reason.code if isinstance(reason.code, int) else 1
     except BaseException:
