@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..ir.blocks import filled
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
@@ -31,13 +32,14 @@ def random_array(
     if element is ElementType.string:
         return np.full(shape, "text", object)
     if element is ElementType.dynamic:
-        return rng.standard_normal(shape).astype(np.float32)
+        return filled(shape, np.dtype(np.float32), rng.standard_normal)
     if element.integral and len(shape) == 1 and _are_axes(graph, port):
         return np.arange(shape[0]).astype(element.dtype)
     if element.real and not element.is_encoded:
-        numbers = rng.standard_normal(shape)
-        return (np.abs(numbers) if element is ElementType.f8e8m0 else numbers).astype(element.dtype)
-    return rng.integers(0, 2, shape).astype(element.dtype)
+        if element is ElementType.f8e8m0:
+            return filled(shape, element.dtype, lambda count: np.abs(rng.standard_normal(count)))
+        return filled(shape, element.dtype, rng.standard_normal)
+    return filled(shape, element.dtype, lambda count: rng.integers(0, 2, count))
 
 
 def _are_axes(graph: Graph, port: Port) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..ir.blocks import blocks
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 
@@ -40,19 +41,31 @@ class Summary:
 def summarize(array: Array, element: ElementType) -> Summary:
     """Return bounds, mean, and the top entries of what looks like a vector of scores."""
     kind, shape = _type(array, element), array.shape
-    if array.dtype.kind not in "biuf":
-        if array.dtype.kind in "OSU":
-            return Summary(kind, shape)
-        array = array.astype(np.float32)  # the types that NumPy lacks all fit
-    real = array.dtype.kind == "f"
-    nan = int(np.count_nonzero(np.isnan(array))) if real else 0
-    inf = int(np.count_nonzero(np.isinf(array))) if real else 0
-    numbers = array[~np.isnan(array)] if nan else array
-    if not numbers.size:
+    if array.dtype.kind in "OSU":
+        return Summary(kind, shape)
+    nan = inf = numbers = 0
+    total, low, high = 0.0, None, None
+    for block in map(_numbers, blocks(array)):
+        if block.dtype.kind == "f":
+            is_nan = np.isnan(block)
+            nan += int(np.count_nonzero(is_nan))
+            inf += int(np.count_nonzero(np.isinf(block)))
+            block = block[~is_nan]
+        if block.size:
+            low = block.min() if low is None else min(low, block.min())
+            high = block.max() if high is None else max(high, block.max())
+            with np.errstate(all="ignore"):
+                total += float(block.sum(dtype=np.float64))
+            numbers += block.size
+    if low is None or high is None:
         return Summary(kind, shape, nan=nan, inf=inf)
-    with np.errstate(all="ignore"):
-        mean = float(numbers.mean(dtype=np.float64))
-    return Summary(kind, shape, _python(numbers.min()), mean, _python(numbers.max()), nan, inf, _top(array))
+    return Summary(kind, shape, _python(low), total / numbers, _python(high), nan, inf, _top(array))
+
+
+def _numbers(block: tuple[Array, ...]) -> Array:
+    """Return a block in a type that NumPy has: those that it lacks all fit into f32."""
+    (numbers,) = block
+    return numbers if numbers.dtype.kind in "biuf" else numbers.astype(np.float32)
 
 
 def _type(array: Array, element: ElementType) -> str:
@@ -63,9 +76,17 @@ def _top(array: Array) -> tuple[tuple[int, float | int], ...] | None:
     is_vector = array.ndim > 0 and array.shape[-1] >= TOP and array.size == array.shape[-1]
     if not is_vector or array.dtype.kind == "b":
         return None
-    scores = array.reshape(-1)
-    best = np.argsort(-scores.astype(np.float64), kind="stable")[:TOP]
-    return tuple((int(i), _python(scores[i])) for i in best)
+    places, scores, start = np.empty(0, np.int64), _numbers((array.reshape(-1)[:0],)), 0
+    for block in map(_numbers, blocks(array)):
+        last = scores[-1] if len(scores) == TOP else None
+        better = np.flatnonzero(block > last) if last is not None and last == last else np.arange(block.size)
+        if better.size:
+            scores = np.concatenate([scores, block[better]])
+            places = np.concatenate([places, better + start])
+            best = np.argsort(-scores.astype(np.float64), kind="stable")[:TOP]
+            places, scores = places[best], scores[best]
+        start += block.size
+    return tuple((int(place), _python(score)) for place, score in zip(places, scores, strict=True))
 
 
 def _python(value: np.generic) -> float | int:

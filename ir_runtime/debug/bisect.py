@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -181,11 +181,11 @@ class _Search:
         operation = layers[-1].operation if layers else ""
         return Bisection(names, operation, found, self.runs, of, self.kept, partial)
 
-    def _compared(self, low: int, high: int) -> tuple[Comparison, list[Array]]:
+    def _compared(self, low: int, high: int) -> tuple[Comparison, Sequence[Array]]:
         """Compare what the layers between two cuts give; also return it as f64 has it."""
         most = len(self.cuts.layers).bit_length() + 2
 
-        def compute() -> tuple[Json, list[Array]]:
+        def compute() -> tuple[Json, Sequence[Array]]:
             report, truth = judged(*self.cuts.part(low, high, self.values), self.side, inside=False)
             return saved(report), truth
 
@@ -194,7 +194,7 @@ class _Search:
             record, truth = remembered(self.entry, f"{low}-{high}", compute)
         return report_of(record), truth
 
-    def _keep(self, low: int, middle: int, truth: list[Array]) -> None:
+    def _keep(self, low: int, middle: int, truth: Sequence[Array]) -> None:
         """Keep what crosses a cut, in the types of the model."""
         computed = dict(zip(self.cuts.ends(low, middle), truth, strict=True))
         types = self.reference.types

@@ -21,7 +21,7 @@ from .inside import InsideDecisions
 from .precision import rounding_to
 from .progress import Interrupted, stage
 from .reference import Change, Reference, chained, computed
-from .spilling import tensors, within_budget
+from .spilling import Kept, keep_copy, tensors, within_budget
 from .stored_weights import STORED_AS
 from .tensors import computed_layers, end_of_node, is_float
 from .terms import PRODUCTS
@@ -189,11 +189,12 @@ class _Budgeting:
         self._ends = {layer.id: end_of_node(graph, layer, changing) for layer in self.layers}
         self._decisions, self._inside = tensors(), InsideDecisions(graph, self._reference.types)
         with stage(0, FIRST):
-            self._plain = self._reference.run(self._feeds, self._note, self._inside.record)
+            self._plain = Kept(self._reference.run(self._feeds, self._note, self._inside.record))
 
     def _note(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if decides(self._reference.graph, self._reference.types, layer):
-            self._decisions.update(zip(layer.output_ports, map(np.array, outputs), strict=False))
+            for port, array in zip(layer.output_ports, outputs, strict=False):
+                keep_copy(self._decisions, port, array)
         return outputs
 
     def error(self, layers: Collection[int]) -> float:

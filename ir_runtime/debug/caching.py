@@ -133,8 +133,8 @@ class Entry:
 
 
 def remembered(
-    entry: Entry | None, name: str, compute: Callable[[], tuple[Json, list[Array]]]
-) -> tuple[Any, list[Array]]:
+    entry: Entry | None, name: str, compute: Callable[[], tuple[Json, Sequence[Array]]]
+) -> tuple[Any, Sequence[Array]]:
     """Return a record and its arrays: from an entry, or else computed, and kept there.
 
     Args:

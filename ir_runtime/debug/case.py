@@ -11,10 +11,16 @@ from ..ir.tensor import Array
 from .decisions import decides, is_elementwise
 from .observation import Observation
 from .reference import Change, Reference, as_declared
+from .spilling import Kept
 from .spilling import tensors as stored
 from .tensors import computed_layers
 
 __all__ = ["Case"]
+
+
+def _kept_outputs(seen: Observation) -> Kept:
+    """Return the outputs of a side within the budget; a list of its own is left as it is."""
+    return seen.outputs if isinstance(seen.outputs, Kept) else Kept(iter(seen.outputs))
 
 
 class Case:
@@ -33,7 +39,7 @@ class Case:
     ) -> None:
         self.plain, self.wide = plain, wide
         """The reference in the types of the model, and in f64."""
-        self.feeds, self.seen = feeds, replace(seen, tensors={})
+        self.feeds = feeds
         self.layers = computed_layers(plain.graph)
         """The layers that compute."""
         self.computed = {layer.id for layer in self.layers}
@@ -44,6 +50,7 @@ class Case:
         """What f64 rounds to."""
         self.tensors = self._kept(seen)
         """What was observed of the side, also of outputs that decide."""
+        self.seen = replace(seen, tensors={}, outputs=_kept_outputs(seen))
 
     def _kept(self, seen: Observation) -> MutableMapping[Port, Array]:
         kept, waiting = stored(), dict(seen.tensors)

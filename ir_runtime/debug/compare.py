@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -77,7 +78,7 @@ def judged(
     inside: bool = True,
     types: str = "real",
     precision: str = "",
-) -> tuple[Comparison, list[Array]]:
+) -> tuple[Comparison, Sequence[Array]]:
     """Compare; also return the outputs in f64, with the decisions of the side.
 
     Args:

@@ -8,25 +8,28 @@ decisions themselves are judged by whether rounding can explain them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ..analysis.infer import Inferred
+from ..ir.blocks import blocks, by_blocks
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
 from .reference import Change, computed
 from .tensors import is_float
 
 __all__ = [
+    "Judged",
     "decides",
-    "explained_decisions",
     "following_decisions",
     "is_elementwise",
     "is_selection",
-    "jumps",
+    "judge",
     "pinned",
     "taken",
-    "within_rounding",
+    "undecided",
 ]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
@@ -118,13 +121,9 @@ def taken(
         decided: its outputs in another run; ``None`` for those that are not known.
     """
     if layer.type == "FakeQuantize" and decided[0] is not None:
-        own, level = (_at_level(layer, inputs, array) for array in (outputs[0], decided[0]))
-        return (np.where(own == level, outputs[0], level.astype(outputs[0].dtype)),)
+        return (_take_level(layer, inputs, outputs[0], decided[0]),)
     if layer.type in ("FloorMod", "Mod") and decided[0] is not None:
-        period = inputs[1].astype(np.float64)
-        with np.errstate(all="ignore"):
-            turns = np.rint((decided[0].astype(np.float64) - outputs[0]) / period)
-            return ((outputs[0] + np.where(np.isfinite(turns), turns * period, 0)).astype(outputs[0].dtype),)
+        return (_take_turns(outputs[0], decided[0], inputs[1]),)
     if layer.type == "TopK" and len(decided) > 1 and decided[1] is not None:
         axis = vars(layer.op)["axis"]
         return (
@@ -133,18 +132,41 @@ def taken(
         )
     whole = layer.type in _STEPS or is_selection(layer) or _is_random(layer)
     return tuple(
-        output if found is None or (not whole and output.dtype.kind == "f") else found.astype(output.dtype)
+        output
+        if found is None or (not whole and output.dtype.kind == "f")
+        else found.astype(output.dtype, copy=False)
         for output, found in zip(outputs, decided, strict=True)
     )
 
 
-def _at_level(layer: Layer, inputs: Sequence[Array], taken: Array) -> Array:
-    """Return the level of a FakeQuantize that is nearest to a result, between the output limits."""
-    low, high = _limits(inputs)
+def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: Array) -> Array:
+    """Return the output of a FakeQuantize, at another level where another run has decided so."""
+    limits = [np.broadcast_to(limit, output.shape) for limit in _limits(inputs)]
     steps = vars(layer.op)["levels"] - 1
-    with np.errstate(all="ignore"):
+
+    def at_level(taken: Array, low: Array, high: Array) -> Array:
         level = np.rint((taken.astype(np.float64) - low) / (high - low) * steps)
         return np.asarray(np.where(high == low, low, level / steps * (high - low) + low))
+
+    def take(ours: Array, theirs: Array, low: Array, high: Array) -> Array:
+        level = at_level(theirs, low, high)
+        return np.where(at_level(ours, low, high) == level, ours, level.astype(ours.dtype))
+
+    with np.errstate(all="ignore"):
+        return by_blocks(take, output.dtype, output, np.broadcast_to(decided, output.shape), *limits)
+
+
+def _take_turns(output: Array, decided: Array, period: Array) -> Array:
+    """Return a remainder, as many periods away as another run has decided."""
+
+    def take(ours: Array, theirs: Array, period: Array) -> Array:
+        period = period.astype(np.float64)
+        turns = np.rint((theirs.astype(np.float64) - ours) / period)
+        return np.asarray((ours + np.where(np.isfinite(turns), turns * period, 0)).astype(ours.dtype))
+
+    others = (np.broadcast_to(array, output.shape) for array in (decided, period))
+    with np.errstate(all="ignore"):
+        return by_blocks(take, output.dtype, output, *others)
 
 
 def _limits(inputs: Sequence[Array]) -> tuple[Array, Array]:
@@ -156,7 +178,112 @@ def _limits(inputs: Sequence[Array]) -> tuple[Array, Array]:
     return low, high
 
 
-def jumps(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float) -> Array:
+class Judged(NamedTuple):
+    """How a layer decides otherwise than f64.
+
+    Args:
+        differ: how many elements are decided otherwise.
+        unexplained: how many of these rounding does not explain; ``None`` if that is not known.
+        levels: by how many levels of a FakeQuantize at most.
+    """
+
+    differ: int
+    unexplained: int | None
+    levels: float | None = None
+
+
+def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float) -> Judged:
+    """Judge what a layer decides, element by element where it decides so.
+
+    A layer that decides element by element, and is monotone in each input, decides an element rightly if it decides so for
+    some inputs within rounding of these: conversions, roundings, comparisons and FakeQuantize.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs, in f64.
+        taken: its first output, as decided.
+        output: its first output, as f64 decides from these inputs.
+        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
+    """
+    if taken.shape != output.shape:
+        differ = max(taken.size, output.size)
+        return Judged(differ, differ)
+    differ, size = 0, _rms(output)
+    for given, (ours, exact) in _parts(layer, inputs, taken, output):
+        differ += int(np.count_nonzero(_jumps(layer, given, ours, exact, rounding, size)))
+    if not is_elementwise(layer):
+        return Judged(differ, None if differ else 0)
+    unexplained, levels = 0, 0.0
+    if differ:
+        sizes = [_rms(array) for array in inputs]
+        others = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
+        for given, (ours, exact) in _parts(layer, inputs, taken, output):
+            off = _jumps(layer, given, ours, exact, rounding, size)
+            wrong = (off != 0) & ~_unspecified(layer, given[0], ours)
+            for found, rms in zip(_within_rounding(layer, given, rounding, sizes), others, strict=True):
+                if found.shape == ours.shape:
+                    wrong &= _jumps(layer, given, ours, found, rounding, rms) != 0
+            unexplained += int(np.count_nonzero(wrong))
+            levels = max(levels, float(off[wrong].max(initial=0)))
+    return Judged(differ, unexplained, levels if layer.type == "FakeQuantize" and unexplained else None)
+
+
+def undecided(
+    layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, most: int
+) -> tuple[int, list[tuple[int, Array]]]:
+    """Return how many elements rounding leaves open, and the first of them: each with what it may also be.
+
+    Args:
+        layer: a layer that decides element by element.
+        inputs: its inputs, in f64.
+        taken: its first output, as decided.
+        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
+        most: how many are returned at most.
+    """
+    sizes = [_rms(array) for array in inputs]
+    others = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
+    count, start, first = 0, 0, list[tuple[int, Array]]()
+    for given, (ours,) in _parts(layer, inputs, taken):
+        is_open, values = np.zeros(ours.shape, bool), ours.copy()
+        for found, rms in zip(_within_rounding(layer, given, rounding, sizes), others, strict=True):
+            fresh = (_jumps(layer, given, ours, found, rounding, rms) != 0) & ~is_open
+            values[fresh] = found[fresh]
+            is_open |= fresh
+        count += int(np.count_nonzero(is_open))
+        values = values.reshape(-1)
+        for place in np.flatnonzero(is_open)[: max(most - len(first), 0)].tolist():
+            first.append((start + place, np.asarray(values[place])))
+        start += ours.size
+    return count, first
+
+
+def _parts(
+    layer: Layer, inputs: Sequence[Array], *arrays: Array
+) -> Iterator[tuple[Sequence[Array], tuple[Array, ...]]]:
+    """Yield blocks of arrays of one shape, each with the inputs that the layer decides its elements by.
+
+    These are needed where it decides element by element. Where its inputs are not broadcast as NumPy does it, all is one part.
+    """
+    if not is_elementwise(layer):
+        for parts in blocks(*arrays):
+            yield (), parts
+        return
+    if vars(layer.op).get("auto_broadcast") == "pdpd":
+        yield inputs, arrays
+        return
+    wide = [np.broadcast_to(_within(array, arrays[0].ndim), arrays[0].shape) for array in inputs]
+    for parts in blocks(*arrays, *wide):
+        yield parts[len(arrays) :], parts[: len(arrays)]
+
+
+def _within(array: Array, rank: int) -> Array:
+    """Return an array without the leading axes of length 1 that limits of a FakeQuantize may have."""
+    return array.reshape(array.shape[max(array.ndim - rank, 0) :])
+
+
+def _jumps(
+    layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float, size: float
+) -> Array:
     """Return by how many steps each element is decided otherwise: of a FakeQuantize in levels, else 0 or 1.
 
     Args:
@@ -165,58 +292,62 @@ def jumps(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
         taken: its first output, as decided.
         output: its first output, as f64 decides from these inputs.
         rounding: how far elements that are decided alike may be apart, relative to the tensor.
+        size: the root of the mean of the squared elements of the tensor.
     """
     if output.dtype.kind != "f":
-        return np.asarray(taken != output.astype(taken.dtype), np.float64)
+        return np.asarray(taken != output.astype(taken.dtype))
     with np.errstate(all="ignore"):
         off = np.abs(taken.astype(np.float64) - output)
         if layer.type == "FakeQuantize":
             low, high = _limits(inputs)
             step = np.abs(high - low) / (vars(layer.op)["levels"] - 1)
             return np.asarray(np.where(off <= rounding * np.abs(output), 0, np.rint(off / step)))
-        same = (off <= rounding * _rms(output)) | (taken == output) | (np.isnan(taken) & np.isnan(output))
-        return np.asarray(~same, np.float64)
+        same = (off <= rounding * size) | (taken == output) | (np.isnan(taken) & np.isnan(output))
+        return np.asarray(~same)
 
 
 def is_elementwise(layer: Layer) -> bool:
-    """Return whether a layer decides each element by those of its inputs, so that `explained_decisions` holds."""
+    """Return whether a layer decides each element by those of its inputs, so that `judge` can explain them."""
     return layer.type in _ELEMENTWISE
 
 
-def explained_decisions(layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float) -> Array:
-    """Return for each element whether it is decided so for some inputs within rounding of these.
-
-    Holds for operations that decide element by element and are monotone in each input: conversions, roundings,
-    comparisons and FakeQuantize.
-
-    Args:
-        layer: the layer.
-        inputs: its inputs, in f64.
-        taken: its first output, as decided.
-        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
-    """
-    fits = _unspecified(layer, inputs[0], taken)
-    for found in within_rounding(layer, inputs, rounding):
-        if found.shape == taken.shape:
-            fits |= jumps(layer, inputs, taken, found, rounding) == 0
-    return fits
-
-
-def within_rounding(layer: Layer, inputs: Sequence[Array], rounding: float) -> Iterator[Array]:
+def _within_rounding(
+    layer: Layer, inputs: Sequence[Array], rounding: float, sizes: Sequence[float]
+) -> Iterator[Array]:
     """Yield what a layer decides for its inputs, and for the largest and the smallest within rounding of these.
 
     Args:
         layer: a layer that decides element by element.
         inputs: its inputs, in f64.
         rounding: how far an input may be off, relative to itself or to the rms of its tensor.
+        sizes: the rms of each input.
     """
     first = 1 if layer.type == "FakeQuantize" else len(inputs)  # its limits are exact
     below, above = (
-        [*(_moved(x, sign * rounding) for x in inputs[:first]), *inputs[first:]] for sign in (-1, 1)
+        [
+            *(_moved(x, sign * rounding, size) for x, size in zip(inputs[:first], sizes, strict=False)),
+            *inputs[first:],
+        ]
+        for sign in (-1, 1)
     )
     crossed = [[above[0], *below[1:]], [below[0], *above[1:]]] if len(inputs) == 2 else []
     for moved in ([*inputs], below, above, *crossed):
         yield computed(layer, moved)[0]
+
+
+def _sizes_within_rounding(
+    layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, sizes: Sequence[float]
+) -> list[float]:
+    """Return the rms of each of `_within_rounding`; 0 where it does not matter."""
+    totals: list[_Squares] = []
+    for given, _ in _parts(layer, inputs, taken):
+        for place, found in enumerate(_within_rounding(layer, given, rounding, sizes)):
+            if place == len(totals):
+                totals.append(_Squares())
+            totals[place].add(found)
+        if layer.type == "FakeQuantize" or found.dtype.kind != "f":
+            return [0.0] * len(totals)
+    return [total.rms for total in totals]
 
 
 def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
@@ -226,11 +357,33 @@ def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
     return np.asarray(~(np.abs(x) < 2.0 ** (8 * taken.dtype.itemsize - 1)))
 
 
-def _moved(x: Array, relative: float) -> Array:
-    """Numbers off by rounding: where a sum of large numbers is small, it is off by as much as the others."""
-    return x + np.maximum(np.abs(x), _rms(x)) * relative if x.dtype.kind == "f" else x
+def _moved(x: Array, relative: float, size: float) -> Array:
+    """Return numbers off by rounding: where a sum of large numbers is small, it is off by as much as the others."""
+    return x + np.maximum(np.abs(x), size) * relative if x.dtype.kind == "f" else x
 
 
-def _rms(x: Array) -> float:
-    finite = x[np.isfinite(x)]
-    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
+@dataclass
+class _Squares:
+    """The sum of the squares of numbers that are finite."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, numbers: Array) -> None:
+        finite = numbers[np.isfinite(numbers)]
+        self.total += float(np.square(finite).sum())
+        self.count += finite.size
+
+    @property
+    def rms(self) -> float:
+        return float((self.total / self.count) ** 0.5) if self.count else 0.0
+
+
+def _rms(array: Array) -> float:
+    """Return the root of the mean of the squares of the finite numbers of a tensor; 0 for other types."""
+    squares = _Squares()
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            for (block,) in blocks(array):
+                squares.add(block)
+    return squares.rms

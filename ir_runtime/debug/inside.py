@@ -16,18 +16,21 @@ from ..analysis.infer import Inferred
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 from ..records import Json
-from .decisions import decides, is_elementwise, is_selection, jumps, taken, within_rounding
+from .decisions import decides, is_elementwise, is_selection, judge, taken, undecided
 from .precision import ROUNDING
 from .results import DecisionResult
+from .spilling import Kept
 from .verdict import LOCAL, error_of
 
-__all__ = ["Alternative", "BodyJudge", "InsideDecisions"]
+__all__ = ["Alternative", "BodyJudge", "Choices", "InsideDecisions"]
 
 ALTERNATIVES = 64
 """How many alternatives are kept at most: each that is tried takes as long as the comparison."""
 
 _Key: TypeAlias = "tuple[int, int | None, str]"
 _Arrays: TypeAlias = tuple[Array, ...]
+Choices: TypeAlias = Mapping[int, Mapping[int, Array]]
+"""What is decided instead: by the number of a decision, and the element."""
 
 
 class Alternative(NamedTuple):
@@ -36,20 +39,20 @@ class Alternative(NamedTuple):
     Args:
         number: of the decision, in the order of a run.
         element: the one that is decided otherwise.
-        outputs: the outputs of the layer then.
+        value: what it is then.
         outer: the name of the layer outside of bodies.
     """
 
     number: int
     element: int
-    outputs: _Arrays
+    value: Array
     outer: str
 
 
 class _Decision(NamedTuple):
     key: _Key
-    inputs: _Arrays
-    outputs: _Arrays
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
 
 
 class _Place(NamedTuple):
@@ -66,10 +69,10 @@ class InsideDecisions:
     Args:
         graph: the graph of the model, in its own types.
         types: what was inferred about it.
-        chosen: what is decided instead, by number.
+        chosen: what is decided instead.
     """
 
-    def __init__(self, graph: Graph, types: Inferred, chosen: Mapping[int, _Arrays] | None = None) -> None:
+    def __init__(self, graph: Graph, types: Inferred, chosen: Choices | None = None) -> None:
         self._deciding = dict(_deciding(graph, types))
         self._chosen = chosen or {}
         self._taken: list[_Decision] = []
@@ -77,9 +80,12 @@ class InsideDecisions:
     def record(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
         """Note what a layer of a body decides."""
         if self._deciding and (key := _key(layer)) in self._deciding:
-            outputs = self._chosen.get(len(self._taken), outputs)
+            if chosen := self._chosen.get(len(self._taken)):
+                changed = np.array(outputs[0])
+                changed.flat[[*chosen]] = [*chosen.values()]
+                outputs = (changed, *outputs[1:])
             read = inputs if is_elementwise(layer) else ()
-            self._taken.append(_Decision(key, tuple(map(np.array, read)), tuple(map(np.array, outputs))))
+            self._taken.append(_Decision(key, Kept(read, copies=True), Kept(outputs, copies=True)))
         return outputs
 
     def replay(self, judge: BodyJudge | None = None) -> _Replay:
@@ -98,7 +104,7 @@ class InsideDecisions:
     def restore(self, keys: Any, arrays: Iterator[Array]) -> None:
         """Take over what was recorded before."""
         for (id, line, name), inputs, outputs in keys:
-            read, written = (tuple(islice(arrays, count)) for count in (inputs, outputs))
+            read, written = (Kept(islice(arrays, count)) for count in (inputs, outputs))
             self._taken.append(_Decision((id, line, name), read, written))
 
     def judge(self, precision: str) -> BodyJudge:
@@ -156,10 +162,13 @@ class BodyJudge:
             outputs: what f64 decides.
         """
         rounding = LOCAL * max(self._unit, *map(_off, found.inputs, inputs), 0.0)
-        differ = int((jumps(layer, inputs, found.outputs[0], outputs[0], rounding) != 0).sum())
-        undecided = 0
+        differ = judge(layer, inputs, found.outputs[0], outputs[0], rounding).differ
+        count = 0
         if is_elementwise(layer):
-            undecided = self._record_alternatives(number, found, layer, inputs, rounding)
+            most = ALTERNATIVES - len(self.alternatives)
+            count, first = undecided(layer, inputs, found.outputs[0], rounding, most)
+            outer = self._deciding[found.key].outer
+            self.alternatives += [Alternative(number, element, value, outer) for element, value in first]
         outer, name, operation = self._deciding[found.key]
         before = self._found.get(found.key, DecisionResult(name, operation, 0, 0, 0, layers=(outer,)))
         judged = before.unexplained is not None and (is_elementwise(layer) or not differ)
@@ -170,23 +179,8 @@ class BodyJudge:
             unexplained=0 if judged else None,  # it is the reference that decides
             of=before.of + found.outputs[0].size,
             layers=(outer,),
-            undecided=before.undecided + undecided,
+            undecided=before.undecided + count,
         )
-
-    def _record_alternatives(
-        self, number: int, found: _Decision, layer: Layer, inputs: Sequence[Array], rounding: float
-    ) -> int:
-        """Keep what rounding leaves open; return the number of elements."""
-        decided, others = found.outputs[0], dict[int, Array]()
-        for other in within_rounding(layer, inputs, rounding):
-            indices = np.flatnonzero(jumps(layer, inputs, decided, other, rounding)).tolist()
-            others = {**dict.fromkeys(indices, other), **others}
-        outer = self._deciding[found.key].outer
-        for index in sorted(others)[: ALTERNATIVES - len(self.alternatives)]:
-            changed = decided.copy()
-            changed.flat[index] = others[index].flat[index]
-            self.alternatives.append(Alternative(number, index, (changed,), outer))
-        return len(others)
 
 
 def _off(found: Array, exact: Array) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.tensor import Array
 from .caching import Entry
 from .case import Case
-from .inside import Alternative
+from .inside import Alternative, Choices
 from .local import LocalErrors
 from .progress import Interrupted, stage
 from .report import Comparison
@@ -30,8 +30,8 @@ class _Attempt:
     """A report, with decisions inside bodies as the reference takes them, but for some."""
 
     report: Comparison
-    truth: list[Array]
-    chosen: Mapping[int, tuple[Array, ...]]
+    truth: Sequence[Array]
+    chosen: Choices
     alternatives: list[Alternative]
 
     @property
@@ -42,7 +42,7 @@ class _Attempt:
         return float(np.log(np.clip(found, 1, 1e300)).sum())
 
 
-def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, list[Array]]:
+def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, Sequence[Array]]:
     """Return a report, and the outputs in f64.
 
     What a side decides inside bodies cannot be observed. If the decisions of the reference do not explain what it
@@ -61,7 +61,8 @@ def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, lis
         while waiting and tries < TRIES and not best.report.explained:
             tries, tried = tries + 1, waiting.pop(0)
             kept = None if entry is None else entry.part(f"try-{tries}")
-            found = _attempt(case, {**best.chosen, tried.number: tried.outputs}, kept, best.report)
+            of_same = {**best.chosen.get(tried.number, {}), tried.element: tried.value}
+            found = _attempt(case, {**best.chosen, tried.number: of_same}, kept, best.report)
             if found.excess < best.excess:
                 best = found
                 waiting = [each for each in _concerned(best) if each[:2] > tried[:2]]
@@ -78,7 +79,7 @@ def _concerned(attempt: _Attempt) -> list[Alternative]:
 
 def _attempt(
     case: Case,
-    chosen: Mapping[int, tuple[Array, ...]],
+    chosen: Choices,
     entry: Entry | None,
     before: Comparison | None = None,
 ) -> _Attempt:

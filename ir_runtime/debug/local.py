@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, starmap
 from typing import Any
 
 import numpy as np
 
+from ..ir.blocks import blocks, by_blocks
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..records import Json, Record
 from .caching import Entry, resumed
 from .case import Case
-from .decisions import explained_decisions, is_elementwise, jumps, pinned
+from .decisions import judge, pinned
 from .emulation import nodes_in
-from .inside import Alternative, InsideDecisions
-from .precision import ROUNDING, rounding_to, saturated
+from .inside import Alternative, Choices, InsideDecisions
+from .precision import COPIES, ROUNDING, rounding_to, saturated
 from .progress import stage
 from .reference import chained
 from .results import DecisionResult, UnitResult
@@ -39,9 +39,7 @@ class LocalErrors:
         entry: where finished runs are kept; ``None`` if they are not.
     """
 
-    def __init__(
-        self, case: Case, chosen: Mapping[int, tuple[Array, ...]], entry: Entry | None = None
-    ) -> None:
+    def __init__(self, case: Case, chosen: Choices, entry: Entry | None = None) -> None:
         self._case, self._entry = case, entry
         self._rounded = _Rounded(case, InsideDecisions(case.plain.graph, case.plain.types, chosen))
         self._exact = _Exact(case, self._rounded)
@@ -143,7 +141,7 @@ class _Rounded:
         wide, held = frozenset(case.seen.wide), frozenset({*case.seen.wide, *case.seen.held})
         emulate = nodes_in(case.precision, case.plain.graph, case.tensors, wide, held)
         change = chained(emulate, exchange)
-        case.plain.run(case.feeds, change, self.inside.record)
+        case.plain.run(case.feeds, change, self.inside.record, COPIES[case.precision])
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
         """Return them as a record and arrays."""
@@ -166,8 +164,12 @@ def _held(
     seen: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
 ) -> tuple[Array, ...]:
     """Return what was observed, but with the numbers in f32 of which it is the rounding: layers in f32 read these."""
+
+    def choose(array: Array, output: Array) -> Array:
+        return np.where(rounded(output) == array, output, array)
+
     return tuple(
-        np.where(rounded(output) == array, output, array) if output.dtype.kind == "f" else array
+        by_blocks(choose, output.dtype, array, output) if output.dtype.kind == "f" else array
         for array, output in zip(seen, outputs, strict=True)
     )
 
@@ -215,7 +217,7 @@ class _Exact:
             "decisions": list(map(saved_decision, self.decisions)),
             "alternatives": [[each.number, each.element, each.outer] for each in self.alternatives],
         }
-        return record, chain(self.tensors.values(), (each.outputs[0] for each in self.alternatives))
+        return record, chain(self.tensors.values(), (each.value for each in self.alternatives))
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
         """Take all of it over."""
@@ -224,7 +226,7 @@ class _Exact:
         self.decisions = list(map(decision_of, record["decisions"]))
         others = zip(record["alternatives"], arrays, strict=False)
         self.alternatives = [
-            Alternative(number, element, (output,), outer) for (number, element, outer), output in others
+            Alternative(number, element, value, outer) for (number, element, outer), value in others
         ]
 
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], output: Array) -> None:
@@ -232,7 +234,7 @@ class _Exact:
         if port not in case.tensors:
             return
         taken = case.tensors[port]
-        judged = _judged(layer, inputs, taken, output, 8 * ROUNDING[case.precision])
+        judged = judge(layer, inputs, taken, output, 8 * ROUNDING[case.precision])
         self.decisions.append(
             DecisionResult(
                 name=layer.name,
@@ -254,28 +256,10 @@ def _equal(found: Array, rounded: Array, precision: str) -> float:
     """Return which part of the elements is equal in a precision; all of them where there are none."""
     if found.shape != rounded.shape:
         return 0.0
-    if precision != "f32":  # behind the last product, a runtime may compute in f32
-        found = rounding_to(precision)(found)
-    return float((found == rounded.astype(found.dtype, copy=False)).mean()) if found.size else 1.0
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """How many elements are decided otherwise; how many of these rounding does not explain, and by how many levels."""
-
-    differ: int
-    unexplained: int | None
-    levels: float | None = None
-
-
-def _judged(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float) -> _Judged:
-    if taken.shape != output.shape:
-        differ = max(taken.size, output.size)
-        return _Judged(differ, differ)
-    off = jumps(layer, inputs, taken, output, rounding)
-    differ = int((off != 0).sum())
-    if not is_elementwise(layer):
-        return _Judged(differ, None if differ else 0)
-    wrong = (off != 0) & ~explained_decisions(layer, inputs, taken, rounding)
-    by_levels = layer.type == "FakeQuantize" and wrong.any()
-    return _Judged(differ, int(wrong.sum()), float(off[wrong].max()) if by_levels else None)
+    # Behind the last product, a runtime may compute in f32.
+    narrowed = (lambda numbers: numbers) if precision == "f32" else rounding_to(precision)
+    equal = sum(
+        int(np.count_nonzero(narrowed(ours) == theirs.astype(ours.dtype, copy=False)))
+        for ours, theirs in blocks(found, rounded)
+    )
+    return equal / found.size if found.size else 1.0

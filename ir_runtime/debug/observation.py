@@ -46,7 +46,7 @@ class Observation:
     """
 
     name: str
-    outputs: list[Array]
+    outputs: Sequence[Array]
     tensors: Mapping[Port, Array] = field(default_factory=dict)
     asked: str = ""
     ran: tuple[str, ...] = ()

@@ -134,7 +134,8 @@ def oracle(
         whole.save(found)
         known = {name_of(wide.graph, port): port for port in found}
         raise Interrupted(Truth([], _Named(known, found), budget, partial=True)) from None
-    outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=False)]
+    results.reverse()
+    outputs = [(port.label, np.array(results.pop())) for port in wide.outputs]
     known = {name_of(wide.graph, port): port for port in asked if port in found}
     return Truth(outputs, _Named(known, found), budget)
 

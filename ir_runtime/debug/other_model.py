@@ -14,6 +14,7 @@ from .extract import cut
 from .matching import match
 from .observation import Observation
 from .reference import Recorder, Reference
+from .spilling import Kept
 from .tensors import name_of, named_ports, ports_by_name
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _observation(
             code=reason.code,
             hint="give inputs that both models take",
         ) from None
-    results = other.run(given, recorder)
+    results = Kept(other.run(given, recorder))
     seen = recorder.tensors
     return Observation(path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
 

@@ -7,15 +7,18 @@ from collections.abc import Callable, Collection, Sequence
 import ml_dtypes
 import numpy as np
 
+from ..ir.blocks import blocks, by_blocks
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .reference import Change, computed
 from .terms import PRODUCTS, RECURRENT
 
-__all__ = ["LIMITS", "ROUNDING", "emulated", "is_move", "perturbed", "rounding_to", "saturated"]
+__all__ = ["COPIES", "LIMITS", "ROUNDING", "emulated", "is_move", "perturbed", "rounding_to", "saturated"]
 
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
+COPIES = {"f32": 1, "f16": 3, "bf16": 3}
+"""How many copies of the outputs of a layer emulating a precision makes at once."""
 LIMITS = {
     "f16": float(np.finfo(np.float16).max),
     "bf16": (2 - 2.0**-7) * 2.0**127,
@@ -24,8 +27,6 @@ LIMITS = {
 """The largest number of each type."""
 
 _MOVES = (".movement.", ".shape.")
-_BLOCK = 1 << 16
-"""How many elements are moved together."""
 
 
 def is_move(layer: Layer) -> bool:
@@ -40,14 +41,13 @@ def perturbed(precision: str, seed: int) -> Change:
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if is_move(layer):
             return outputs
-        return tuple(_moved(array) if array.dtype.kind == "f" else array for array in outputs)
+        return tuple(_move(array) if array.dtype.kind == "f" else array for array in outputs)
 
-    def _moved(array: Array) -> Array:
-        moved, given = np.empty(array.size, array.dtype), array.reshape(-1)
-        for start in range(0, array.size, _BLOCK):  # in f64, all at once would be three times the tensor
-            numbers = given[start : start + _BLOCK]
-            moved[start : start + _BLOCK] = numbers * (1 + random.uniform(-unit, unit, numbers.size))
-        return moved.reshape(array.shape)
+    def _move(array: Array) -> Array:
+        def move(numbers: Array) -> Array:
+            return np.asarray(numbers * (1 + random.uniform(-unit, unit, numbers.size)))
+
+        return by_blocks(move, array.dtype, array)
 
     return change
 
@@ -81,8 +81,10 @@ def rounding_to(precision: str) -> Callable[[Array], Array]:
     dtype = np.dtype(np.float16) if precision == "f16" else np.dtype(ml_dtypes.bfloat16)
 
     def rounded(array: Array) -> Array:
+        if array.dtype.kind != "f":
+            return array
         with np.errstate(over="ignore"):
-            return array.astype(dtype).astype(array.dtype) if array.dtype.kind == "f" else array
+            return by_blocks(lambda block: block.astype(dtype), array.dtype, array)
 
     return rounded
 
@@ -99,7 +101,14 @@ def saturated(array: Array, exact: Array, precision: str) -> Array:
     """
     if precision == "f32" or array.dtype.kind != "f" or array.shape != exact.shape:
         return array
-    beyond = np.isinf(array) & np.isfinite(exact)
-    if not beyond.any():
+    most = array.dtype.type(LIMITS[precision])
+
+    def is_beyond(numbers: Array, truth: Array) -> Array:
+        return np.asarray(np.isinf(numbers) & np.isfinite(truth))
+
+    def saturate(numbers: Array, truth: Array) -> Array:
+        return np.where(is_beyond(numbers, truth), np.copysign(most, numbers), numbers)
+
+    if not any(is_beyond(*parts).any() for parts in blocks(array, exact)):
         return array
-    return np.where(beyond, np.copysign(array.dtype.type(LIMITS[precision]), array), array)
+    return by_blocks(saturate, array.dtype, array, exact)

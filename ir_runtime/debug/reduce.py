@@ -11,6 +11,7 @@ import numpy as np
 from ..api.model import Model
 from ..diagnostics import Diagnostics
 from ..errors import IRError, LimitError
+from ..ir.blocks import blocks, filled
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
@@ -27,6 +28,7 @@ from .report import Comparison
 from .reproducer import check_folder, write
 from .saved import report_of, saved
 from .sides import parts_side, variants_of
+from .spilling import within_budget
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
@@ -69,6 +71,13 @@ def reduce(
         InputError: if the side cannot run other models, or the folder cannot be made.
         Interrupted: on Ctrl-C, with the smallest part so far.
     """
+    with within_budget(model.limits):
+        return _reduce(model, inputs, side, out, keep_values)
+
+
+def _reduce(
+    model: Model, inputs: object, side: SideLike, out: str | Path | None, keep_values: bool
+) -> Reduced:
     whole = Reference(model)
     given, side = side, parts_side(side, whole)
     if out is not None:
@@ -170,7 +179,7 @@ class _Reduction:
     ) -> list[Array]:
         with stage(self._done, self._done):
             name = f"inputs-{self.tests}"
-            return remembered(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]
+            return [*remembered(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]]
 
     def anonymize(self) -> Reduced:
         """Replace numbers by random ones as long as the difference stays: all at once, or else one after the other."""
@@ -230,8 +239,9 @@ def _random(array: Array, random: np.random.Generator) -> Array:
     """Return normal numbers with the mean and deviation of an array; integers and single numbers stay."""
     if array.dtype.kind != "f" or array.size < 2:
         return array
-    numbers = random.normal(float(array.mean()), float(array.std()), array.shape)
-    return np.asarray(numbers.astype(array.dtype))
+    mean, count = float(array.mean()), array.size
+    squares = sum(float(np.square(block - np.float64(mean)).sum()) for (block,) in blocks(array))
+    return filled(array.shape, array.dtype, lambda size: random.normal(mean, (squares / count) ** 0.5, size))
 
 
 def _with_random(part: Model, names: set[str]) -> Model:

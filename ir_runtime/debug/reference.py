@@ -16,17 +16,19 @@ from ..cached import cached_property
 from ..codes import Code
 from ..errors import InputError, IRError
 from ..executor.compile import compile_plan
+from ..executor.guard import check_room
 from ..executor.least_memory import least_memory
 from ..executor.memory import Peak
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
+from ..ir.blocks import by_blocks
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..transform.widen import has_f16, widen
 from .progress import reached
-from .spilling import run_limits, tensors
+from .spilling import keep_copy, run_limits, tensors
 
 __all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "computed", "in_f32"]
 
@@ -125,7 +127,11 @@ class Reference:
         return bind(self.inputs, inputs)
 
     def run(
-        self, feeds: Sequence[Array], change: Change | None = None, inside: Change | None = None
+        self,
+        feeds: Sequence[Array],
+        change: Change | None = None,
+        inside: Change | None = None,
+        copies: int = 1,
     ) -> list[Array]:
         """Return the outputs.
 
@@ -133,18 +139,21 @@ class Reference:
             feeds: an array for each input.
             change: is called for every layer outside of bodies.
             inside: is called for every layer of a body, each time that it runs.
+            copies: how many copies of its outputs a change makes at once.
+
+        Raises:
+            LimitError: if the tensors, with these copies, exceed the memory limit.
         """
         if self._wide:
             feeds = [_widened(feed) for feed in feeds]
         if self.f16_in_f32:
             feeds = [in_f32(feed) for feed in feeds]
         limits = run_limits(self._limits, self.needed(feeds).bytes)
-        found = self._plan.run(feeds, limits=limits, patch=self._patch(change, inside))
-        return (
-            [self.declared_output(index, array) for index, array in enumerate(found)]
-            if self.f16_in_f32
-            else found
-        )
+        found = self._plan.run(feeds, limits=limits, patch=self._patch(change, inside, copies))
+        if self.f16_in_f32:
+            for index in range(len(found)):
+                found[index] = self.declared_output(index, found[index])
+        return found
 
     def declared_output(self, index: int, array: Array) -> Array:
         """Return an output that was computed in f32 in the type that the model declares.
@@ -159,11 +168,13 @@ class Reference:
             return array.astype(np.float16)
 
     def _patch(
-        self, change: Change | None, inside: Change | None
+        self, change: Change | None, inside: Change | None, copies: int
     ) -> Callable[[Step, Sequence[Array], Arrays], Arrays]:
         done, total = count(1), len(self._plan.steps)
 
         def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+            sizes = (8 * output.size if self._wide else output.nbytes for output in outputs)
+            check_room(copies * sum(sizes), outputs, step.layer.where)
             if self._wide:  # some operations compute f32 whatever they read
                 outputs = tuple(map(_widened, outputs))
             if step.layer not in self.graph:
@@ -199,7 +210,7 @@ def as_declared(types: Inferred) -> Change:
         if array.dtype != np.float64 or element not in (ElementType.f16, ElementType.bf16):
             return array
         with np.errstate(over="ignore"):
-            return array.astype(element.dtype).astype(np.float64)
+            return by_blocks(lambda block: block.astype(element.dtype), array.dtype, array)
 
     return change
 
@@ -237,7 +248,7 @@ class Recorder:
         """Copy those outputs of a layer that are wanted."""
         for port, array in zip(layer.output_ports, outputs, strict=False):
             if port in self._wanted:
-                self.tensors[port] = np.array(array, order="C")
+                keep_copy(self.tensors, port, array)
 
 
 def in_f32(array: Array) -> Array:

@@ -27,6 +27,7 @@ from ..transform.widen import has_f16, widen
 from .observation import NamedArrays, Observation, Side, SideLike
 from .other_model import OtherModel, OtherParts
 from .reference import Recorder, Reference, in_f32
+from .spilling import Kept, run_limits
 from .tensors import name_of, named_ports
 
 if TYPE_CHECKING:
@@ -177,8 +178,11 @@ class _OfBackend:
             feeds = list(map(in_f32, feeds))
         plan = compile_plan(graph, types, outputs, chain, folds, model.limits, precision=runs)
         recorder = Recorder(ports)
-        results = plan.run(feeds, [_Watch(graph, recorder)], limits=model.limits)
-        found = [np.array(reference.declared_output(index, array)) for index, array in enumerate(results)]
+        limits = run_limits(model.limits, reference.needed(feeds).bytes)
+        results = plan.run(feeds, [_Watch(graph, recorder)], limits=limits)
+        for index in range(len(results)):
+            results[index] = reference.declared_output(index, results[index])
+        found = Kept(results, copies=True)
         ran = (runs.products,) if self.hint else ()
         return Observation(self.backend, found, recorder.tensors, self.hint, ran, f16_in_f32=widens)
 

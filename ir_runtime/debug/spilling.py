@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from weakref import finalize
+from typing import overload
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
+from ..arrays import DType
 from ..files import create, write_raw
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..limits import Limits
 from ..scoped import setting
 
-__all__ = ["MemoryBudget", "Tensors", "budget_of", "keeping", "run_limits", "tensors", "within_budget"]
+__all__ = [
+    "Kept",
+    "keep_copy",
+    "MemoryBudget",
+    "Tensors",
+    "budget_of",
+    "keeping",
+    "run_limits",
+    "tensors",
+    "within_budget",
+]
 
 PART = 4
 """Kept tensors have this part of the memory limit at most (a quarter), less where a run needs more of the rest."""
@@ -38,14 +50,26 @@ class MemoryBudget:
     def __init__(self, limit: int) -> None:
         self.limit, self.resident, self.spilled = limit, 0, 0
         self._folder: Path | None = None
+        self._holders = WeakValueDictionary[int, Tensors]()
         self._numbers = count()
+
+    def register(self, holder: Tensors) -> None:
+        """Add tensors that are kept within this budget."""
+        self._holders[id(holder)] = holder
+
+    def shrink(self, limit: int) -> None:
+        """Lower the limit, and write what is beyond it to files."""
+        self.limit = min(self.limit, limit)
+        for holder in [*self._holders.values()]:
+            if self.resident > self.limit:
+                holder.spill()
 
     def fits(self, array: Array) -> bool:
         """Return whether an array stays in memory; scalars do, which no file can be mapped as."""
         return not _can_be_file(array) or self.resident + array.nbytes <= self.limit
 
-    def write(self, array: Array) -> Array:
-        """Write an array to a file; return it as mapped from there."""
+    def write(self, array: Array) -> SpilledArray:
+        """Write an array to a file."""
         if self._folder is None:
             self._folder = Path(mkdtemp(prefix="ir_runtime_"))
             finalize(self, rmtree, self._folder, ignore_errors=True)
@@ -53,7 +77,7 @@ class MemoryBudget:
         with create(path) as file:
             write_raw(file, array)
         self.spilled += array.nbytes
-        return _mapped(path, array)
+        return SpilledArray(path, array.dtype, array.shape)
 
     def close(self) -> None:
         """Remove the files."""
@@ -61,17 +85,33 @@ class MemoryBudget:
             rmtree(self._folder, ignore_errors=True)
 
 
+@dataclass(frozen=True, slots=True)
+class SpilledArray:
+    """An array in a file, which is not open between reads: a process may have some thousand open files at most."""
+
+    path: Path
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def read(self) -> Array:
+        """Return the array as mapped from the file.
+
+        What is read of a mapping counts as memory of the process as long as the mapping exists: each reader has its own.
+        """
+        return np.memmap(self.path, self.dtype, "r", shape=self.shape)
+
+
 class Tensors(MutableMapping[Port, Array]):
     """Tensors by port, within a budget of memory."""
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
-        self._arrays: dict[Port, Array] = {}
+        budget.register(self)
+        self._arrays: dict[Port, Array | SpilledArray] = {}
 
     def __getitem__(self, port: Port) -> Array:
         array = self._arrays[port]
-        # What is read of a mapping counts as memory of the process as long as the mapping exists: each reader has its own.
-        return _mapped(Path(str(array.filename)), array) if isinstance(array, np.memmap) else array
+        return array.read() if isinstance(array, SpilledArray) else array
 
     def __setitem__(self, port: Port, array: Array) -> None:
         self.pop(port, None)
@@ -82,10 +122,23 @@ class Tensors(MutableMapping[Port, Array]):
         else:
             self._arrays[port] = self._budget.write(array)
 
+    def keep_copy(self, port: Port, array: Array) -> None:
+        """Keep a copy of an array that others may overwrite; what becomes a file is not copied before."""
+        self[port] = np.array(array, order="C") if self._budget.fits(array) else array
+
+    def spill(self) -> None:
+        """Write arrays to files until the others are within the budget."""
+        for port, array in self._arrays.items():
+            if self._budget.resident <= self._budget.limit:
+                return
+            if not isinstance(array, SpilledArray) and _can_be_file(array):
+                self._arrays[port] = self._budget.write(array)
+                self._budget.resident -= array.nbytes
+
     def __delitem__(self, port: Port) -> None:
         array = self._arrays.pop(port)
-        if isinstance(array, np.memmap):
-            Path(str(array.filename)).unlink()
+        if isinstance(array, SpilledArray):
+            array.path.unlink()
         elif _can_be_file(array):
             self._budget.resident -= array.nbytes
 
@@ -98,10 +151,6 @@ class Tensors(MutableMapping[Port, Array]):
 
 def _can_be_file(array: Array) -> bool:
     return array.dtype != object and array.ndim > 0 and array.size > 0
-
-
-def _mapped(path: Path, like: Array) -> Array:
-    return np.memmap(path, like.dtype, "r", shape=like.shape)
 
 
 _BUDGET: ContextVar[MemoryBudget | None] = ContextVar("budget", default=None)
@@ -142,8 +191,50 @@ def run_limits(limits: Limits, needed: int) -> Limits:
     """
     if (budget := _BUDGET.get()) is None:
         return limits
-    budget.limit = min(budget.limit, max(limits.memory - needed, 0))
+    budget.shrink(max(limits.memory - needed, 0))
     return replace(limits, memory=limits.memory - budget.limit)
+
+
+class Kept(Sequence[Array]):
+    """Arrays in order, kept as `tensors` are.
+
+    Args:
+        arrays: the list of them, which is emptied: so each one that becomes a file leaves memory.
+        copies: keep copies of them, as others may overwrite them.
+    """
+
+    def __init__(self, arrays: Iterable[Array] = (), copies: bool = False) -> None:
+        self._tensors = tensors()
+        waiting = arrays if isinstance(arrays, list) else [*arrays]
+        waiting.reverse()
+        while waiting:
+            array = waiting.pop()
+            port = Port(len(self._tensors), 0)
+            if copies:
+                keep_copy(self._tensors, port, array)
+            else:
+                self._tensors[port] = array
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Array]: ...
+    def __getitem__(self, index: int | slice) -> Array | Sequence[Array]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return [self._tensors[Port(number, 0)] for number in numbers]
+        return self._tensors[Port(numbers, 0)]
+
+
+def keep_copy(into: MutableMapping[Port, Array], port: Port, array: Array) -> None:
+    """Keep a copy of an array among tensors."""
+    if isinstance(into, Tensors):
+        into.keep_copy(port, array)
+    else:
+        into[port] = np.array(array, order="C")
 
 
 def tensors() -> MutableMapping[Port, Array]:

@@ -12,12 +12,14 @@ from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
 from ..escaping import quoted
+from ..executor.guard import check_room
+from ..ir.blocks import blocks
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
 from ..records import Record
 from .caching import entry_for
-from .precision import LIMITS, emulated
+from .precision import COPIES, LIMITS, emulated
 from .progress import Interrupted
 from .reference import Reference, chained, computed
 from .resuming import Resumable
@@ -198,7 +200,7 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
         return run.note(layer, given, outputs)
 
     try:
-        rest.run(feeds, chained(emulated(precision), look))
+        rest.run(feeds, chained(emulated(precision), look), copies=COPIES[precision])
     except KeyboardInterrupt:
         run.save({}, seen.notes())
         raise Interrupted(seen.found(peaks, partial=True)) from None
@@ -218,11 +220,11 @@ class _Seen:
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
         if not numbers:
             return
-        bad = next((array for array in numbers if not np.isfinite(array).all()), None)
+        bad = next((array for array in numbers if not _is_finite(array)), None)
         if bad is not None and all(_is_finite(array) for array in given):
             self.origins[layer.id] = _origin(layer, layer.operation, given, bad)
         elif bad is None:
-            largest = max(float(np.abs(array).max()) for array in numbers)
+            largest = max(float(np.abs(block).max()) for array in numbers for (block,) in blocks(array))
             self.peaks[layer.id] = Peak(
                 layer.name, layer.operation, largest, largest / LIMITS[self.precision]
             )
@@ -249,29 +251,37 @@ class _Seen:
 
 
 def _is_finite(array: Array) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return array.dtype.kind != "f" or all(np.isfinite(block).all() for (block,) in blocks(array))
 
 
 def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) -> Origin:
-    wrong = ~np.isfinite(bad)
-    index = tuple(int(position) for position in np.argwhere(wrong)[0])
+    first, count, start = None, 0, 0
+    for (block,) in blocks(bad):
+        places = np.flatnonzero(~np.isfinite(block))
+        if first is None and places.size:
+            first = start + int(places[0])
+        count, start = count + places.size, start + block.size
+    assert first is not None
+    index = tuple(int(position) for position in np.unravel_index(first, bad.shape))
     numbers = [array for array in given if array.dtype.kind == "f" and array.size]
     return Origin(
         layer=layer.name,
         operation=operation,
         kind="NaN" if np.isnan(bad[index]) else "Inf",
         index=index,
-        count=int(wrong.sum()),
-        largest=_in_f64(layer, given, index),
+        count=count,
+        largest=_in_f64(layer, given, bad, index),
         inputs=tuple((float(array.min()), float(array.max())) for array in numbers),
     )
 
 
-def _in_f64(layer: Layer, given: Sequence[Array], index: tuple[int, ...]) -> float | None:
+def _in_f64(layer: Layer, given: Sequence[Array], bad: Array, index: tuple[int, ...]) -> float | None:
     """Return the magnitude of an element as computed in f64, if it is finite there."""
-    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None
+    copies = 8 * sum(array.size for array in (*given, bad)) + bad.nbytes  # what was rounded is there, too
+    check_room(copies, [bad], layer.where)
+    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
     exact = computed(layer, wide)[0]
     fits = exact.dtype.kind == "f" and exact.ndim == len(index) and np.isfinite(exact[index])
     return float(np.abs(exact[index])) if fits else None

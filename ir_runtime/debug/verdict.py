@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..ir.blocks import blocks
 from ..ir.tensor import Array
 from .terms import Terms
 
@@ -25,8 +26,6 @@ LOCAL = 8.0
 """A layer, computed from the side's own inputs, is explained with at most this excess."""
 
 _FLOOR = 2.0**-25
-_BLOCK = 1 << 16
-"""How many elements are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,8 @@ def _differences(found: Array, truth: Array) -> Iterator[tuple[Array, Array]]:
     So no copy of a tensor in f64 is made, which may not fit into memory. Infinities and NaN that are not those of the
     truth are an infinite difference.
     """
-    y, exact = found.reshape(-1), truth.reshape(-1)
-    for start in range(0, y.size, _BLOCK):
-        ours, wanted = (numbers[start : start + _BLOCK].astype(np.float64) for numbers in (y, exact))
+    for parts in blocks(found, truth):
+        ours, wanted = (numbers.astype(np.float64) for numbers in parts)
         finite = np.isfinite(wanted)
         if not finite.all():
             if not np.array_equal(ours[~finite], wanted[~finite], equal_nan=True):

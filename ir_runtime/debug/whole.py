@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.blocks import blocks
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..records import Json
@@ -16,13 +17,14 @@ from .caching import Entry, remembered, resumed
 from .case import Case
 from .decisions import pinned
 from .inside import InsideDecisions
-from .precision import emulated, perturbed
+from .precision import COPIES, emulated, perturbed
 from .progress import stage
 from .reference import Change, chained
 from .results import OutputResult
+from .spilling import Kept
 from .spilling import tensors as stored
 from .tensors import is_float
-from .verdict import error_of, excess, scatter_of
+from .verdict import Error, error_of, excess, scatter_of
 
 __all__ = ["OutputErrors"]
 
@@ -53,7 +55,7 @@ class OutputErrors:
         self.outputs: list[OutputResult] = []
         """The outputs of the model, in order."""
 
-    def run(self) -> list[Array]:
+    def run(self) -> Sequence[Array]:
         """Compute the model in f64, and several times in the side's precision, all with the side's decisions.
 
         Returns:
@@ -62,30 +64,32 @@ class OutputErrors:
         case, first = self._case, _First(self._case, self._inside)
         with stage(0, 0.125):
             resumed(self._entry, "first", first)
-        take, emulate, runs = first.take, emulated(case.precision), [first.outputs]
-        with stage(0.125, 0.25):
-            ours = first.outputs if emulate is None else self._plain("ours", take)
+        take, emulate = first.take, emulated(case.precision)
+        with stage(0.125, 0.625):
+            truth = self._truth(take)
+        errors = [self._errors(first.outputs, truth)]
+        with stage(0.625, 0.75):
+            ours = errors[0] if emulate is None else self._errors(self._plain("ours", take), truth)
         for seed in range(RUNS):
             change = chained(emulate, perturbed(case.precision, seed), take)
-            with stage(0.25 + 0.25 * seed / RUNS, 0.25 + 0.25 * (seed + 1) / RUNS):
-                runs.append(self._plain(f"run-{seed}", change))
-        with stage(0.5, 1):
-            truth = self._truth(take)
+            with stage(0.75 + 0.25 * seed / RUNS, 0.75 + 0.25 * (seed + 1) / RUNS):
+                errors.append(self._errors(self._plain(f"run-{seed}", change), truth))
         self.outputs = [
-            self._judged(index, exact, [run[index] for run in runs], ours[index])
+            self._judged(index, exact, [run[index] for run in errors], ours[index])
             for index, exact in enumerate(truth)
         ]
         return truth
 
-    def _plain(self, name: str, change: Change) -> list[Array]:
+    def _plain(self, name: str, change: Change) -> Sequence[Array]:
         """The outputs of a run in the types of the model."""
 
         def compute() -> tuple[Json, list[Array]]:
-            return None, self._case.plain.run(self._case.feeds, change, self._inside.replay())
+            case = self._case
+            return None, case.plain.run(case.feeds, change, self._inside.replay(), COPIES[case.precision])
 
         return remembered(self._entry, name, compute)[1]
 
-    def _truth(self, take: Change) -> list[Array]:
+    def _truth(self, take: Change) -> Sequence[Array]:
         """The outputs in f64, and the errors that the inputs of layers bring."""
         case = self._case
 
@@ -96,7 +100,7 @@ class OutputErrors:
 
         inherited, outputs = remembered(self._entry, "truth", compute)
         self.inherited = {Port(*port): error for port, error in inherited}
-        return outputs
+        return Kept(outputs)
 
     def _inherit(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         for port, array in zip(layer.output_ports, outputs, strict=False):
@@ -104,19 +108,27 @@ class OutputErrors:
                 self.inherited[port] = error_of(self._exact[port], array).relative
         return outputs
 
-    def _judged(self, index: int, exact: Array, runs: Sequence[Array], ours: Array) -> OutputResult:
+    def _errors(self, outputs: Sequence[Array], truth: Sequence[Array]) -> list[Error]:
+        """Return the errors of the outputs of a run, so that these need not be kept; none of those that are not numbers."""
+        ports = self._case.plain.outputs
+        return [
+            error_of(found, exact) if is_float(self._case.plain.types, port._port) else Error(0.0, 0.0, 0.0)
+            for port, found, exact in zip(ports, outputs, truth, strict=True)
+        ]
+
+    def _judged(self, index: int, exact: Array, runs: Sequence[Error], ours: Error) -> OutputResult:
         port, found = self._case.plain.outputs[index], self._case.seen.outputs[index]
         if not is_float(self._case.plain.types, port._port):
-            wrong = found.shape != exact.shape or bool((found != exact).any())
+            wrong = found.shape != exact.shape or any((a != b).any() for a, b in blocks(found, exact))
             off = np.inf if wrong else 0.0
             return OutputResult(port.label, relative=off, scatter=0.0, excess=off, ours=0.0)
-        error, scatter = error_of(found, exact), scatter_of(error_of(run, exact) for run in runs)
+        error, scatter = error_of(found, exact), scatter_of(runs)
         return OutputResult(
             name=port.label,
             relative=error.relative,
             scatter=scatter.relative,
             excess=excess(error, scatter),
-            ours=error_of(ours, exact).relative,
+            ours=ours.relative,
         )
 
 
@@ -128,14 +140,15 @@ class _First:
         self._seen = {port: array for port, array in case.tensors.items() if port.layer in case.deciding}
         self.take = pinned(ChainMap(self._seen, self._own))
         """A change that takes the decisions of the side, or else of this run."""
-        self.outputs: list[Array] = []
+        self.outputs: Sequence[Array] = ()
         """The outputs of this run."""
 
     def run(self) -> None:
         """Compute the model."""
         case = self._case
         change = chained(emulated(case.precision), self._decide)
-        self.outputs = case.plain.run(case.feeds, change, self._inside.replay())
+        outputs = case.plain.run(case.feeds, change, self._inside.replay(), COPIES[case.precision])
+        self.outputs = Kept(outputs)
 
     def _decide(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.id in self._case.deciding:
@@ -150,5 +163,5 @@ class _First:
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
         """Take over outputs and decisions."""
-        self.outputs = list(islice(arrays, len(self._case.plain.outputs)))
+        self.outputs = Kept(islice(arrays, len(self._case.plain.outputs)))
         self._own.update(zip(starmap(Port, record), arrays, strict=False))

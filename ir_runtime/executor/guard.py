@@ -26,12 +26,13 @@ import numpy as np
 
 from ..analysis.expected import Expected
 from ..backends import Kernel, Unary
+from ..diagnostics import Location
 from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
 from .base_buffers import base_buffer_of
 from .context import RUN, Run
 
-__all__ = ["Guard", "alive", "guarded", "reserve"]
+__all__ = ["Guard", "alive", "check_room", "guarded", "reserve"]
 
 ResultShape: TypeAlias = Callable[..., "tuple[int, ...] | None"]
 
@@ -217,9 +218,27 @@ def reserve(run: Run, need: int) -> None:
     run.left -= need
 
 
-def alive(run: Run) -> int:
-    """Return bytes of all arrays that a run and the runs of bodies in it hold now, except for constants."""
-    sizes: dict[int, int] = {}
+def check_room(need: int, results: Sequence[Array], where: Location) -> None:
+    """Check that bytes fit beside what the current run holds, and the results of a step that it does not hold yet.
+
+    Nothing is reserved: they are to be given back before the next step.
+
+    Raises:
+        LimitError: if they exceed the limits of the run.
+    """
+    run = RUN.get(None)
+    if run is not None and need > NEGLIGIBLE:
+        run.limits.check("memory", alive(run, results) + need, where)
+
+
+def alive(run: Run, results: Sequence[Array] = ()) -> int:
+    """Return bytes of all arrays that a run and the runs of bodies in it hold now, except for constants.
+
+    Args:
+        run: the run.
+        results: those of a step that are not in its slots yet.
+    """
+    sizes = {base_buffer_of(array): array.nbytes for array in results}
     for env, slots in run.envs:
         for array, constant in zip(env, slots, strict=True):
             if isinstance(array, np.ndarray) and array is not constant:

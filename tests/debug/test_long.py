@@ -23,7 +23,7 @@ from ir_runtime.cli import main
 from ir_runtime.cli.long import _Estimate
 from ir_runtime.debug.progress import Interrupted, showing
 from ir_runtime.debug.reference import Reference
-from ir_runtime.debug.spilling import MemoryBudget, Tensors
+from ir_runtime.debug.spilling import MemoryBudget, SpilledArray, Tensors
 from ir_runtime.debug.tensors import computed_layers
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
@@ -35,12 +35,11 @@ def spilled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     found: list[Path] = []
     write = MemoryBudget.write
 
-    def noting(self: MemoryBudget, array: Array) -> Array:
-        mapped = write(self, array)
-        assert isinstance(mapped, np.memmap)
-        found.append(Path(str(mapped.filename)))
-        assert self.resident <= self.limit
-        return mapped
+    def noting(self: MemoryBudget, array: Array) -> SpilledArray:
+        file = write(self, array)
+        assert isinstance(file.read(), np.memmap)
+        found.append(file.path)
+        return file
 
     monkeypatch.setattr(MemoryBudget, "write", noting)
     return found
