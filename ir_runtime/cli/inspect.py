@@ -141,12 +141,12 @@ def _releases(net: Model) -> Record:
     from ..releases.needs import needs_of_file, oldest_release
     from ..releases.release import Release, releases
 
-    needs = list(needs_of_file(net._document, net._graph, net._values))
     first: dict[str, Need] = {}
-    for need in needs:
+    layers: Counter[str] = Counter()
+    for need in needs_of_file(net._document, net._graph, net._values):
         first.setdefault(need.feature, need)
-    known, oldest = releases(), oldest_release(needs)
-    layers = Counter(need.feature for need in needs if need.layer is not None)
+        layers[need.feature] += need.layer is not None
+    known, oldest = releases(), oldest_release(first.values())
     never = Release(known[-1].year + 1, 0)
     return {
         "oldest": _named(oldest),
