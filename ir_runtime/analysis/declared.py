@@ -143,9 +143,7 @@ class Agreement:
         place, is_read = _place(layer, spec), self._is_read(port)
         hint = _advice(value, chosen) if is_read else _UNREAD
         if not _same_element(declared, value.type):
-            message = (
-                f"output port {spec.id} declares {declared.element}, but the operation gives {value.element}"
-            )
+            message = f"output port {spec.id} declares {declared.element.label}, but the operation gives {value.element.label}"
             self._add(
                 Code.DECLARED_TYPE,
                 message,

@@ -69,5 +69,5 @@ def _text(reason: Exception) -> str:
 def _shapes(arrays: Sequence[Array], known: Expected | None) -> str:
     if known is None:
         return ""
-    found = (f"{e}{list(a.shape)}" for e, a in zip(known.elements, arrays, strict=False))
+    found = (f"{e.label}{list(a.shape)}" for e, a in zip(known.elements, arrays, strict=False))
     return f"; its inputs were {', '.join(found)}" if arrays else ""

@@ -138,7 +138,7 @@ def _row(
         operation=layer.operation,
         port=spec.id,
         is_input=is_input,
-        type=str(value.element),
+        type=value.element.label,
         shape=dims,
         declared=str(declared.shape) if differs and declared is not None else None,
         is_declared=isinstance(values, Inferred) and port in values.declared,

@@ -28,4 +28,4 @@ def _plain(value: object) -> object:
         return [-1] if value.rank is None else [d.min if d.is_static else -1 for d in value]
     if isinstance(value, tuple):
         return list(value)
-    return str(value) if isinstance(value, ElementType) else value
+    return value.label if isinstance(value, ElementType) else value

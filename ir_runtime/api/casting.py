@@ -32,7 +32,7 @@ _NUMPY = np.ndarray, np.generic
 
 def describe(port: Output) -> str:
     """Describe an input: name, element type, shape."""
-    return f"{port.label!r} ({port.element_type}{port._type.shape})"
+    return f"{port.label!r} ({port._type})"
 
 
 def exact_type(port: Output) -> tuple[DType | None, ElementType, tuple[int, ...] | None]:
@@ -152,12 +152,14 @@ def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array
     if native != wanted.dtype or said not in (None, wanted):
         how = "give its bit patterns in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
         raise InputError(
-            f"input {port.label!r} is {said or _type_name(array)}, expected {wanted}",
+            f"input {port.label!r} is {said.label if said else _type_name(array)}, expected {wanted.label}",
             hint=f"convert it, if that is intended: {how}",
         )
     if wanted.is_encoded and array.size and array.max() >> wanted.bits:
         highest = (1 << wanted.bits) - 1
-        raise InputError(f"input {port.label!r} has bit patterns above {highest}, the highest of {wanted}")
+        raise InputError(
+            f"input {port.label!r} has bit patterns above {highest}, the highest of {wanted.label}"
+        )
     return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
 
 
@@ -181,13 +183,13 @@ def _from_python(port: Output, value: object) -> Array:
         raise _does_not_fit(port) from None
     except (TypeError, ValueError):
         raise NoArrayError(
-            f"input {port.label!r} is not an array of {wanted}",
+            f"input {port.label!r} is not an array of {wanted.label}",
             hint="it must hold numbers only, and nested lists must have equal lengths",
         ) from None
     if wanted in (ElementType.string, ElementType.dynamic):
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
-        raise NoArrayError(f"input {port.label!r} is not an array of numbers, expected {wanted}")
+        raise NoArrayError(f"input {port.label!r} is not an array of numbers, expected {wanted.label}")
     whole = wanted.integral or wanted.is_encoded
     if whole and not np.array_equal(found, array):
         raise _does_not_fit(port)
@@ -195,13 +197,13 @@ def _from_python(port: Output, value: object) -> Array:
 
 
 def _does_not_fit(port: Output) -> InputError:
-    return InputError(f"input {port.label!r} has values that {port.element_type} cannot represent")
+    return InputError(f"input {port.label!r} has values that {port.element_type.label} cannot represent")
 
 
 def _type_name(array: Array) -> str:
     if array.dtype == object:
         return "an array of Python objects"
     try:
-        return str(ElementType.from_dtype(array.dtype))
+        return ElementType.from_dtype(array.dtype).label
     except ValueError:
         return str(array.dtype)

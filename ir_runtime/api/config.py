@@ -7,6 +7,7 @@ from importlib import import_module
 
 from ..codes import Code
 from ..errors import InputError
+from ..ir.element import ElementType
 from ..nearest import did_you_mean
 from ..wrong_arguments import ArgumentTypeError
 
@@ -90,7 +91,7 @@ def _refused(name: str) -> InputError:
 
 def wants_f16(config: Mapping[str, object]) -> bool:
     """Return whether properties ask for f32 to be computed in f16."""
-    return str(config.get("INFERENCE_PRECISION_HINT")) == "f16"
+    return config.get("INFERENCE_PRECISION_HINT") is ElementType.f16
 
 
 def describe(name: str, config: Mapping[str, object], backend: str | None = None) -> object:

@@ -291,6 +291,6 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
 
     def __repr__(self) -> str:
         try:
-            return f"<Input: shape{self.get_partial_shape()} type: {self.get_element_type()}>"
+            return f"<Input: shape{self.get_partial_shape()} type: {self.get_element_type().label}>"
         except InputError as reason:
             return f"<Input: {reason.message}>"

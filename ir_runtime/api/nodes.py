@@ -170,7 +170,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     def _declare(self, type: TensorType) -> None:
         """Give a Parameter the type that the model was reshaped to."""
         for name, value in (("element_type", type.element), ("shape", type.shape)):
-            if str(vars(self.layer.op)[name]) != str(value):
+            if vars(self.layer.op)[name] != value:
                 self.layer = changed(self.layer, name, value)
 
     def _edit(self) -> Layer:

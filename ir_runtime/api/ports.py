@@ -122,4 +122,6 @@ class TypedPort(ABC):
 
 def described(port: TypedPort, kind: str) -> str:
     """Return names, shape and type as OpenVINO shows them."""
-    return f"<{kind}: names[{', '.join(port._names)}] shape{port._type.shape} type: {port._type.element}>"
+    return (
+        f"<{kind}: names[{', '.join(port._names)}] shape{port._type.shape} type: {port._type.element.label}>"
+    )

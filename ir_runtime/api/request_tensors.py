@@ -193,7 +193,9 @@ class RequestTensors(ExplainsAbsent):
     def _hold(self, index: int, tensor: object) -> None:
         port = self._compiled._outputs[index]
         if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
-            raise InputError(f"output {port.label!r} must be written into a Tensor of {port.element_type}")
+            raise InputError(
+                f"output {port.label!r} must be written into a Tensor of {port.element_type.label}"
+            )
         shape = port._type.shape
         if shape.is_static and tensor._data.shape != shape.static:
             raise InputError(

@@ -49,7 +49,7 @@ class VariableState(ExplainsAbsent):
         tensor = value if isinstance(value, Tensor) else Tensor(value)
         fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(tensor.data.dtype))
         if not fits or not self._type.shape.contains(tensor.shape):
-            found = f"{tensor.element_type}{tensor.shape}"
+            found = f"{tensor.element_type.label}{tensor.shape}"
             raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
         array = as_booleans(tensor.data)
         is_held = self._held in (self._type.element, ElementType.dynamic)

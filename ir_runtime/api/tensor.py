@@ -188,7 +188,7 @@ class Tensor(TensorContent):
             return
         if array.dtype != self._data.dtype:
             raise InputError(
-                f"a tensor of {self._element} cannot take an array of {array.dtype.name}",
+                f"a tensor of {self._element.label} cannot take an array of {array.dtype.name}",
                 code=Code.BAD_REQUEST,
                 hint=f"array.astype({self._data.dtype.name!r}) converts the values",
             )
@@ -200,7 +200,7 @@ class Tensor(TensorContent):
         target.copy_from(self)
 
     def __repr__(self) -> str:
-        return f"<Tensor: shape{self.shape} type: {self._element}>"
+        return f"<Tensor: shape{self.shape} type: {self._element.label}>"
 
 
 def _source(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -219,7 +219,7 @@ def _is_type(source: object) -> bool:
 
 def _mismatch(element: ElementType, array: Array) -> InputError:
     return InputError(
-        f"a tensor of {element} is an array of {element.dtype.name}, not of {array.dtype.name}",
+        f"a tensor of {element.label} is an array of {element.dtype.name}, not of {array.dtype.name}",
         code=Code.BAD_REQUEST,
         hint=f"array.astype({element.dtype.name!r}) converts the values; array.view reinterprets the bytes",
     )

@@ -107,7 +107,9 @@ class TensorContent(ExplainsAbsent):
 
     def _strings(self) -> Array:
         if self._element is not ElementType.string:
-            raise InputError(f"a tensor of {self._element} does not hold strings", code=Code.BAD_REQUEST)
+            raise InputError(
+                f"a tensor of {self._element.label} does not hold strings", code=Code.BAD_REQUEST
+            )
         return self._data
 
     def _fill(self, strings: object) -> None:

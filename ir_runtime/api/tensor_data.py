@@ -84,7 +84,7 @@ def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> A
         needed, flat = element.nbytes(count), contiguous.view(np.uint8)
     if needed > available:
         raise InputError(
-            f"{element}{list(shape)} needs {needed} {unit}, but the array has {available}",
+            f"{element.label}{list(shape)} needs {needed} {unit}, but the array has {available}",
             code=Code.BAD_REQUEST,
         )
     part = flat[:needed]
@@ -100,7 +100,7 @@ def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
     needed = element.nbytes(math.prod(shape))
     if raw.nbytes != needed:
         raise InputError(
-            f"{element}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
+            f"{element.label}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
             code=Code.BAD_REQUEST,
             hint="an array of unpacked values has its own shape: omit the shape",
         )

@@ -257,6 +257,11 @@ def _text(report: Report, hint: str, requests: int, threads: int | None, counter
 
 def _inputs(feeds: dict[Output, Feed]) -> list[Record]:
     return [
-        {"name": port.label, "type": str(port.element_type), "shape": feed.array.shape, "source": feed.source}
+        {
+            "name": port.label,
+            "type": port.element_type.label,
+            "shape": feed.array.shape,
+            "source": feed.source,
+        }
         for port, feed in feeds.items()
     ]

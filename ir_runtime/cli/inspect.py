@@ -117,7 +117,7 @@ def _weights(constants: Sequence[Output]) -> Iterator[Record]:
     for port in constants:
         if port.partial_shape.is_dynamic:
             continue
-        count, name = math.prod(port.shape), str(port.element_type)
+        count, name = math.prod(port.shape), port.element_type.label
         tensors[name] += 1
         numbers[name] += count
         size[name] += port.element_type.nbytes(count)

@@ -143,4 +143,4 @@ def port_record(port: Output) -> PortRecord:
     """Return an input or output for JSON."""
     from .render import shape_record
 
-    return PortRecord(name=port.label, type=str(port.element_type), shape=shape_record(port._type.shape))
+    return PortRecord(name=port.label, type=port.element_type.label, shape=shape_record(port._type.shape))

@@ -214,9 +214,13 @@ def _scaled(port: Output, pixels: Array, options: ImageOptions) -> Array:
     element, channels = port.element_type, pixels.shape[-1]
     if not element.is_real():
         if options.mean or options.scale:
-            raise InputError(f"input {port.label!r} is {element}: --mean and --scale are for real numbers")
+            raise InputError(
+                f"input {port.label!r} is {element.label}: --mean and --scale are for real numbers"
+            )
         if element.dtype.kind not in "iu" or np.iinfo(element.dtype).max < 255:
-            raise InputError(f"input {port.label!r} is {element}, which does not hold numbers up to 255")
+            raise InputError(
+                f"input {port.label!r} is {element.label}, which does not hold numbers up to 255"
+            )
         return pixels.astype(element.dtype)
     found = pixels.astype(np.float32)
     for name, numbers in (("--mean", options.mean), ("--scale", options.scale)):

@@ -239,7 +239,7 @@ def _record(
         "inputs": [
             {
                 "name": port.label,
-                "type": str(port.element_type),
+                "type": port.element_type.label,
                 "shape": feed.array.shape,
                 "source": feed.source,
             }

@@ -69,7 +69,7 @@ def _numbers(block: tuple[Array, ...]) -> Array:
 
 
 def _type(array: Array, element: ElementType) -> str:
-    return str(element if element is not ElementType.dynamic else ElementType.from_dtype(array.dtype))
+    return (element if element is not ElementType.dynamic else ElementType.from_dtype(array.dtype)).label
 
 
 def _top(array: Array) -> tuple[tuple[int, float | int], ...] | None:

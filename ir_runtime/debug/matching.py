@@ -14,6 +14,7 @@ from hashlib import blake2b
 import numpy as np
 
 from ..deadline import check
+from ..ir.element import ElementType
 from ..ir.graph import IO_TYPES, Graph, Layer
 
 __all__ = ["Matching", "attributes_of", "match"]
@@ -28,7 +29,7 @@ def attributes_of(layer: Layer) -> dict[str, str]:
     """Return the attributes of a layer as texts, without where its constant is stored, and without its bodies."""
     found = dict(layer.attributes) if layer.op is None else layer.op.attributes()
     return {
-        name: str(value)
+        name: value.label if isinstance(value, ElementType) else str(value)
         for name, value in found.items()
         if not (layer.type == "Constant" and name in _STORED)
     }

@@ -50,7 +50,7 @@ class OutputContract:
 
 def _said(array: Array) -> str:
     try:
-        element = str(ElementType.from_dtype(array.dtype))
+        element = ElementType.from_dtype(array.dtype).label
     except ValueError:  # an operation may give what has no element type
         element = array.dtype.name
     return f"{element}[{','.join(map(str, array.shape))}]"

@@ -36,7 +36,9 @@ def pack_data(array: Any, type: ElementType) -> Array:
     given, whole = np.asarray(array), _whole(type)
     numbers = given.astype(whole)
     if not np.array_equal(numbers, given):
-        raise InputError(f"the array has numbers that are not integers of {type}", code=Code.BAD_REQUEST)
+        raise InputError(
+            f"the array has numbers that are not integers of {type.label}", code=Code.BAD_REQUEST
+        )
     return packing.pack(numbers.reshape(-1).view(np.uint8) & ((1 << type.bits) - 1), type.bits)
 
 
@@ -64,7 +66,7 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
     raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
     if raw.size < needed:
         raise InputError(
-            f"{type}{list(shape)} takes {needed} packed bytes, got {raw.size}", code=Code.BAD_REQUEST
+            f"{type.label}{list(shape)} takes {needed} packed bytes, got {raw.size}", code=Code.BAD_REQUEST
         )
     codes = packing.unpack(raw[:needed], type.bits, count)
     signed = np.where(codes < 8, codes, codes.astype(np.int8) - 16) if type is ElementType.i4 else codes
@@ -79,5 +81,6 @@ def _whole(element: ElementType) -> type[np.int8] | type[np.uint8]:
 def _check(type: ElementType) -> None:
     if not 0 < type.bits < 8:
         raise InputError(
-            f"elements of {type} are not packed: expected a type of less than a byte", code=Code.BAD_REQUEST
+            f"elements of {type.label} are not packed: expected a type of less than a byte",
+            code=Code.BAD_REQUEST,
         )

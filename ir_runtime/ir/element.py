@@ -93,7 +93,7 @@ class ElementType(Enum):
             return _BY_SPELLING[text.strip()]
         except KeyError:
             raise ValueError(
-                f"{text!r} is not an element type; known are {', '.join(map(str, cls))}"
+                f"{text!r} is not an element type; known are {', '.join(each.label for each in cls)}"
             ) from None
 
     @classmethod
@@ -246,7 +246,7 @@ class ElementType(Enum):
         return self.bits
 
     def __str__(self) -> str:
-        return self.label
+        return repr(self)  # as OpenVINO; messages say `label`
 
     def __repr__(self) -> str:
         return f"<Type: {_SHOWN.get(self.label, self.c_name)!r}>"

@@ -88,14 +88,14 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
             continue
         name, variable = _named(port, index), port.element
         if element not in variable.allowed:
-            allowed = ", ".join(map(str, variable.allowed))
-            raise InferenceError(f"{name} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE)
+            allowed = ", ".join(each.label for each in variable.allowed)
+            raise InferenceError(f"{name} is {element.label}; allowed are {allowed}", code=Code.ELEMENT_TYPE)
         if port.mixed and element in FLOATS and bound.get(variable.name, element) in FLOATS:
             continue
         first.setdefault(variable.name, name)
         if bound.setdefault(variable.name, element) is not element and variable.shared:
             raise InferenceError(
-                f"{name} is {element} where {bound[variable.name]} is expected, the type of {first[variable.name]}",
+                f"{name} is {element.label} where {bound[variable.name].label} is expected, the type of {first[variable.name]}",
                 code=Code.ELEMENT_TYPE,
                 hint="a Convert layer gives one of them the type of the other",
             )

@@ -31,7 +31,7 @@ class TensorType:
         return TensorType(self.element if same else ElementType.dynamic, self.shape.join(other.shape))
 
     def __str__(self) -> str:
-        return f"{self.element}{self.shape}"
+        return f"{self.element.label}{self.shape}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -194,7 +194,7 @@ def _fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[i
             if not _is_convertible(after.element, before.element):
                 raise InferenceError(
                     f"the back edge from layer {edge.result} to layer {edge.parameter} of the body gives "
-                    f"{after.element}, but the latter is fed {before.element} at first"
+                    f"{after.element.label}, but the latter is fed {before.element.label} at first"
                 )
             if _stays(before.shape, after.shape):
                 continue

@@ -143,7 +143,7 @@ def _cut(numbers: Array, target: ElementType) -> Array:
 
 def _bounded(data: Array, target: ElementType, source: ElementType | None) -> Array:
     if target.real or source is ElementType.nf4:
-        raise TypeError(f"bounds on integers say nothing as {target}")
+        raise TypeError(f"bounds on integers say nothing as {target.label}")
     return objects((_fitted(number, target) for number in data.flat), data.shape)
 
 

@@ -48,7 +48,7 @@ class Convert(Op):
         """Require a numeric type."""
         if self.destination_type not in NUMERIC:
             raise ValueError(
-                f"attribute 'destination_type' must be a numeric type, not {self.destination_type}"
+                f"attribute 'destination_type' must be a numeric type, not {self.destination_type.label}"
             )
 
     def infer(self, data: Value) -> PartialShape:
@@ -159,14 +159,14 @@ class ConvertPromoteTypes(Op):
         if scalar.label in SIGNED and tensor.label in UNSIGNED:
             fits = False
         if not (fits or self.promote_unsafe):
-            raise self._unsafe(scalar, tensor, f"the scalar may not fit into {tensor}")
+            raise self._unsafe(scalar, tensor, f"the scalar may not fit into {tensor.label}")
         return tensor
 
     def _wide(self, a: ElementType, b: ElementType) -> ElementType:
         low, high = sorted((a, b), key=lambda e: (_kind(e), e.bits))
         if _kind(low) < _kind(high):
             if _kind(low) > 0 and high.bits < 2 * low.bits and not self.promote_unsafe:
-                raise self._unsafe(a, b, f"{high} has fewer than twice the bits of {low}")
+                raise self._unsafe(a, b, f"{high.label} has fewer than twice the bits of {low.label}")
             return high
         if _kind(low) == 2:
             found = high if high.bits > low.bits else ElementType.f32 if high.bits == 16 else ElementType.f16
@@ -180,12 +180,12 @@ class ConvertPromoteTypes(Op):
                 return self.u64_integer_promotion_target
             found = ElementType.parse(f"i{max(signed.bits, 2 * unsigned.bits)}")
         if found not in (a, b) and not self.promote_unsafe:
-            raise self._unsafe(a, b, f"the numbers of both need {found}")
+            raise self._unsafe(a, b, f"the numbers of both need {found.label}")
         return found
 
     def _unsafe(self, a: ElementType, b: ElementType, why: str) -> InferenceError:
         return InferenceError(
-            f"input_0 and input_1, {a} and {b}, have no common type: {why}",
+            f"input_0 and input_1, {a.label} and {b.label}, have no common type: {why}",
             hint="promote_unsafe true allows one",
         )
 

@@ -16,7 +16,7 @@ def tensor_text(tensor: Output, layout: Layout, color: ColorFormat = ColorFormat
     """Return shape, layout, type and colour format of a tensor."""
     known = "" if color is ColorFormat.UNDEFINED else f", {color.label}"
     shown = "<no layout>" if layout.empty else str(layout)
-    return f"{tensor.partial_shape}, {shown}, {tensor.element_type}{known}"
+    return f"{tensor.partial_shape}, {shown}, {tensor.element_type.label}{known}"
 
 
 def shown_steps(planes: Planes, steps: Sequence[Step], context: Context) -> Generator[str, None, Planes]:

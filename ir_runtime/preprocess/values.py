@@ -25,7 +25,7 @@ def convert_type(element: ElementType) -> Step:
         target = context.target_type if element is ElementType.dynamic else element
         return tuple(converted(plane, target) for plane in planes)
 
-    return Step(f"convert type ({element})", apply)
+    return Step(f"convert type ({element.label})", apply)
 
 
 def converted(tensor: Output, element: ElementType) -> Output:
@@ -85,7 +85,7 @@ def _channel_shape(tensor: Output, context: Context, count: int, what: str) -> t
 def _check_real(tensor: Output, what: str) -> None:
     if not tensor.element_type.is_real():
         raise refusal(
-            f"{what} does not apply to a tensor of {tensor.element_type}", "convert_element_type first"
+            f"{what} does not apply to a tensor of {tensor.element_type.label}", "convert_element_type first"
         )
 
 

@@ -126,7 +126,7 @@ def element_type(*allowed: str) -> Kind:
     def read(given: Any) -> Any:
         from ..ir.element import ElementType
 
-        text = str(given).strip("<>").removeprefix("Type: ").strip("'")
+        text = str(given)
         known = {name: ElementType[name] for name in allowed}
         names = {spelling: each for each in known.values() for spelling in _spellings(each)}
         if text.lower() not in names:
@@ -137,6 +137,6 @@ def element_type(*allowed: str) -> Kind:
 
 
 def _spellings(type: Any) -> tuple[str, ...]:
-    """Read a type by our name, by OpenVINO's name in C++, or by its former one."""
+    """Return the texts that stand for a type: our name, OpenVINO's in C++, its former one, and how both show it."""
     former = {"f16": "fp16", "f32": "fp32", "dynamic": "undefined"}.get(type.label, type.label)
-    return (type.label, former, type.c_name, *([""] if type.label == "dynamic" else []))
+    return (type.label, former, type.c_name, repr(type).lower(), *([""] if type.label == "dynamic" else []))

@@ -58,7 +58,7 @@ class ConstantReader:
         self.sizes.add(element, max(size, taken), self.limits, where)
         value = self.weights.tensor(element, lengths, offset, size, where)
         if 0 < taken < size and element is not ElementType.string:  # which OpenVINO accepts
-            type = f"{element}[{','.join(map(str, lengths))}]"
+            type = f"{element.label}[{','.join(map(str, lengths))}]"
             message = f"attribute 'size' is {size}, but {type} takes {taken} bytes; the rest is ignored"
             self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
         return op.replace(value=value)

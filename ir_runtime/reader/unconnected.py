@@ -100,7 +100,7 @@ def _array(given: ArrayLike, element: ElementType, spec: PortSpec, where: Locati
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
         pass
     raise InputError(
-        f"input port {spec.id} is of type {element}, which cannot hold the value {given!r}", where=where
+        f"input port {spec.id} is of type {element.label}, which cannot hold the value {given!r}", where=where
     )
 
 

@@ -69,7 +69,7 @@ class Weights:
         needed = packed_bytes(element, shape)
         if size < needed:
             raise ParseError(
-                f"attribute 'size' is {size}, but {element}{_shown(shape)} takes {needed} bytes",
+                f"attribute 'size' is {size}, but {element.label}{_shown(shape)} takes {needed} bytes",
                 code=Code.WEIGHTS_RANGE,
                 where=where,
             )

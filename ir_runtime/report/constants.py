@@ -74,7 +74,7 @@ class Constants:
             "line": item.layer.where.line,
         }
         if value is not None:
-            record |= {"e": str(value.element), "s": dims(value.shape)}
+            record |= {"e": value.element.label, "s": dims(value.shape)}
         if item.layer.type == "Constant" and (array := self._stored(item)) is not None:
             self.statistics[number] = statistics(
                 array, value.element if value is not None else ElementType.dynamic

@@ -137,7 +137,7 @@ class Records:
         """Return the name, the producer and its output, or the constant, and the declared type."""
         port = item.layer.op.port_of(number) if item.layer.op is not None else None
         name = shown(port.name if port is not None and port.name else f"{spec.id}")
-        declared = None if spec.type is None else f"{spec.type.element} {dims(spec.type.shape)}"
+        declared = None if spec.type is None else f"{spec.type.element.label} {dims(spec.type.shape)}"
         edge = self._sources.get((item.index, number))
         if edge is None:
             return [name, "", 0, declared]
@@ -148,17 +148,17 @@ class Records:
     def _output(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
         """Return the inferred type and shape, the declared ones if they differ, the names, and 1 if they contradict."""
         value = item.value(number)
-        declared = None if spec.type is None else [str(spec.type.element), dims(spec.type.shape)]
+        declared = None if spec.type is None else [spec.type.element.label, dims(spec.type.shape)]
         names = [shown(name) for name in spec.names]
         if value is None:
             return [None, None, declared, names]
         shape = self._named.get((spec.line or item.layer.where.line, item.layer.name, spec.id)) or dims(
             value.shape
         )
-        if spec.type is None or declared == [str(value.element), dims(value.shape)]:
-            return [str(value.element), shape, None, names]
+        if spec.type is None or declared == [value.element.label, dims(value.shape)]:
+            return [value.element.label, shape, None, names]
         fits = spec.type.element.compatible(value.element) and spec.type.shape.compatible(value.shape)
-        return [str(value.element), shape, declared, names, *([] if fits else [1])]
+        return [value.element.label, shape, declared, names, *([] if fits else [1])]
 
     def _note(self, item: Item) -> str:
         """Return a short text that distinguishes a layer: the name of an input or output, or its constants."""

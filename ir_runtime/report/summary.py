@@ -83,7 +83,7 @@ def _end(
     shape = row.shape if row is not None and len(owner.outputs) == 1 else None
     if value is None:
         return name, "not inferred", ""
-    return name, str(value.element), dims(shape or value.shape)
+    return name, value.element.label, dims(shape or value.shape)
 
 
 def _demands(source: Source) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _weights(records: Records) -> list[tuple[str, ...]]:
     for item, size in zip(records.constants.items, records.constants.sizes(), strict=True):
         value = item.value(0)
         if value is not None and size:
-            name = str(value.element)
+            name = value.element.label
             tensors[name] += 1
             numbers[name] += value.count.min
             sizes[name] += size

@@ -41,7 +41,7 @@ def tensor_name(names: Collection[str], layer: str) -> str:
 
 def type_text(type: TensorType) -> str:
     """Write an element type and a shape."""
-    return f"{type.element} {dims(type.shape)}"
+    return f"{type.element.label} {dims(type.shape)}"
 
 
 def numbers(array: Array, most: int = _SHOWN) -> str:

@@ -100,7 +100,11 @@ class _Narrowing:
         beside = self.graph[port.layer]
         spec = beside.outputs[port.number].converted({WIDE, NARROW}, element)
         number = max(self.graph.layers) + 1 + len(self.added)
-        name = f"{beside.name}/{element}" if port.number == 0 else f"{beside.name}/{element}.{port.number}"
+        name = (
+            f"{beside.name}/{element.label}"
+            if port.number == 0
+            else f"{beside.name}/{element.label}.{port.number}"
+        )
         self.added.append(
             Layer.inserted(
                 number,

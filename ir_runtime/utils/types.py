@@ -62,7 +62,7 @@ openvino_to_numpy_types_map: list[tuple[ElementType, type]] = [
     *_TEXTS,
 ]
 openvino_to_numpy_types_str_map: list[tuple[str, type]] = [
-    (str(element), type) for element, type in openvino_to_numpy_types_map if element is not ElementType.bf16
+    (element.label, type) for element, type in openvino_to_numpy_types_map if element is not ElementType.bf16
 ]
 
 # Python's own types have no width; OpenVINO takes these.
@@ -89,7 +89,7 @@ def _has_none(data_type: object) -> OVTypeError:
 
 def get_element_type_str(data_type: Any) -> str:
     """Return the name of the element type of a type of NumPy or Python, as `get_element_type`."""
-    return str(get_element_type(data_type))
+    return get_element_type(data_type).label
 
 
 def get_dtype(openvino_type: ElementType) -> DType:
@@ -98,8 +98,10 @@ def get_dtype(openvino_type: ElementType) -> DType:
     Raises:
         OVTypeError: if there is none.
     """
-    if not isinstance(openvino_type, ElementType) or openvino_type.is_dynamic():
-        raise OVTypeError(f"{openvino_type} has no type in NumPy")
+    if not isinstance(openvino_type, ElementType):
+        raise OVTypeError(f"{openvino_type!r} is not an element type")
+    if openvino_type.is_dynamic():
+        raise OVTypeError(f"{openvino_type.label} has no type in NumPy")
     return np.dtype(np.str_) if openvino_type is ElementType.string else openvino_type.to_dtype()
 
 

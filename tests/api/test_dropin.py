@@ -339,7 +339,7 @@ np.ones((2, 3)).reshape(ov.Shape([3, 2])).shape
 """
 ELEMENTS = "boolean bf16 f16 f32 f64 f8e4m3 f8e5m2 f8e8m0 f4e2m1 nf4 i4 i8 i16 i32 i64 u1 u2 u3 u4 u6 u8 u16 u32 u64 string dynamic"
 TYPES = """
-Type.{e} | Type.{e}.to_string() | Type.{e}.get_type_name() | Type.{e}.is_static() | Type.{e}.is_dynamic()
+Type.{e} | str(ov.Type.{e}) | f"{{ov.Type.{e}}}" | Type.{e}.to_string() | Type.{e}.get_type_name() | Type.{e}.is_static() | Type.{e}.is_dynamic()
 Type.{e} == ov.Type.{e} | Type.{e} == ov.Type.f32 | Type.{e}.merge(ov.Type.{e}) | Type.{e}.merge(ov.Type.dynamic)
 Type.{e}.merge(ov.Type.i8) | Type.{e}.compatible(ov.Type.f32) | Type.{e} == "{e}" | hash(ov.Type.{e}) == hash(ov.Type.{e})
 """

@@ -75,4 +75,4 @@ def element_type(rng: Random) -> str:
 
 
 _OPS = sorted(registry, key=lambda cls: cls.versioned_name())
-_ELEMENTS = [str(element) for element in ElementType]
+_ELEMENTS = [element.label for element in ElementType]

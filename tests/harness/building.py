@@ -162,4 +162,4 @@ def _name(sample: Sample, xml: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
-    return str(value) if isinstance(value, ElementType) else value
+    return value.label if isinstance(value, ElementType) else value

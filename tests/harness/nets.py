@@ -129,6 +129,8 @@ def _says(array: Array, element: ElementType) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, ElementType):
+        return value.label
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

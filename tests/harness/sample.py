@@ -67,7 +67,7 @@ class Sample:
 
 def _brief(x: Array, element: ElementType) -> str:
     short = x.dtype.kind in "iu" and x.size <= 6
-    return f"{element}{list(x.shape)}{x.tolist() if short else ''}"
+    return f"{element.label}{list(x.shape)}{x.tolist() if short else ''}"
 
 
 def case(op: str, *inputs: Any, **attributes: Any) -> Sample:
@@ -86,7 +86,7 @@ def text(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, tuple | list):
         return ", ".join(map(text, value))
-    return str(value)
+    return value.label if isinstance(value, ElementType) else str(value)
 
 
 def numbers(*shape: int, dtype: str = "f32", low: float = -3, high: float = 3, seed: int = 0) -> Array:

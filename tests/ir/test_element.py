@@ -10,8 +10,8 @@ from ir_runtime.ir.element import ElementType
 
 @pytest.mark.parametrize("element", list(ElementType), ids=str)
 def test_names_and_back(element: ElementType) -> None:
-    assert ElementType.parse(str(element)) is element
-    assert element.to_string() == element.get_type_name() == str(element)
+    assert ElementType.parse(element.label) is element
+    assert element.to_string() == element.get_type_name() == element.label
 
 
 @pytest.mark.parametrize("element", [e for e in ElementType if not e.is_encoded and e.bits], ids=str)

@@ -93,7 +93,9 @@ def test_as_openvino_converts(source: E) -> None:
         if target is E.bf16 and source is not E.bf16:
             assert_bf16(found, wanted, data, source)
         else:
-            np.testing.assert_array_equal(bits(found), bits(wanted), err_msg=f"{source} to {target}")
+            np.testing.assert_array_equal(
+                bits(found), bits(wanted), err_msg=f"{source.label} to {target.label}"
+            )
 
 
 def assert_bf16(found: Array, wanted: Array, data: Array, source: E) -> None:
@@ -126,10 +128,10 @@ def test_codes_that_other_operations_move(source: E, backend: str) -> None:
     """What a Convert reads need not come from an input: the type is what was inferred."""
     data = numbers(source)
     net = Net()
-    x = net.parameter("x", "?", source.label, out=f"{source} -1")
-    column = net.op("Reshape", x, net.constant([-1, 1]), out=f"{source} -1 1", special_zero=False)
+    x = net.parameter("x", "?", source.label, out=f"{source.label} -1")
+    column = net.op("Reshape", x, net.constant([-1, 1]), out=f"{source.label} -1 1", special_zero=False)
     few = net.op(
-        "Gather", column, net.constant([1, 0]), net.constant(0), out=f"{source} 2 1", version="opset8"
+        "Gather", column, net.constant([1, 0]), net.constant(0), out=f"{source.label} 2 1", version="opset8"
     )
     net.result(net.op("Convert", few, out="f32 2 1", destination_type="f32"))
     model = Ours(net.xml(), net.weights)

@@ -47,7 +47,7 @@ def test_a_comment_makes_a_constant() -> None:
 
 def test_without_a_value_a_port_is_an_input() -> None:
     model = ir.read_fragment(reduction())
-    assert [(p.any_name, str(p.element_type), str(p.partial_shape)) for p in model.inputs] == [
+    assert [(p.any_name, p.element_type.label, str(p.partial_shape)) for p in model.inputs] == [
         ("data", "f32", "[2,3]"),
         ("axes", "i64", "[1]"),
     ]
@@ -164,7 +164,7 @@ def test_ports_of_one_type_variable_share_it() -> None:
         '<layer type="Add" version="opset1"><input><port id="0"><dim>2</dim></port>'
         '<port id="1" precision="FP16"><dim>2</dim></port></input><output><port id="2"/></output></layer>'
     )
-    assert [str(p.element_type) for p in ir.read_fragment(text).inputs] == ["f16", "f16"]
+    assert [p.element_type.label for p in ir.read_fragment(text).inputs] == ["f16", "f16"]
 
 
 @pytest.mark.parametrize(

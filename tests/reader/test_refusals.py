@@ -258,7 +258,7 @@ def test_types_in_attributes_are_read_in_any_case(label: str) -> None:
     net.result(net.parameter("x", "2", label, out="UNSPECIFIED 2"))
     theirs = read(net.xml())
     found = ir.read_model(net.xml()).input().element_type
-    assert str(found) == theirs.input().get_element_type().to_string()
+    assert found.label == theirs.input().get_element_type().to_string()
 
 
 @pytest.mark.parametrize("version", ["experimental", "extension"])

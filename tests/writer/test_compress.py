@@ -59,7 +59,7 @@ def stored(values: object, tmp_path: Path, dtype: str = "f32", type: str = "Add"
     path = tmp_path / "m.xml"
     ir.save_model(ir.read_model(net.xml(), net.weights), path, compress_to_fp16=True)
     (constant,) = ir.read_model(path)._graph.of_type("Constant")
-    return str(constant.op.element_type), constant.op.evaluate()
+    return constant.op.element_type.label, constant.op.evaluate()
 
 
 def test_numbers_beyond_f16_are_clipped(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def _by_type(weights: Mapping[tuple[str, int], tuple[ElementType, int]]) -> tupl
     for element, number in weights.values():
         found.setdefault(element, []).append(number)
     rows = [
-        WeightCount(str(element), len(numbers), sum(numbers), sum(map(element.nbytes, numbers)))
+        WeightCount(element.label, len(numbers), sum(numbers), sum(map(element.nbytes, numbers)))
         for element, numbers in found.items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.bytes))

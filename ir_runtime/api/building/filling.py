@@ -36,7 +36,7 @@ def _in_range(element: ElementType, values: Array) -> Array:
         return found
     wrong = values[np.isfinite(values) & ~holds(element, values, found)]
     if wrong.size:
-        raise InputError(f"{wrong[0]} is out of the range of {element}", code=Code.BAD_REQUEST)
+        raise InputError(f"{wrong[0]} is out of the range of {element.label}", code=Code.BAD_REQUEST)
     return found
 
 

@@ -181,8 +181,8 @@ def _text(value: object) -> str:
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, type | np.dtype):
-        return str(ElementType.from_dtype(value))
-    return str(value)
+        return ElementType.from_dtype(value).label
+    return value.label if isinstance(value, ElementType) else str(value)
 
 
 def _texts(op: Op) -> dict[str, str]:

@@ -75,7 +75,7 @@ def _inside(values: Mapping[Port, Value], layer: Layer, body: str) -> Mapping[Po
 def _types(layer: Layer, values: Mapping[Port, Value]) -> Iterator[tuple[str, str]]:
     for port in layer.output_ports:
         value = values.get(port)
-        yield ("dynamic", "[...]") if value is None else (str(value.element), str(value.shape))
+        yield ("dynamic", "[...]") if value is None else (value.element.label, str(value.shape))
 
 
 def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph[int]:

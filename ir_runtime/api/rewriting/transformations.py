@@ -167,7 +167,9 @@ def _drawn(nodes: list[Node]) -> Iterator[str]:
     """Yield a line for each node, then one for each edge."""
     numbers = {node: f"n{number}" for number, node in enumerate(nodes)}
     for node, number in numbers.items():
-        shapes = [f"{output.element_type}{output.partial_shape.to_string()}" for output in node.outputs()]
+        shapes = [
+            f"{output.element_type.label}{output.partial_shape.to_string()}" for output in node.outputs()
+        ]
         label = _escaped("\n".join([node.friendly_name, node.get_type_name(), *shapes]))
         yield f'{number} [shape={_FORMS.get(node.type, "box")} label="{label}"]'
     for node, number in numbers.items():

@@ -37,7 +37,7 @@ def match_l2_norm(context: MatchContext, layer: Layer) -> L2Norm | Refusal | Non
     if epsilon is None or not epsilon >= MIN_LENGTH or context.value(below).shape.rank != rank:
         return Refusal("the least length is not a constant number, or not positive")
     if not is_f32(context.value(x)):
-        return Refusal(f"the input is {context.value(x).element}, not f32")
+        return Refusal(f"the input is {context.value(x).element.label}, not f32")
     if not isinstance(norm.op, ReduceL2) or not norm.op.keep_dims:
         return Refusal("the norm does not keep its dimension")
     if not rank or context.value(context.sources(norm)[1]).ints() not in ((-1,), (rank - 1,)):

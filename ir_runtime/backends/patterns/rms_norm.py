@@ -74,7 +74,7 @@ def _by_mean(
     if epsilon is None:
         return Refusal("epsilon is not a constant number")
     if context.value(x).element is not ElementType.f32:
-        return Refusal(f"the input is {context.value(x).element}, not f32")
+        return Refusal(f"the input is {context.value(x).element.label}, not f32")
     if not isinstance(reduced.op, ReduceMean) or not reduced.op.keep_dims:
         return Refusal("the mean does not keep its dimension")
     if not rank or context.value(context.sources(reduced)[1]).ints() not in ((-1,), (rank - 1,)):

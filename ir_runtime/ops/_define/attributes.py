@@ -88,7 +88,7 @@ class Attribute:
         items = value if isinstance(value, tuple) else (value,)
         for item in items if self.choices else ():
             if item not in self.choices:
-                near = _suggestion(str(item), map(str, self.choices))
+                near = _suggestion(attribute_text(item), map(attribute_text, self.choices))
                 raise ValueError(f"{self.allows()}, not {_quoted(value, text)}{near}")
         if self.bounded and not all(map(self._within, items)):
             raise ValueError(f"{self.allows()}, not {_quoted(value, text)}")
@@ -217,7 +217,7 @@ def _parse(kind: object, text: str) -> object:
     try:
         return ElementType.of_attribute(text) if kind is ElementType else kind(text)
     except ValueError:
-        near = _suggestion(text, map(str, ElementType)) if kind is ElementType else ""
+        near = _suggestion(text, [each.label for each in ElementType]) if kind is ElementType else ""
         raise ValueError(near) from None
 
 
@@ -237,7 +237,7 @@ def _boolean(text: str) -> bool:
 
 def _choose(choices: tuple[object, ...], text: str) -> object:
     # OpenVINO compares the names of enumerations without regard to case.
-    by_text = {str(choice).lower(): choice for choice in choices}
+    by_text = {attribute_text(choice).lower(): choice for choice in choices}
     if text.lower() not in by_text:
         raise ValueError(_suggestion(text, by_text))
     return by_text[text.lower()]
@@ -257,6 +257,8 @@ def attribute_text(value: object) -> str:
         return ",".join(map(attribute_text, value))
     if isinstance(value, PartialShape):
         return str(value)[1:-1]
+    if isinstance(value, ElementType):
+        return value.label
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -72,7 +72,7 @@ def record(cls: type[Op]) -> Described:
         "outputs": [_output_record(port) for port in cls.outputs],
         "attributes": [_attribute_record(a) for a in _attributes(cls)],
         "types": [
-            {"name": e.name, "allowed": [str(t) for t in e.allowed], "doc": e.doc} for e in _elements(cls)
+            {"name": e.name, "allowed": [t.label for t in e.allowed], "doc": e.doc} for e in _elements(cls)
         ],
         "spec": link(cls),
         "tested_against": TESTED_AGAINST if group(cls) else None,
@@ -143,7 +143,10 @@ def _elements(cls: type[Op]) -> list[Element]:
 
 
 def _type(port: Output) -> str:
-    return port.element.name if isinstance(port.element, Element) else str(port.element)
+    element = port.element
+    if isinstance(element, ElementType):
+        return element.label
+    return element.name if isinstance(element, Element) else element
 
 
 def _doc(cls: type[Op]) -> str:
@@ -177,6 +180,8 @@ _NAMES: Mapping[object, str] = {
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, ElementType):
+        return value.label
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 

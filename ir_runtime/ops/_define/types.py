@@ -42,4 +42,4 @@ def check_index_types(**attributes: E) -> None:
     """Require that attributes which say how wide indices are name i64 or i32; for `Op.verify`."""
     for name, element in attributes.items():
         if element not in (E.i64, E.i32):
-            raise ValueError(f"attribute {name!r} must be i64 or i32, not {element}")
+            raise ValueError(f"attribute {name!r} must be i64 or i32, not {element.label}")

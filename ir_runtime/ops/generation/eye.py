@@ -40,7 +40,7 @@ class Eye(Op):
     def verify(self) -> None:
         """Require a numeric type."""
         if self.output_type not in NUMBERS:
-            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type}")
+            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type.label}")
 
     def infer(
         self, num_rows: Value, num_columns: Value, diagonal_index: Value, batch_shape: Value | None = None

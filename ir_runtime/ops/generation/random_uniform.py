@@ -42,7 +42,7 @@ class RandomUniform(RandomOp):
         """Require a type of which there are random numbers."""
         if self.output_type not in TYPES:
             raise ValueError(
-                f"attribute 'output_type' must be one of {', '.join(map(str, TYPES))}, not {self.output_type}"
+                f"attribute 'output_type' must be one of {', '.join(each.label for each in TYPES)}, not {self.output_type.label}"
             )
 
     def infer(self, shape: Value, minval: Value, maxval: Value) -> PartialShape:
@@ -50,7 +50,7 @@ class RandomUniform(RandomOp):
             check_one_number(limit, name)
             if limit.element not in (self.output_type, E.dynamic):
                 raise InferenceError(
-                    f"{name} is {limit.element}; {self.output_type}, the attribute 'output_type', is expected"
+                    f"{name} is {limit.element.label}; {self.output_type.label}, the attribute 'output_type', is expected"
                 )
         low, high = minval.known(), maxval.known()
         if low is not None and high is not None and not low.item() < high.item():

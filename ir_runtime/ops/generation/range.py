@@ -75,7 +75,7 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
 
 
 def _cut(known: Array, element: ElementType) -> str:
-    return f", as {known.astype(np.float64).item():g} is cut to {element}" if known != 0 else ""
+    return f", as {known.astype(np.float64).item():g} is cut to {element.label}" if known != 0 else ""
 
 
 def _between(first: Number, last: Number, by: int | float) -> Dimension:
@@ -126,7 +126,7 @@ class Range4(RangeBase):
     def verify(self) -> None:
         """Require a numeric type."""
         if self.output_type not in NUMBERS:
-            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type}")
+            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type.label}")
 
     def infer(self, start: Value, stop: Value, step: Value) -> PartialShape:
         return self.count(start, stop, step, self.output_type)

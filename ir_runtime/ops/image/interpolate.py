@@ -70,7 +70,7 @@ class Resize(InterpolateBase):
         if target.element not in (*(FACTORS if name == "scales" else LENGTHS), E.dynamic):
             kind = "floating-point numbers" if name == "scales" else "integers"
             raise InferenceError(
-                f"{port} is {target.element}, but attribute 'shape_calculation_mode' is {name!r}, for which "
+                f"{port} is {target.element.label}, but attribute 'shape_calculation_mode' is {name!r}, for which "
                 f"{kind} are expected"
             )
         if axes is not None:

@@ -83,8 +83,8 @@ class Reverse(Op):
             wanted = "boolean" if self.mode == "mask" else "integers"
             other = "mask" if is_mask else "index"
             raise InferenceError(
-                f"reversed_axes is {reversed_axes.element}, but mode {self.mode} takes {wanted}",
-                hint=f"mode {other} takes {reversed_axes.element}",
+                f"reversed_axes is {reversed_axes.element.label}, but mode {self.mode} takes {wanted}",
+                hint=f"mode {other} takes {reversed_axes.element.label}",
             )
         if data.shape.rank is None:
             return data.shape

@@ -132,7 +132,7 @@ def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
         element,
     ):
         raise InferenceError(
-            f"attention_mask is {mask.element}; {element}, as query, or boolean is expected",
+            f"attention_mask is {mask.element.label}; {element.label}, as query, or boolean is expected",
             code=Code.ELEMENT_TYPE,
         )
     if mask.shape.rank == 0:

@@ -125,7 +125,7 @@ def test_integers_and_booleans_leave_a_model_as_old_programs_expect() -> None:
     net = LegacyNet(version=7)
     net.layer("Shape", [net.input("x", 1, 2)], (2,), name="lengths", out="I64")
     model = ir.read_model(net.xml())
-    assert str(model.output().element_type) == "i32"
+    assert model.output().element_type.label == "i32"
 
 
 def test_without_weights_that_is_said_once() -> None:
@@ -235,7 +235,7 @@ def test_layers_of_a_net_of_mixed_precision_have_their_own() -> None:
     net.layer("ReLU", [net.input("x", 1)], (1,), name="y")
     net.layers = [text.replace(' precision="FP16"', "") for text in net.layers]
     model = ir.read_model(net.xml())
-    assert str(model.input().element_type) == "f32"
+    assert model.input().element_type.label == "f32"
 
 
 def test_files_of_today_do_not_load_the_upgrade() -> None:

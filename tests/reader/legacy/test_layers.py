@@ -54,7 +54,7 @@ def test_a_constant_of_half_precision_is_computed_in_single() -> None:
     x = net.input("x", 2)
     net.layer("Eltwise", [x, net.const([0.1, 3], "FP16")], (2,), operation="sum", name="y")
     model = ir.read_model(net.xml(), net.weights)
-    assert str(model.input().element_type) == str(model.output().element_type) == "f32"
+    assert model.input().element_type.label == model.output().element_type.label == "f32"
     found = ir.compile_model(model)(np.float32([1e-4, 2]))["y"]
     np.testing.assert_array_equal(found, np.float32([np.float32(np.float16(0.1)) + np.float32(1e-4), 5]))
 
