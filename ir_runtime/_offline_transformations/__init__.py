@@ -45,12 +45,11 @@ def compress_model_transformation(model: Model) -> None:
     The nodes of the model are others afterwards.
     """
     from ..api.reading import read_model
-    from ..api.saving import content_of
     from ..writer.compress import compress
     from ..writer.document import write
 
     xml, weights = BytesIO(), BytesIO()
-    write(compress(content_of(model)), xml, weights)
+    write(compress(model._content()), xml, weights)
     vars(model).update(vars(read_model(xml.getvalue(), weights.getvalue(), limits=model.limits)))
 
 

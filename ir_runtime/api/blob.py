@@ -20,7 +20,6 @@ from ..writer.document import write
 from ..wrong_arguments import ArgumentTypeError
 from .model import Model
 from .reading import read_model
-from .saving import content_of
 from .tensor import Tensor
 
 __all__ = ["read_blob", "write_blob"]
@@ -41,7 +40,7 @@ def write_blob(model: Model, computes_f16: bool = False) -> bytes:
         computes_f16: whether it was compiled to compute f16 in f16.
     """
     xml, weights = BytesIO(), BytesIO()
-    write(content_of(model), xml, weights)
+    write(model._content(), xml, weights)
     body = xml.getvalue(), weights.getvalue()
     digest = _digest(b"".join(body), int(computes_f16))
     return _HEAD.pack(_MAGIC, _VERSION, computes_f16, *map(len, body), digest) + b"".join(body)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
@@ -242,6 +243,11 @@ class CompiledModel(Executable):
         Compiled models share it, and it is returned when the last of them is deleted.
         """
         release_memory()
+
+    def __reduce__(self) -> tuple[Callable[..., CompiledModel], tuple[object, ...]]:
+        """Copies compile the model again, with variables that have their initial values."""
+        make = partial(CompiledModel, device=self._device, limits=self.limits, strict=self.strict)
+        return make, (self._model, self._requested_backend, None, self.config)
 
     def __repr__(self) -> str:
         return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"

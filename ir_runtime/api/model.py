@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self
 
 from ..analysis.correct import corrected
@@ -16,10 +17,11 @@ from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import UnsupportedError, ValidationError
 from ..ir.graph import Graph, Port
-from ..limits import within
+from ..limits import Limits, within
 from ..reader.layers import FORMER_IR
 from ..reader.model import Document
 from ..reader.version_10 import convert_again
+from ..wrong_arguments import ArgumentTypeError
 from .building.arguments import arguments, empty_document, name_ends
 from .building.bodies import BodyNode
 from .building.derive import Members
@@ -33,8 +35,13 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     from ..analysis.constraints.confirming import Run
     from ..analysis.constraints.constraint import Constraints
+    from ..writer.document import Content
 
-__all__ = ["Model"]
+__all__ = ["SAVED_WITH", "Model"]
+
+SAVED_WITH = (Code.UNKNOWN_OPERATION, *DECLARED)
+"""Findings that do not keep a model from being saved: operations from elsewhere are written as they were read, and what ports
+declare is replaced by what is inferred."""
 
 # Bounds on the runs that confirm constraints: least and most CPU seconds, bytes of files per further second, and
 # the limits of each run.
@@ -274,6 +281,31 @@ class Model(Reshaping):
     def __deepcopy__(self, memo: object) -> Model:
         return self.clone()
 
+    def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes, bytes, Limits]]:
+        from ..writer.document import write
+
+        xml, weights = BytesIO(), BytesIO()
+        write(self._content(), xml, weights)
+        return _restore, (xml.getvalue(), weights.getvalue(), self.limits)
+
+    def _content(self, allowed: Collection[str] = SAVED_WITH) -> Content:
+        """Return the content of its files.
+
+        Args:
+            allowed: codes of findings with which it is written all the same.
+
+        Raises:
+            ValidationError: if the model is not valid.
+        """
+        from ..writer.document import Content
+        from ..writer.results import with_results
+
+        settled = self.raise_if_invalid(allowed).clone()
+        settled._correct()
+        graph = with_results(settled._graph, self._extra)
+        declared = self._parameters is None  # what ports declare holds for the shapes of the file
+        return Content(self.friendly_name, graph, self._values, self._rt_info, declared)
+
     def __enter__(self) -> Model:
         return self
 
@@ -310,10 +342,23 @@ class Model(Reshaping):
             self._replace_graph(corrected(self._graph, self._values), self._values)
 
 
-def _listed(outputs: Any) -> Iterable[Any]:
-    """Return what stands for outputs as a list: one may stand alone."""
-    numbered = isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[1], int)
-    return [outputs] if isinstance(outputs, str | Output) or numbered else outputs
+def _listed(outputs: Any) -> list[Any]:
+    """Return what stands for outputs as a list: one may stand alone.
+
+    Raises:
+        ArgumentTypeError: if something stands for none.
+    """
+    listed = [outputs] if _stands_for_output(outputs) or not isinstance(outputs, Iterable) else list(outputs)
+    for each in listed:
+        if not _stands_for_output(each):
+            message = f"{each!r} is not an output: expected a name, (layer name, output) or a port"
+            raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+    return listed
+
+
+def _stands_for_output(item: object) -> bool:
+    numbered = isinstance(item, tuple) and [*map(type, item)] == [str, int]
+    return isinstance(item, str | Output | Port) or numbered
 
 
 def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
@@ -323,3 +368,13 @@ def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
 
 
 BodyNode.model_class = Model
+
+
+def _restore(xml: bytes, weights: bytes, limits: Limits) -> Model:
+    """Return a model that was pickled."""
+    from ..reader.load import load
+
+    report = Diagnostics(limits.findings)
+    with within(limits):
+        (document,) = load(xml, weights, report, limits)
+        return Model._read(document, report).raise_if_invalid(SAVED_WITH)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..executor.base_buffers import base_buffer_of
-from ..ir.tensor import Array
+from ..ir.graph import Port
+from ..ir.tensor import Array, TensorType
 from .names import find_index
 from .nodes import Output
+from .shapes import PartialShape
 from .tensor_data import as_text, encoded
 
 __all__ = ["OVDict", "unshared"]
@@ -75,8 +77,25 @@ class OVDict(Mapping[Output, Array]):
         """Return the arrays in order."""
         return self._arrays
 
+    def __reduce__(self) -> tuple[Callable[..., OVDict], tuple[object, ...]]:
+        described = [(port._owner, port._type, port._names) for port in self._ports]
+        return _restore, (described, self._arrays)
+
     def __repr__(self) -> str:
         return repr(self.to_dict())
+
+
+def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], arrays: Sequence[Array]) -> OVDict:
+    """Return results that were pickled or copied: their ports are those of no model, with the same names and types."""
+    from .building.ends import Parameter
+    from .const_ports import ConstOutput
+
+    ports = []
+    for place, (name, type, names) in enumerate(described):
+        node = Parameter(type.element, PartialShape(type.shape))
+        node.friendly_name = name
+        ports.append(ConstOutput(node, 0, Port(place, 0), type, names))
+    return OVDict(ports, arrays)
 
 
 def unshared(

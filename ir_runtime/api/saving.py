@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,8 +16,7 @@ from ..ir.graph import Graph
 from ..reader.layers import FORMER_IR, NEWEST_IR
 from ..writer.compress import compress
 from ..writer.document import Content, write
-from ..writer.results import with_results
-from .model import Model
+from .model import SAVED_WITH, Model
 
 if TYPE_CHECKING:
     from ..releases.release import Release
@@ -27,9 +25,6 @@ __all__ = ["save_model", "serialize"]
 
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
-# Findings that do not keep a model from being saved: operations from elsewhere are written as they were
-# read, and what ports declare is replaced by what is inferred.
-_ALLOWED = (Code.UNKNOWN_OPERATION, *DECLARED)
 _VERSIONS = ("UNSPECIFIED", "IR_V11")
 
 
@@ -152,7 +147,7 @@ def _save(
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
     # Of a constant of an unknown version the place of its numbers is unknown.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
-    content = content_of(model, DECLARED if lost else _ALLOWED)
+    content = model._content(DECLARED if lost else SAVED_WITH)
     if for_release is not None:
         content = lowered(model, content, for_release)
     if compressed:
@@ -197,20 +192,3 @@ def _check_outputs(model: Model, release: Release) -> None:
                 where=output.node.layer.where,
                 hint="convert it to f32 in the model, or save it for 2022.1 or later",
             )
-
-
-def content_of(model: Model, allowed: Collection[str] = _ALLOWED) -> Content:
-    """Return what is written of a model.
-
-    Args:
-        model: the model.
-        allowed: codes of findings with which it is written all the same.
-
-    Raises:
-        ValidationError: if the model is not valid.
-    """
-    settled = model.raise_if_invalid(allowed).clone()
-    settled._correct()
-    graph = with_results(settled._graph, model._extra)
-    declared = model._parameters is None  # what ports declare holds for the shapes of the file
-    return Content(model.friendly_name, graph, model._values, model._rt_info, declared)
