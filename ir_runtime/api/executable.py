@@ -24,7 +24,7 @@ from ..ir.tensor import Array
 from ..limits import Limits
 from .const_ports import ConstOutput
 from .feeding import Binder
-from .names import find_port
+from .names import find_port, one_key
 from .precision import as_followed, precision_of
 from .results import OVDict, unshared
 from .streams import Streams
@@ -110,21 +110,25 @@ class Executable(ExplainsAbsent):
         """The outputs, in the order of the file, then those asked for."""
         return list(self._outputs)
 
-    def input(self, key: int | str | None = None) -> ConstOutput:
+    def input(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> ConstOutput:
         """Return an input by index or name; without a key, the only one.
 
         Raises:
             InputError: if the index or the name is unknown; without a key, if the model has none or several.
         """
-        return find_port(self._inputs, key, "input")
+        return find_port(self._inputs, one_key(key, index, tensor_name), "input")
 
-    def output(self, key: int | str | None = None) -> ConstOutput:
+    def output(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> ConstOutput:
         """Return an output by index or name; without a key, the only one.
 
         Raises:
             InputError: if the index or the name is unknown; without a key, if the model has none or several.
         """
-        return find_port(self._outputs, key, "output")
+        return find_port(self._outputs, one_key(key, index, tensor_name), "output")
 
     def _compile(self, fold: bool) -> ExecutionPlan:
         ports = [output._port for output in self._outputs]

@@ -14,6 +14,7 @@ from ..wrong_arguments import ArgumentTypeError
 from .casting import as_array, describe, exact_type
 from .names import find_index
 from .nodes import Output
+from .results import OVDict
 from .tensor import Tensor
 
 __all__ = ["Binder", "bind"]
@@ -116,6 +117,8 @@ def _missing(ports: Sequence[Output]) -> InputError:
 
 def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Collection[int]:
     """Put inputs where their ports are; return the indices of those ports."""
+    if isinstance(inputs, OVDict):
+        inputs = _as_sequence(ports, inputs)
     if isinstance(inputs, Mapping):
         placed: set[int] = set()
         for key, value in inputs.items():
@@ -134,6 +137,22 @@ def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Coll
         raise InputError(f"got one array, the model has {len(ports)} inputs", hint=_all(ports))
     given[0] = inputs
     return (0,)
+
+
+def _as_sequence(ports: Sequence[Output], results: OVDict) -> list[Array]:
+    """Return the results of another model, which OpenVINO takes in their order, whatever they are called.
+
+    Raises:
+        InputError: if a result has the name of another input than that of its place.
+    """
+    for place, names in enumerate(results.names()):
+        other = next((index for index, port in enumerate(ports) if port.names & names), place)
+        if other != place:
+            raise InputError(
+                f"result {place} has the name of input {other}, {ports[other].label!r}",
+                hint="results are taken by their place: give them by name, as in {name: results[name]}",
+            )
+    return list(results.to_tuple())
 
 
 def _same(ports: Sequence[Output], key: object) -> int | str | Output:

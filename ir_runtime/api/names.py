@@ -14,9 +14,21 @@ from ..nearest import did_you_mean
 from ..wrong_arguments import ArgumentTypeError, OutOfRangeError
 from .ports import TypedPort
 
-__all__ = ["find_index", "find_port", "find_ports", "unknown_name"]
+__all__ = ["find_index", "find_port", "find_ports", "one_key", "unknown_name"]
 
 _Port = TypeVar("_Port", bound=TypedPort)
+
+
+def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -> int | str | None:
+    """Return the argument by which a port is asked for: it may be given by position, or by either of OpenVINO's names.
+
+    Raises:
+        ArgumentTypeError: if there are several.
+    """
+    given = [each for each in (key, index, tensor_name) if each is not None]
+    if len(given) > 1:
+        raise ArgumentTypeError(f"expected an index or a name, got {given!r}", code=Code.BAD_REQUEST)
+    return given[0] if given else None
 
 
 def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TypedPort | None, what: str) -> _Port:
@@ -50,8 +62,9 @@ def find_index(ports: Sequence[TypedPort], key: SupportsIndex | str | TypedPort 
     if not isinstance(key, str | TypedPort):
         message = f"{key!r} is not an {what}: expected an index, a name or a port"
         raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_known(ports))
-    if isinstance(key, TypedPort):
+    if isinstance(key, TypedPort):  # of this model, or with the name of one, as a result of another model
         found = [i for i, p in enumerate(ports) if p == key]
+        found = found or [i for i, p in enumerate(ports) if p.names & key.names]
     else:  # a tensor may be called as another's layer is; then the tensor is meant
         found = [i for i, p in enumerate(ports) if key in p.names]
         found = found or [i for i, p in enumerate(ports) if p.belongs_to(key)]

@@ -114,6 +114,9 @@ class Reshaping(MemberChanges):
     def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
         known = variables_of(self._graph, self._values)
         for name in given:
+            if not isinstance(name, str):
+                message = f"the id of a variable must be a string, got {name!r}"
+                raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
             if name not in known:
                 raise unknown_name("variable", name, known)
         shapes = {name: _shape(shape) for name, shape in given.items()}

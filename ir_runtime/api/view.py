@@ -17,7 +17,7 @@ from .building.ends import Parameter, Result
 from .building.order import Order, depth_first, topological
 from .const_ports import ConstOutput, show_ports
 from .graph_nodes import GraphNodes
-from .names import find_port, unknown_name
+from .names import find_port, one_key, unknown_name
 from .nodes import Node, Output
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
@@ -121,27 +121,35 @@ class View(HasRTInfo, ABC):
         found = [output for node in self.results for output in node.outputs()]
         return [*found, *(self._nodes().output(port) for port in self._extra)]
 
-    def input(self, key: int | str | None = None) -> Output:
+    def input(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> Output:
         """Return an input by index or name; without a key, the only one.
 
         Args:
             key: the index, the name of the tensor or of the layer.
+            index: the index, as OpenVINO calls it.
+            tensor_name: the name, as OpenVINO calls it.
 
         Raises:
             InputError: if the index or the name is unknown; without a key, if the model has none or several.
         """
-        return find_port(self.inputs, key, "input")
+        return find_port(self.inputs, one_key(key, index, tensor_name), "input")
 
-    def output(self, key: int | str | None = None) -> Output:
+    def output(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> Output:
         """Return an output by index or name; without a key, the only one.
 
         Args:
             key: the index, the name of the tensor or of the layer.
+            index: the index, as OpenVINO calls it.
+            tensor_name: the name, as OpenVINO calls it.
 
         Raises:
             InputError: if the index or the name is unknown; without a key, if the model has none or several.
         """
-        return find_port(self.outputs, key, "output")
+        return find_port(self.outputs, one_key(key, index, tensor_name), "output")
 
     @property
     def parameters(self) -> list[Parameter]:

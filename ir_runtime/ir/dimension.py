@@ -188,6 +188,8 @@ class Dimension(Interval):
         if isinstance(length, tuple | list):
             if len(length) != 2:
                 raise TypeError(f"a length must have two bounds, got {length!r}")
+            if any(isinstance(bound, str) for bound in length):
+                raise TypeError(f"the bounds of a length must be integers, got {length!r}")
             return cls(*length)
         if isinstance(length, str):
             return _cached(int(length)) if is_number(length) else cls(length)

@@ -32,6 +32,20 @@ def echo():
 """
 
 PROGRAMS = {
+    "how ports are asked for": """
+p, r, model = network()
+p.output(0).set_names({"in"})
+compiled = ov.compile_model(model, "CPU")
+for each in (model, compiled):
+    note(each.input(tensor_name="in"), each.input(index=0), each.output(index=0), each.input(0))
+    refused((RuntimeError, IndexError), lambda: each.input(tensor_name="nothing"), lambda: each.output(index=9))
+""",
+    "outputs and shapes that are none": """
+p, r, model = network()
+refused(TypeError, *(lambda x=x: model.add_outputs(x) for x in (0, [0], None, [None], object(), 1.5)))
+refused(TypeError, lambda: model.reshape({"p": [4]}, {0: [1]}), lambda: model.reshape({0: [4]}, {0: 1}))
+refused(TypeError, lambda: ov.PartialShape([("?", "?")]), lambda: ov.PartialShape([("1", 2)]), lambda: ov.PartialShape([["a", "b"]]))
+""",
     "names of models": """
 p, r, model = network()
 model.name = "x"

@@ -11,6 +11,7 @@ from harness.nets import Net
 from harness.snapshots import same_as_before
 
 import ir_runtime as ir
+from ir_runtime import opset13
 from ir_runtime.codes import Code
 
 
@@ -282,3 +283,44 @@ def test_a_queue_goes_on_after_what_it_refuses(compiled: ir.CompiledModel) -> No
     with pytest.raises(LookupError, match="mine"):
         queue.wait_all()
     assert queue.is_ready()
+
+
+def chained(inputs: list[str], outputs: list[str]) -> ir.CompiledModel:
+    """A model that returns each of its inputs plus one, under other names."""
+    ports, results = [], []
+    for name, result in zip(inputs, outputs, strict=True):
+        port = opset13.parameter([1], "f32", name=f"layer of {name}")
+        port.output(0).set_names({name})
+        results.append(opset13.add(port, np.float32([1])))
+        results[-1].output(0).set_names({result})
+        ports.append(port)
+    return ir.compile_model(ir.Model(results, ports))
+
+
+ONE, FIVE = np.float32([1]), np.float32([5])
+
+
+def test_results_of_another_model_are_taken_by_their_place() -> None:
+    first = chained(["x", "y"], ["p", "q"])
+    for names in (["p", "q"], ["p", "other"], ["a", "b"]):
+        second = chained(names, ["r", "s"])
+        assert [array.tolist() for array in second(first([ONE, FIVE])).to_tuple()] == [[3], [7]]
+        assert second.create_infer_request().infer(first([ONE, FIVE]))["s"].tolist() == [7]
+
+
+def test_results_with_the_names_of_other_inputs_are_refused() -> None:
+    first, second = chained(["x", "y"], ["p", "q"]), chained(["q", "p"], ["r", "s"])
+    results = first([ONE, FIVE])
+    with pytest.raises(ir.InputError, match="result 0 has the name of input 1, 'p'"):
+        second(results)
+    assert second({name: results[name] for name in "pq"})["s"].tolist() == [3]
+
+
+def test_ports_of_another_model_stand_for_their_names() -> None:
+    first, second = chained(["x"], ["p"]), chained(["p"], ["r"])
+    assert second({first.output(): ONE})["r"].tolist() == [2]
+    request = second.create_infer_request()
+    request.set_tensor(first.output(), ir.Tensor(FIVE))
+    assert request.infer()["r"].tolist() == [6]
+    with pytest.raises(ir.InputError, match="unknown input 'r'"):
+        second({second.output(): ONE})

@@ -9,12 +9,23 @@ from ir_runtime import _offline_transformations, properties
 from ir_runtime import opset13 as ops
 from ir_runtime.utils.node_factory import NodeFactory
 from messages.calls import passing
+from messages.running import X
 
 FOLDER = "messages"
 
 
 def compiled(device: str | None = None, **config: object) -> ir.CompiledModel:
     return ir.Core().compile_model(passing(), device, config)
+
+
+def crossed() -> None:
+    """Give the results of a model to one whose inputs have their names in another order."""
+    ports = {name: ops.parameter([2], name=name) for name in "ab"}
+    for name, port in ports.items():
+        port.output(0).set_names({name})
+    first = ir.compile_model(ir.Model(list(ports.values()), list(ports.values())))
+    second = ir.compile_model(ir.Model([ops.add(*ports.values())], [ports["b"], ports["a"]]))
+    second(first([X, X]))
 
 
 def exported() -> bytes:
@@ -57,6 +68,11 @@ REFUSALS = [
     Call(
         "shape of several outputs", lambda: ops.split(ops.parameter([2], name="x"), 0, 2, name="halves").shape
     ),
+    Call("request that is none", lambda: setattr(compiled(), "_infer_request", "request")),
+    Call("outputs that are none", lambda: passing().add_outputs([0])),
+    Call("variable without a name", lambda: passing().reshape({"x": [2]}, {0: [1]})),  # type: ignore[dict-item]
+    Call("index and name of a port", lambda: passing().input(0, tensor_name="x")),
+    Call("results in another order", crossed),
     Call("file that is no file", lambda: compiled().export_model(5)),
     Call("tensors without names", lambda: compiled().create_infer_request().set_tensors([])),
     Call("replacement that is no output", lambda: ops.parameter([2], name="x").output(0).replace(5)),

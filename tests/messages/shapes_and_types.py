@@ -34,6 +34,7 @@ REFUSALS = [
     Call("lengths the wrong way round", lambda: Dimension(8, 1), PYTHON),
     Call("half of the brackets", lambda: PartialShape("[2,3"), PYTHON),
     Call("length with three bounds", lambda: PartialShape([(1, 2, 3)]), PYTHON),  # type: ignore[list-item]
+    Call("bounds that are texts", lambda: PartialShape([("?", "?")]), PYTHON),  # type: ignore[list-item]
     Call("text that is no shape of known lengths", lambda: ir.Shape("1,?")),
     Call("text that is no shape", lambda: ir.PartialShape("x,3")),
     Call("dimension beyond a shape", lambda: ir.PartialShape([1, 3])[2]),
