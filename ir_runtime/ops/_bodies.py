@@ -217,7 +217,7 @@ def _as(value: Value, element: ElementType) -> Value:
         return value
     if not _is_convertible(value.element, element):
         raise InferenceError(
-            f"a Parameter of the body declares {element}, to which the {value.element} that it is fed cannot be converted"
+            f"a Parameter of the body declares {element.label}, to which the {value.element.label} that it is fed cannot be converted"
         )
     return Value(TensorType(element, value.shape))
 

@@ -109,7 +109,7 @@ def _of_operation(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str
     for index, element in enumerate(elements):
         port = port_at(op.inputs, index)
         if port is not None and element is not ElementType.dynamic:
-            yield f"{name}:{port.name}={element}"
+            yield f"{name}:{port.name}={element.label}"
 
 
 def _of_attribute(attribute: Attribute, value: object) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _type(spec: PortSpec, value: Value | None) -> TensorType:
 def _of_types(types: Iterable[TensorType]) -> Iterator[str]:
     for type in types:
         if type.element is not ElementType.dynamic:
-            yield f"type:{type.element}"
+            yield f"type:{type.element.label}"
         if type.shape.rank is None:
             yield "shape:..."
         elif not type.shape.is_static:

@@ -274,7 +274,7 @@ class _Widening:
         self.added.append(
             Layer.inserted(
                 number,
-                f"{beside.name}/{element}{suffix}",
+                f"{beside.name}/{element.label}{suffix}",
                 registry.require("Convert")(destination_type=element),
                 beside.where,
                 (PortSpec(0),),

@@ -50,7 +50,7 @@ def typed(sample: Sample, types: Mapping[int, ElementType]) -> Sample:
 def ours(sample: Sample) -> tuple[str, ...] | None:
     """The element types that we infer; ``None`` if we refuse the inputs."""
     try:
-        return tuple(str(t.element) for t in sample.layer().infer_types(*sample.values()))
+        return tuple(t.element.label for t in sample.layer().infer_types(*sample.values()))
     except ValidationError:
         return None
 

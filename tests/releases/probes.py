@@ -19,7 +19,6 @@ from harness.sample import Sample, all_samples
 
 import ir_runtime as ir
 from ir_runtime import opset1
-from ir_runtime.api.saving import content_of
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.signature import port_at
@@ -156,7 +155,7 @@ def _shaped(shape: str) -> Probe:
 
 def _saved(model: ir.Model) -> Probe:
     xml, weights = io.BytesIO(), io.BytesIO()
-    write(content_of(model), xml, weights)
+    write(model._content(), xml, weights)
     return _probe(xml.getvalue(), weights.getvalue())
 
 

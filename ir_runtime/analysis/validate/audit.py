@@ -127,10 +127,12 @@ def _mixed_types(graph: Graph, known: Mapping[Port, Value], report: Diagnostics)
         types = [known[source].element for source in sources]
         for variable, computed in promotions(op.inputs, types).items():
             pairs = [(op.port_of(index), element) for index, element in enumerate(types)]
-            names = [f"{p.name} is {e}" for p, e in pairs if p is not None and p.element.name == variable]
+            names = [
+                f"{p.name} is {e.label}" for p, e in pairs if p is not None and p.element.name == variable
+            ]
             report.warning(
                 Code.ELEMENT_TYPE,
-                f"{', '.join(names)}, where the specification has one type; they are computed in {computed}, as by "
+                f"{', '.join(names)}, where the specification has one type; they are computed in {computed.label}, as by "
                 f"OpenVINO",
                 layer.where,
                 "a Convert layer gives an input the type of the others",

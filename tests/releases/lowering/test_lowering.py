@@ -21,7 +21,7 @@ from harness.sample import Sample, all_samples
 from releases.ask import ASKED, FOLDER, ask, is_installed
 
 import ir_runtime as ir
-from ir_runtime.api.saving import content_of, lowered
+from ir_runtime.api.saving import lowered
 from ir_runtime.ir.tensor import Array
 from ir_runtime.releases.lowering import lower
 from ir_runtime.releases.lowering.place import rules
@@ -62,7 +62,7 @@ def release_before(operation: str) -> str:
 
 def for_release(model: ir.Model, release: str) -> ir.Model:
     """The model as the release would read it, in the newest version of the IR."""
-    content = replace(lowered(model, content_of(model), release), version=11)
+    content = replace(lowered(model, model._content(), release), version=11)
     xml, weights = io.BytesIO(), io.BytesIO()
     write(content, xml, weights)
     return ir.read_model(xml.getvalue(), weights.getvalue())
