@@ -15,7 +15,7 @@ from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, Value
 from ..limits import current
 
-__all__ = ["evaluated", "fold"]
+__all__ = ["evaluated", "fold", "foldable"]
 
 # A folded constant may be this much larger than what it is computed from, before it is cheaper to compute it again.
 _GROWTH = 16
@@ -37,7 +37,7 @@ def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outpu
         ports = layer.output_ports
         sources = [s for s in graph.sources(layer) if s is not None]
         if any(values[p].known() is None for p in ports):
-            if not _foldable(graph, layer, values, left, layer.id in temporary):
+            if not foldable(graph, layer, values, left, layer.id in temporary):
                 continue
             arrays = evaluated(graph, layer, values, left)
             left -= sum(array.nbytes for array in arrays)
@@ -49,9 +49,18 @@ def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outpu
                 values[source] = Value(values[source].type)
 
 
-def _foldable(
-    graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int, is_temporary: bool
+def foldable(
+    graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int, is_temporary: bool = False
 ) -> bool:
+    """Return whether a layer reads constants alone, and its outputs are not much larger than they are.
+
+    Args:
+        graph: the one that it is in.
+        layer: the layer.
+        values: the `Value` of every output.
+        left: bytes that its outputs may take.
+        is_temporary: whether its outputs are not kept, and so may be larger.
+    """
     sources = [s for s in graph.sources(layer) if s is not None]
     if not _is_pure(layer, sources) or any(
         values[s].known() is None and graph[s.layer].type != "Constant" for s in sources

@@ -17,7 +17,7 @@ from ...ir.tensor import Value
 from ...limits import current
 from ...ops import Op
 from ...reader.replacing import Rebuilt, Tensor, Unused
-from ...transform.fold import evaluated
+from ...transform.fold import evaluated, foldable
 from ..features import LayerFeatures, features_of, known_of_body
 from ..needs import Need, needs_of
 from ..release import Release
@@ -172,15 +172,11 @@ class _Pass:
 
     def _folded(self, graph: Graph, layer: Layer, known: Inferred, place: Place) -> tuple[Tensor, ...] | None:
         """Return constants in the place of a layer that reads constants alone."""
-        sources = graph.reads(layer)
-        elements = [known[port].element for port in layer.output_ports]
-        if (
-            layer.op is None
-            or not layer.op.pure
-            or any(graph[source.layer].type != "Constant" for source in sources)
-        ):
+        left = current().memory
+        if not foldable(graph, layer, known, left):
             return None
-        arrays = evaluated(graph, layer, known, current().memory)
+        elements = [known[port].element for port in layer.output_ports]
+        arrays = evaluated(graph, layer, known, left)
         return tuple(map(place.constant, arrays, elements))
 
     def _edges(self, graph: Graph) -> list[Edge]:

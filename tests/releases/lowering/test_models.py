@@ -15,7 +15,7 @@ from lxml import etree
 from releases.ask import FOLDER
 
 import ir_runtime as ir
-from ir_runtime import opset1, opset8, opset11, opset13, opset14, opset15
+from ir_runtime import opset1, opset8, opset9, opset11, opset13, opset14, opset15
 from ir_runtime.ir.element import ElementType
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
@@ -101,6 +101,18 @@ def test_constants_of_new_types_are_decoded(tmp_path: Path) -> None:
     assert not any(node.output(0).element_type.label == "u3" for node in old.get_ops() if node.outputs())
     arrays = [np.ones((2, 4), np.float32)]
     np.testing.assert_array_equal(ir.compile_model(old)(arrays)[0], ir.compile_model(model)(arrays)[0])
+
+
+def test_layers_of_constants_become_constants_unless_these_are_large(tmp_path: Path) -> None:
+    def model(rows: int) -> ir.Model:
+        numbers = (opset1.constant(number) for number in (rows, 3, 0))
+        return ir.Model([opset9.eye(*numbers, output_type="f32", name="eye")], [])
+
+    old = saved(model(2), tmp_path, "2022.1")
+    assert operations(old) == ["Constant-1", "Result-1"]
+    np.testing.assert_array_equal(ir.compile_model(old)([])[0], np.eye(2, 3))
+    with pytest.raises(ir.ValidationError, match="does not read Eye-9"):
+        ir.save_model(model(1_000_000), tmp_path / "large.xml", for_release="2022.1")
 
 
 def test_a_tensor_of_a_new_type_is_named(tmp_path: Path) -> None:
