@@ -106,6 +106,8 @@ def test_differences_are_measured_in_what_rounding_explains() -> None:
     assert difference([np.float32([1])], [np.float64([1])]) == np.inf
     assert difference([np.int32([1])], [np.int32([2])]) == np.inf
     assert difference([x], []) == np.inf
+    assert difference([np.array(["a", "ß"])], [np.array(["a", "ß"], object)]) == 0
+    assert difference([np.array(["a", "b"])], [np.array(["a", "ß"], object)]) == np.inf
     assert difference([np.float32([[1]])], [np.float32([1])]) == np.inf
 
 
