@@ -175,7 +175,13 @@ def extend(extension: object) -> None:
     """
     if isinstance(extension, type) and issubclass(extension, Op):
         register(extension)
-    elif not isinstance(extension, type | str | Path):
+    elif isinstance(extension, str | Path):
+        raise InputError(
+            f"{str(extension)!r} is not available: extensions such as openvino_tokenizers are compiled against OpenVINO",
+            code=Code.BAD_REQUEST,
+            hint="tokenize with the package of Hugging Face; other operations are declared with ir_runtime.ops.op",
+        )
+    elif not isinstance(extension, type):
         message = f"an extension must be a class of an operation, got {type(extension).__name__}"
         raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
     elif extension not in list(registry):

@@ -114,7 +114,7 @@ def test_validating_a_model_gives_its_report(model: ir.Model) -> None:
 def test_extensions() -> None:
     core = ir.Core()
     core.add_extension(next(iter(registry)))
-    with pytest.raises(ir.InputError, match=r"not an operation declared with ir_runtime\.ops\.op"):
+    with pytest.raises(ir.InputError, match="are compiled against OpenVINO"):
         core.add_extension("libcustom.so")
 
 

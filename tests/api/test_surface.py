@@ -57,7 +57,7 @@ def test_names_that_are_not_there_can_be_asked_for() -> None:
 
 
 CONVERSIONS = [
-    ("", "convert_model"), ("tools.ovc", "convert_model"), ("frontend", "FrontEndManager"),
+    ("", "convert_model"), ("tools.ovc", "convert_model"), ("frontend", "FrontEndManager"), ("frontend.frontend", "FrontEnd"),
     ("frontend.pytorch", "ModuleExtension"), ("frontend.tensorflow", "ConversionExtension"),
     ("frontend.onnx", "OpExtension"), ("frontend.paddle", "OpExtension"), ("frontend.jax", "Decoder"),
 ]  # fmt: skip

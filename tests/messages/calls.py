@@ -166,6 +166,7 @@ REFUSALS = [
     Call("hint of no kind", lambda: warned(PERFORMANCE_HINT="FAST")),
     Call("threads that are no number", lambda: warned(INFERENCE_NUM_THREADS="many")),
     Call("extension of another kind", lambda: ir.Core().add_extension("libcustom.so")),
+    Call("class that is no operation", lambda: ir.Core().add_extension(int)),
     Call("extension that is no class", lambda: ir.Core().add_extension(5)),
     Call("member of another kind", lambda: passing().add_parameters([5])),
     Call("sink that assigns nothing", lambda: passing().add_sinks(passing().results)),
