@@ -43,7 +43,7 @@ def _cast(arrays: Sequence[Array], elements: Sequence[ElementType | None]) -> tu
 class Step:
     """A layer at run time, and those that its kernel computes with it.
 
-    Eleven fields: what it computes, its slots, and what it is to those who watch.
+    Backends compute f16 in f32; observers and patches see the types that the model declares.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -68,6 +68,15 @@ class Step:
     (['y'], (array([1., 1.], dtype=float32),))
     >>> slots = [np.zeros(2, np.float32), None, None]
     >>> steps[0].store(slots, [np.ones(2, np.float32)])
+    >>> half = opset1.parameter([2], np.float16, name="half")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(half)], [half]), backend="numpy")
+    >>> found = compiled(np.zeros(2, np.float16), observers=[Keep()])
+    [1. 1.]
+    >>> step, wide = steps[1], np.full(2, 1.0001, np.float32)
+    >>> step.is_hidden, step.shown_inputs([wide])[0].dtype, step.shown_outputs((wide,))[0].dtype
+    (False, dtype('float16'), dtype('float16'))
+    >>> bool((step.patched((wide,), step.shown_outputs((wide,)))[0] == wide).all())  # what a patch leaves is not rounded
+    True
 
     Args:
         layer: the first layer.
@@ -114,7 +123,7 @@ class Step:
         return results if self.declared is None else _cast(results, self.declared.writes)
 
     def patched(self, results: tuple[Array, ...], patched: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return what later steps read: what a patch returned, or what was computed where it changed nothing.
+        """Return the outputs for later steps: the patch's, or the unrounded results that it left unchanged.
 
         Args:
             results: the outputs.
