@@ -276,6 +276,8 @@ def _completed(shape: PartialShape, declared: PartialShape) -> PartialShape:
     """Return a shape with the lengths that a file declares where it has none; the shape itself if that adds nothing."""
     if shape.rank is None:
         return declared
+    if shape.rank != declared.rank:  # a contradiction, reported elsewhere
+        return shape
     pairs = list(zip(shape, declared, strict=True))
     if not any(dim.is_dynamic and said.is_static for dim, said in pairs):
         return shape

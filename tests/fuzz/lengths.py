@@ -17,6 +17,7 @@ from lxml import etree
 import ir_runtime as ir
 from ir_runtime.analysis.random_inputs import random_array
 from ir_runtime.codes import Code
+from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.tensor import Array
 
 from .corpus import LARGEST, Case
@@ -156,8 +157,11 @@ def compare(case: Case, backends: Sequence[str]) -> str:
 
 
 def outcome_of(model: ir.Model, backend: str, inputs: Sequence[Array], limits: ir.Limits = LIMITS) -> Any:
-    """Results, or an error of the package."""
+    """Results, or an error of the package. The reference computes f16 in f32, as the other backends do."""
     try:
+        definitions = Reference(model, f16_in_f32=True) if backend == REFERENCE else None
+        if definitions is not None and definitions.f16_in_f32:
+            return definitions.run(definitions.feeds(list(inputs)))
         found = ir.compile_model(model, backend=backend, limits=limits)(list(inputs))
     except ir.IRError as refusal:
         return refusal
