@@ -87,17 +87,19 @@ def widen_f16(graph: Graph, types: Inferred, outputs: Sequence[Port], fold: bool
 
 
 def has_f16(graph: Graph, types: Inferred) -> bool:
-    """Return whether a graph or a body computes in f16, or reads an input of it; constants may be stored in it.
+    """Return whether a graph or a body computes in f16, or reads an input of it; constants and outputs may be stored in it.
 
     Args:
         graph: the layers.
         types: what was inferred about them.
     """
-    f16 = ElementType.f16
+    # A Constant may be stored in f16, and a Convert may give an output of it, where nothing computes with it.
+    harmless = {"Constant": "Convert", "Convert": "Result"}
     for port, value in types.items():
-        if value.element is f16 and (
-            graph[port.layer].type != "Constant"
-            or any(graph[reader.layer].type != "Convert" for reader in graph.readers(port))
+        if value.element is not ElementType.f16 or (type := graph[port.layer].type) == "Result":
+            continue
+        if type not in harmless or any(
+            graph[reader.layer].type != harmless[type] for reader in graph.readers(port)
         ):
             return True
     return any(

@@ -18,6 +18,7 @@ from ir_runtime.backends import Backend, Precision, load, named
 from ir_runtime.backends.core.kv_cache import CacheKernels
 from ir_runtime.backends.core.precision import EXACT, current, within
 from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER
+from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.quantized_cache import pack_rows
 from ir_runtime.ops import registry
 from ir_runtime.scoped import NOTHING
@@ -95,9 +96,10 @@ def test_denormals_that_a_backend_keeps_are_said() -> None:
 def test_what_runs_can_be_read(properties: dict[str, Any], expected: Precision) -> None:
     found = as_followed(check_config(properties), expected)
     is_f16 = properties.get("INFERENCE_PRECISION_HINT") == "f16"
-    assert str(found.get("INFERENCE_PRECISION_HINT", "f16")) == ("f16" if is_f16 else expected.products)
+    hint = found.get("INFERENCE_PRECISION_HINT", ElementType.f16)
+    assert hint is ElementType[("f16" if is_f16 else expected.products)]
     assert found["DYNAMIC_QUANTIZATION_GROUP_SIZE"] == expected.dynamic_group
-    assert str(found["KV_CACHE_PRECISION"]) == str(found["KEY_CACHE_PRECISION"]) == expected.kv_cache
+    assert found["KV_CACHE_PRECISION"] is found["KEY_CACHE_PRECISION"] is ElementType[expected.kv_cache]
 
 
 def test_a_type_of_caches_that_a_backend_does_not_take_is_said() -> None:

@@ -242,7 +242,7 @@ def test_another_number_of_heads_is_refused(alone: ir.Model) -> None:
 def run_precision(model: ir.Model, backend: str = "numba", **config: object) -> str:
     found = ir.compile_model(model, "CPU", config, backend=backend)
     names = ("KV_CACHE_PRECISION", "KEY_CACHE_PRECISION", "VALUE_CACHE_PRECISION")
-    (kind,) = {str(found.get_property(name)) for name in names}
+    (kind,) = {found.get_property(name).to_string() for name in names}
     return kind
 
 

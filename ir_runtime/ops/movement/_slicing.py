@@ -89,4 +89,4 @@ def _lengths(length: Dimension, bounds: list[int]) -> Iterator[int]:
     """
     low, high = length.min, _ENDLESS if length.max is None else length.max
     bends = {abs(b) + d for b in bounds for d in (-1, 0, 1)} | {0, 1}
-    yield from sorted({low, high} | {n for n in bends if low <= n <= high})
+    yield from sorted({low, high} | {n for n in bends | {_LONGEST} if low <= n <= high})

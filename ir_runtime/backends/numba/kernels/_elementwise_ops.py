@@ -153,6 +153,9 @@ def _quantize(post_op: PostOp) -> ElementwiseOp | None:
     parameters = quantize_parameters(post_op.op, post_op.inputs)
     if parameters is None or not _broadcasts(PartialShape(parameters.shape[1:]), post_op.data.shape):
         return None
+    limits = zip(reversed(parameters.shape[1:]), reversed(list(post_op.data.shape)), strict=False)
+    if any(count != 1 and dim.is_dynamic for count, dim in limits):
+        return None  # a run would broadcast data, which inference refuses
     return ElementwiseOp(post_op.op, 0, post_op.extra_inputs, Opcode.QUANTIZE, constant=parameters)
 
 
