@@ -122,6 +122,13 @@ def test_lengths_keep_their_symbols() -> None:
         assert found[0].shape[0].symbol is length.symbol
 
 
+def test_lengths_that_a_slice_bounds_have_no_symbol() -> None:
+    length = Dimension.between(0, None, Symbol("length"))
+    data = Value.unknown(ElementType.f32, PartialShape([length, 1]))
+    (found,) = case("Slice-8").layer().infer_types(data, value([1]), value([-(2**63)]), value([-1]))
+    assert (found.shape[0], found.shape[0].symbol) == (Dimension.between(0, 2), None)
+
+
 def test_strings_are_moved() -> None:
     words = np.array(["a", "bc", "d"], object)
     results = {
