@@ -94,7 +94,7 @@ def sentence(name: str) -> str:
     >>> sentence("tools.benchmark.main")
     "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
     """
-    public = name.removeprefix(f"{_COMPILED}.")  # where a public module has the name, that is the reason
+    public = name.removeprefix(f"{_COMPILED}.")  # the public module's reason applies, if it has the name
     asked = (public, name) if public != name else (name,)
     return next((said for each in asked for pattern, said in SENTENCES if fnmatchcase(each, pattern)), "")
 

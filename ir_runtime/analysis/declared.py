@@ -74,7 +74,7 @@ class Agreement:
         causes: tuple[Cause, ...],
         is_read: bool,
     ) -> None:
-        """Report a contradiction; where nothing that computes reads what is contradicted, it is a warning.
+        """Report a contradiction: a warning if no layer computes with the tensor.
 
         OpenVINO infers types and shapes whatever ports declare.
         """

@@ -177,7 +177,7 @@ class _Walk:
             self.known[Port(layer.id, index)] = value
 
     def _complete(self, layer: Layer) -> None:
-        """Take lengths that the outputs declare where inference does not know them."""
+        """Complete inferred lengths with declared ones."""
         for port, spec in zip(layer.output_ports, layer.outputs, strict=True):
             value = self.known[port]
             if value.shape.is_static or spec.type is None or spec.type.shape.rank is None:
@@ -273,7 +273,7 @@ def _reports(inference: _BodyInference | None) -> Sequence[Diagnostics]:
 
 
 def _completed(shape: PartialShape, declared: PartialShape) -> PartialShape:
-    """Return a shape with the lengths that a file declares where it has none; the shape itself if that adds nothing."""
+    """Return a shape whose dynamic dims are replaced by declared lengths; the same object if nothing changes."""
     if shape.rank is None:
         return declared
     if shape.rank != declared.rank:  # a contradiction, reported elsewhere

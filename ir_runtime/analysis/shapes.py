@@ -48,7 +48,7 @@ class PortShape:
     declared: str | None = None
     """What the file says, where that is something else."""
     is_declared: bool = False
-    """Whether the shape is what the file says, as it depends on weights that are missing."""
+    """Whether the shape is the declared one, because inferring it needs the missing weights."""
 
     @property
     def text(self) -> str:

@@ -245,7 +245,7 @@ class CompiledModel(Executable):
         release_memory()
 
     def __reduce__(self) -> tuple[Callable[..., CompiledModel], tuple[object, ...]]:
-        """Copies compile the model again, with variables that have their initial values."""
+        """Compile the model again for a copy; its variables have their initial values."""
         make = partial(CompiledModel, device=self._device, limits=self.limits, strict=self.strict)
         return make, (self._model, self._requested_backend, None, self.config)
 

@@ -140,7 +140,7 @@ def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Coll
 
 
 def _as_sequence(ports: Sequence[Output], results: OVDict) -> list[Array]:
-    """Return the results of another model, which OpenVINO takes in their order, whatever they are called.
+    """Bind the results of another model to the inputs by position, as OpenVINO does.
 
     Raises:
         InputError: if a result has the name of another input than that of its place.

@@ -20,7 +20,7 @@ _Port = TypeVar("_Port", bound=TypedPort)
 
 
 def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -> int | str | None:
-    """Return the argument by which a port is asked for: it may be given by position, or by either of OpenVINO's names.
+    """Return the key of a port, given by position, ``index`` or ``tensor_name``.
 
     Raises:
         ArgumentTypeError: if there are several.

@@ -204,7 +204,7 @@ class RequestTensors(ExplainsAbsent):
         self._output_values[index] = tensor
 
     def _forget_inputs(self) -> None:
-        """Let the next run need all inputs."""
+        """Require all inputs for the next run."""
         self._input_values = [None] * len(self._input_values)
 
     def _input_tensor(self, index: int) -> Tensor:

@@ -86,7 +86,7 @@ class OVDict(Mapping[Output, Array]):
 
 
 def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], arrays: Sequence[Array]) -> OVDict:
-    """Return results that were pickled or copied: their ports are those of no model, with the same names and types."""
+    """Restore pickled or copied results; their ports keep names and types, but belong to no model."""
     from .building.ends import Parameter
     from .const_ports import ConstOutput
 

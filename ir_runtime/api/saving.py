@@ -165,7 +165,7 @@ def _save(
 
 
 def lowered(model: Model, content: Content, for_release: str) -> Content:
-    """Return the content of files that a release reads."""
+    """Serialize the model for a release."""
     from ..analysis.infer import Inferred, infer
     from ..releases.lowering.lower import lower
     from ..releases.release import Release

@@ -101,7 +101,7 @@ def read(
 
 
 def note_missing(model: Model, reshaped: bool) -> bool:
-    """Say on stderr what counts in place of weights that are missing; return whether they are."""
+    """Print a note on stderr if weights are missing; return whether they are."""
     from ..codes import Code
 
     found = next((error for error in model.report.errors if error.code == Code.WEIGHTS_MISSING), None)

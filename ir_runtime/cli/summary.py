@@ -63,7 +63,7 @@ def summarize(array: Array, element: ElementType) -> Summary:
 
 
 def _numbers(block: tuple[Array, ...]) -> Array:
-    """Return a block in a type that NumPy has: those that it lacks all fit into f32."""
+    """Convert a block of a type that NumPy lacks to f32, which holds all its values."""
     (numbers,) = block
     return numbers if numbers.dtype.kind in "biuf" else numbers.astype(np.float32)
 

@@ -140,7 +140,7 @@ def taken(
 
 
 def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: Array) -> Array:
-    """Return the output of a FakeQuantize, at another level where another run has decided so."""
+    """Return the output of a FakeQuantize, with the levels that another run chose."""
     limits = [np.broadcast_to(limit, output.shape) for limit in _limits(inputs)]
     steps = vars(layer.op)["levels"] - 1
 
@@ -157,7 +157,7 @@ def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: A
 
 
 def _take_turns(output: Array, decided: Array, period: Array) -> Array:
-    """Return a remainder, as many periods away as another run has decided."""
+    """Return a remainder, shifted by the number of periods that another run chose."""
 
     def take(ours: Array, theirs: Array, period: Array) -> Array:
         period = period.astype(np.float64)

@@ -216,7 +216,7 @@ def _probe(model: Any, reference: Reference, ports: Sequence[Port], products: bo
         if name not in layers or port.number >= layers[name].get_output_size():
             continue
         end = layers[name].output(port.number)
-        if reference.types[port].element is ElementType.f16:  # what is computed in f32 is not rounded by that
+        if reference.types[port].element is ElementType.f16:  # values computed in f32 are not rounded to f16
             end = opset.convert(end, "f32").output(0)
         if products and is_float(reference.types, port):
             one = opset.constant(np.ones((1, 1), np.float32))

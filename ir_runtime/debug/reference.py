@@ -252,7 +252,7 @@ class Recorder:
 
 
 def in_f32(array: Array) -> Array:
-    """Return f16 as f32, and all else as it is."""
+    """Convert f16 to f32; return other arrays unchanged."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 

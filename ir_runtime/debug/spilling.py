@@ -58,7 +58,7 @@ class MemoryBudget:
         self._holders[id(holder)] = holder
 
     def shrink(self, limit: int) -> None:
-        """Lower the limit, and write what is beyond it to files."""
+        """Lower the limit and spill the excess to files."""
         self.limit = min(self.limit, limit)
         for holder in [*self._holders.values()]:
             if self.resident > self.limit:
@@ -87,7 +87,7 @@ class MemoryBudget:
 
 @dataclass(frozen=True, slots=True)
 class SpilledArray:
-    """An array in a file, which is not open between reads: a process may have some thousand open files at most."""
+    """An array in a file, opened for each read: processes may keep only some thousand files open."""
 
     path: Path
     dtype: DType
@@ -123,7 +123,7 @@ class Tensors(MutableMapping[Port, Array]):
             self._arrays[port] = self._budget.write(array)
 
     def keep_copy(self, port: Port, array: Array) -> None:
-        """Keep a copy of an array that others may overwrite; what becomes a file is not copied before."""
+        """Keep a copy of an array that may be overwritten later; spill directly, without a copy, if it exceeds the budget."""
         self[port] = np.array(array, order="C") if self._budget.fits(array) else array
 
     def spill(self) -> None:

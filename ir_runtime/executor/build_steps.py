@@ -171,7 +171,7 @@ class StepBuilder:
         return tuple(found or [state.original(group.layers[-1])])
 
     def _declared(self, group: Group) -> Declared | None:
-        """Return what observers see of a group, if the model declares other types than are computed."""
+        """Return the declared types that observers see, if a group computes in others."""
         state = self.state
         if state.widened is None:
             return None

@@ -219,9 +219,9 @@ def reserve(run: Run, need: int) -> None:
 
 
 def check_room(need: int, results: Sequence[Array], where: Location) -> None:
-    """Check that bytes fit beside what the current run holds, and the results of a step that it does not hold yet.
+    """Check that more bytes fit within the limit, beside the current run and the pending results of a step.
 
-    Nothing is reserved: they are to be given back before the next step.
+    Nothing is reserved: the caller frees the memory before the next step.
 
     Raises:
         LimitError: if they exceed the limits of the run.
@@ -232,7 +232,7 @@ def check_room(need: int, results: Sequence[Array], where: Location) -> None:
 
 
 def alive(run: Run, results: Sequence[Array] = ()) -> int:
-    """Return bytes of all arrays that a run and the runs of bodies in it hold now, except for constants.
+    """Return the bytes of live arrays of a run and of the bodies it runs, without constants.
 
     Args:
         run: the run.

@@ -18,7 +18,7 @@ __all__ = ["Declared", "Observer", "Patch", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The element types that a model declares of what a step computes with in others.
+    """Declared element types of a step that computes in other types.
 
     Args:
         reads: of each input; ``None`` where it is computed with as declared.
@@ -32,7 +32,7 @@ class Declared:
 
 
 def _cast(arrays: Sequence[Array], elements: Sequence[ElementType | None]) -> tuple[Array, ...]:
-    """Return arrays in other element types, where there are any."""
+    """Cast arrays to the given element types; ``None`` leaves an array unchanged."""
     return tuple(
         array if element is None else array.astype(element.dtype, copy=False)
         for array, element in zip(arrays, elements, strict=True)
@@ -111,7 +111,7 @@ class Step:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether observers do not see it, as the model has no such layer."""
+        """Whether observers skip it, because the model has no such layer."""
         return self.declared is not None and self.declared.is_hidden
 
     def shown_inputs(self, args: Sequence[Array]) -> Sequence[Array]:

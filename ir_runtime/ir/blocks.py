@@ -43,7 +43,7 @@ def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 
 def by_blocks(change: Callable[..., Array], dtype: DType, *arrays: Array) -> Array:
-    """Return what an elementwise function makes of arrays of one shape, computed block by block.
+    """Apply an elementwise function to arrays of one shape, block by block.
 
     >>> import numpy as np
     >>> from ir_runtime.ir.blocks import by_blocks
@@ -65,7 +65,7 @@ def by_blocks(change: Callable[..., Array], dtype: DType, *arrays: Array) -> Arr
 
 
 def filled(shape: tuple[int, ...], dtype: DType, draw: Callable[[int], Array]) -> Array:
-    """Return an array of numbers that are drawn block by block.
+    """Fill an array with numbers drawn block by block.
 
     >>> import numpy as np
     >>> from ir_runtime.ir.blocks import filled

@@ -124,7 +124,7 @@ def promotions(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[st
 
 
 def _widest(types: Collection[ElementType]) -> ElementType:
-    """Return the narrowest floating-point type that has the numbers of all of these."""
+    """Return the narrowest floating-point type that represents all values of the given types."""
     widest = max(types, key=lambda element: element.bits)
     if widest.bits == 16:  # neither f16 nor bf16 has the numbers of the other
         return ElementType.f32

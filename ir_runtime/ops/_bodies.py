@@ -147,7 +147,7 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
 def infer_iterations(
     body: Body, every: Sequence[Value], visit: Visit, elements: Mapping[int, ElementType]
 ) -> Mapping[int, Value]:
-    """Return what each Result of a body gives, whatever the iteration.
+    """Infer the Results of a body for any iteration.
 
     Args:
         body: the graph that is repeated.

@@ -73,7 +73,7 @@ class Iterations:
         return x if element is None else convert_rounded(x, element)
 
     def _back(self, edge: BackEdge) -> Array:
-        """Return what a back edge brings, in the element type that its Parameter had at first."""
+        """Return the value of a back edge, converted to the initial element type of its Parameter."""
         result, before = self.results[edge.result], self.feeds.get(edge.parameter)
         if before is None or result.dtype == before.dtype:
             return result
@@ -109,7 +109,7 @@ class Iterations:
 
 
 def _of_type(first: Array, type: TensorType | None) -> Array:
-    """Return what a loop of no iteration received, in the element type of the Result."""
+    """Return the initial value of a loop without iterations, in the element type of the Result."""
     if type is None or type.element is ElementType.dynamic:
         return first
     return convert_rounded(first, type.element)

@@ -34,7 +34,7 @@ class Tensor(NamedTuple):
     spec: PortSpec | None = None
     """The input port of the legacy layer."""
     is_severed: bool = False
-    """Whether a wrong edge has been reported, so that a missing one is not."""
+    """Whether a bad edge was reported already; a missing input is then not reported again."""
 
 
 class Draft(NamedTuple):
@@ -56,14 +56,14 @@ class Unused:
     names: set[str]
     """Names that are taken."""
     numbers: dict[str, int] = field(default_factory=dict, kw_only=True)
-    """The last number behind a name that was wanted more than once, so that looking for the next takes no time."""
+    """The last suffix used for each repeated name."""
 
     def new_id(self) -> int:
         """Return an id that no layer has."""
         return next(self.ids)
 
     def new_name(self, wanted: str) -> str:
-        """Return a name that no layer has: the one that is wanted, or that with a number."""
+        """Return an unused name: the requested one, or that one with a number."""
         name, number = wanted, self.numbers.get(wanted, 1)
         while name in self.names:
             number += 1
@@ -78,7 +78,7 @@ class Replacement:
     """The operations that replace a layer."""
 
     layer: Layer
-    """As the file has it."""
+    """The layer as read from the file."""
     inputs: tuple[Tensor, ...]
     net: Unused
     drafts: list[Draft] = field(default_factory=list, kw_only=True)
@@ -133,7 +133,7 @@ class Replacement:
         return self.add(op, name=name or "constant")[0]
 
     def number(self, value: float, like: Tensor) -> Tensor:
-        """Add a scalar of the element type of a tensor, of f32 if it is not known."""
+        """Add a scalar with the element type of a tensor; f32 if that is unknown."""
         return self.constant(value, f32 if like.element is ElementType.dynamic else like.element)
 
     def convert(self, tensor: Tensor, element: ElementType) -> Tensor:
@@ -196,14 +196,14 @@ class Replacement:
 
 
 class Rebuilt(NamedTuple):
-    """What replaces a legacy layer."""
+    """The layers that replace a legacy layer."""
 
     layers: list[Layer]
     edges: list[Edge]
     severed: list[Port]
     """Inputs whose edges are missing because of errors that have been reported."""
     outputs: list[Tensor]
-    """The tensors that the outputs of the legacy layer have become."""
+    """The tensors that replace the outputs of the legacy layer."""
 
 
 def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
@@ -226,7 +226,7 @@ def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
 
 
 def _texts(op: Op) -> Mapping[str, str]:
-    """Return the attributes of an operation as a file would have them."""
+    """Return the attributes of an operation as written in a file."""
     known = (
         (attribute.xml, vars(op)[name]) for name, attribute in op.schema().items() if not attribute.external
     )

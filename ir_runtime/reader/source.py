@@ -69,7 +69,7 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
 
 
 def is_webpage(head: bytes) -> bool:
-    """Return whether a file that starts like this is HTML, as is saved where a page shows a file instead of it."""
+    """Return whether a file starts as HTML: a page about a file was saved instead of the file."""
     return head.lstrip().lower().startswith(_WEBPAGE)
 
 

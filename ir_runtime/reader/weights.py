@@ -179,7 +179,7 @@ def _map(path: Path) -> Weights:
 
 
 def _refuse_other(head: bytes, name: str) -> None:
-    """Refuse a file that stands for the weights: what Git LFS left, or a page that shows them."""
+    """Refuse a Git LFS pointer or a web page in place of the weights."""
     if head.startswith(LFS_POINTER):
         what, hint = "a pointer of Git LFS", LFS_PULL
     elif is_webpage(head):

@@ -22,7 +22,7 @@ class MixedInputs:
         self.plain = op
 
     def __getattr__(self, name: str) -> Any:
-        if name == "plain":  # not set yet, as in a copy
+        if name == "plain":  # unset while an instance is being copied
             raise AttributeError(name)
         return getattr(self.plain, name)
 

@@ -47,7 +47,7 @@ class LayerCount:
     The ninth field: the others are counted for one pass of the body.
     """
     is_declared: bool = False
-    """Whether shapes that the file declares were taken for it, as its own depend on weights that are missing."""
+    """Whether it uses declared shapes, because inferring them needs the missing weights."""
 
     @property
     def name(self) -> str:

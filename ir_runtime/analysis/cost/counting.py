@@ -80,7 +80,7 @@ class _Walk:
             yield from self._counted(layer)
 
     def _is_declared(self, layer: Layer) -> bool:
-        """Return whether shapes that the layer reads or gives are those of the file, for want of weights."""
+        """Return whether input or output shapes of the layer are declared ones, because weights are missing."""
         declared = self.values.declared if isinstance(self.values, Inferred) else ()
         return bool(declared) and any(p in declared for p in (*self.graph.reads(layer), *layer.output_ports))
 

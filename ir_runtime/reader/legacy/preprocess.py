@@ -82,7 +82,7 @@ def _channels(element: Element, layer: Layer, file: str) -> list[float | Blob]:
 
 
 def _note_scales(element: Element, reader: LayerReader) -> None:
-    """Say that scales are left out, unless they are 1: no runtime of that time read them."""
+    """Report scales other than 1 as ignored, as runtimes of that time ignored them."""
     for scale in element.iterfind("channel/scale"):
         if scale.get("value", "").strip() not in ("1", "1.0"):
             message = "<scale> of <pre-process> is left out, as runtimes of that time did not read it"

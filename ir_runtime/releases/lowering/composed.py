@@ -21,7 +21,7 @@ def group_normalization(place: Place, op: Any) -> Lowered:
     _, channels, *rest = place.values[0].shape
     if not channels.is_static:
         place.refuse("the number of its channels is dynamic")
-    data, scale, bias = (_wide(place, x) for x in place.inputs)
+    data, scale, bias = (place.wide(x) for x in place.inputs)
     lengths = [length.min for length in rest] if all(length.is_static for length in rest) else [-1]
     each = [channels.min // op.num_groups, *lengths] if lengths != [-1] else lengths
     grouped = place.reshape(data, [0, op.num_groups, *each])
@@ -38,7 +38,7 @@ def group_normalization(place: Place, op: Any) -> Lowered:
 def attention(place: Place, op: Any) -> Lowered:
     """Multiply, mask, SoftMax, multiply."""
     last = _rank_of_scores(place, op) - 1
-    query, key, value = (_wide(place, x) for x in place.inputs[:3])
+    query, key, value = (place.wide(x) for x in place.inputs[:3])
     scores = place.op("MatMul-1", query, key, transpose_a=False, transpose_b=True)
     scores = place.op("Multiply-1", scores, _factor(place, query))
     if op.causal:
@@ -48,11 +48,6 @@ def attention(place: Place, op: Any) -> Lowered:
     weights = place.op("SoftMax-1", scores, axis=last)
     result = place.op("MatMul-1", weights, value, transpose_a=False, transpose_b=False)
     return place.convert(result, place.inputs[0].element)
-
-
-def _wide(place: Place, x: Tensor) -> Tensor:
-    """Return numbers of at least 32 bits, in which the operation is computed."""
-    return place.convert(x, ElementType.f32) if x.element.bits < 32 else x
 
 
 def _rank_of_scores(place: Place, op: Any) -> int:

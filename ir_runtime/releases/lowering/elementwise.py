@@ -40,9 +40,9 @@ def is_inf(place: Place, op: Any) -> Lowered:
 
 @lowers("SoftSign-9")
 def soft_sign(place: Place, op: Any) -> Lowered:
-    """Divide by one more than the size; short numbers in f32, and rounded once."""
+    """Divide by 1 + abs(x); f16 and bf16 compute in f32 and round once."""
     (given,) = place.inputs
-    x = place.convert(given, ElementType.f32) if given.element.bits < 32 else given
+    x = place.wide(given)
     size = place.op("Abs-1", x)
     result = place.op("Divide-1", x, place.op("Add-1", size, place.constant(1, x.element)))
     return place.convert(result, given.element)

@@ -81,7 +81,7 @@ def detection_output(place: Place, op: Any) -> Lowered:
 
 @lowers("Interpolate-11")
 def interpolate(place: Place, op: Any) -> Lowered:
-    """Give sizes or scales, and for the other one numbers that do not count."""
+    """Pass sizes or scales, and placeholders for the unused one."""
     if op.mode in ("bilinear_pillow", "bicubic_pillow"):
         place.refuse(f"Interpolate-4 has no mode {op.mode!r}")
     data, target, *axes = place.inputs

@@ -26,7 +26,7 @@ from .place import Place, rules
 __all__ = ["MODULES", "lower"]
 
 _PASSES = 10
-"""What replaces a layer may be replaced in turn; no chain of versions is so long."""
+"""Maximum passes: replacements may be replaced in turn, but no chain of versions is longer."""
 
 MODULES = ("composed", "elementwise", "former", "movement")
 """The modules that have the rules."""
@@ -141,7 +141,7 @@ class _Pass:
         return replace(layer, op=_with(layer.op, changed)) if changed else layer
 
     def _new(self, graph: Graph, layer: Layer, known: Inferred, unused: Unused) -> Rebuilt | None:
-        """Return what replaces a layer; ``None`` if nothing computes the same."""
+        """Return the replacement of a layer; ``None`` if no exact lowering exists."""
         sources = graph.sources(layer)
         if not isinstance(layer.op, Op) or not layer.outputs or not sources or None in sources:
             return None
@@ -171,7 +171,7 @@ class _Pass:
         return rebuilt._replace(layers=layers)
 
     def _folded(self, graph: Graph, layer: Layer, known: Inferred, place: Place) -> tuple[Tensor, ...] | None:
-        """Return constants in the place of a layer that reads constants alone."""
+        """Fold a layer that reads only constants."""
         left = current().memory
         if not foldable(graph, layer, known, left):
             return None
@@ -221,7 +221,7 @@ def _renumbered(layer: Layer) -> Layer:
 
 
 def _without_unread(before: Graph, graph: Graph) -> Graph:
-    """Return the graph without constants that nothing reads any more."""
+    """Return the graph without unused constants."""
 
     def is_left_over(layer: Layer) -> bool:
         port = Port(layer.id, 0)

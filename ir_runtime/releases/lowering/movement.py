@@ -37,7 +37,7 @@ def _from_the_front(place: Place, axis: int) -> Tensor:
 
 @lowers("GatherND-8")
 def gather_nd(place: Place, op: Any) -> Lowered:
-    """Give batches the dims that the former version makes one of."""
+    """Restore the batch dims that the older version flattens."""
     flat = place.op("GatherND-5", *place.inputs, batch_dims=op.batch_dims)
     if op.batch_dims < 2:
         return flat
@@ -62,7 +62,7 @@ def slice_(place: Place, op: Any) -> Lowered:
 
 
 def _spread(place: Place, index: int, axes: list[int], fill: int) -> Tensor:
-    """Return bounds for all axes, of those for some."""
+    """Expand the bounds of some axes to all axes."""
     if axes == list(range(len(axes))):
         return place.inputs[index]
     element = place.values[index].element

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...ops import Op, registry
 from ...reader.replacing import Replacement, Tensor
@@ -70,8 +71,12 @@ class Place(Replacement):
         return shape.static
 
     def full(self, value: float, index: int = 0) -> Tensor:
-        """Add a scalar of the element type of an input."""
+        """Add a scalar with the element type of an input."""
         return self.constant(np.float64(value), self.values[index].element)
+
+    def wide(self, x: Tensor) -> Tensor:
+        """Convert numbers of fewer than 32 bits to f32, the type that operations compute them in."""
+        return self.convert(x, ElementType.f32) if x.element.bits < 32 else x
 
 
 _RULES: dict[str, Rule] = {}

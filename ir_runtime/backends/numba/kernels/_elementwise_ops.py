@@ -155,7 +155,7 @@ def _quantize(post_op: PostOp) -> ElementwiseOp | None:
         return None
     limits = zip(reversed(parameters.shape[1:]), reversed(list(post_op.data.shape)), strict=False)
     if any(count != 1 and dim.is_dynamic for count, dim in limits):
-        return None  # a run would broadcast data, which inference refuses
+        return None  # an open length could broadcast, which inference refuses
     return ElementwiseOp(post_op.op, 0, post_op.extra_inputs, Opcode.QUANTIZE, constant=parameters)
 
 
@@ -167,7 +167,7 @@ def _batch_norm(
     shape = inputs[place].shape
     if place != data_place or not is_f32(*inputs) or not shape.rank:
         return None
-    if not shape[min(1, shape.rank - 1)].is_static:  # else a run would broadcast what inference refuses
+    if not shape[min(1, shape.rank - 1)].is_static:  # an open length could broadcast, which inference refuses
         return None
     known = [value.known() for index, value in enumerate(inputs) if index != place]
     if any(array is None for array in known):

@@ -81,17 +81,17 @@ def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np
 
 
 SHRINK, GROW = np.float32(2.0**-80), np.float32(2.0**80)
-"""Numbers whose sum or sum of squares overflows f32 are multiplied by the former before they are added.
+"""Numbers whose sum or sum of squares overflows f32 are scaled by this factor before they are added.
 
 The page has no such limit: one number of 3e38 does not make a row 0, as it does in OpenVINO.
 """
 NEGLIGIBLE = np.float32(2.0**-126)
-"""What takes the place of epsilon then: beside such numbers it counts for nothing, but 0 is not divided by 0."""
+"""Replacement for epsilon after scaling: negligible, but it prevents 0 / 0."""
 
 
 @device
 def overflows(mean: np.float32, factor: np.float32) -> bool:
-    """Return whether sums did not fit into f32, given the mean and the factor of `reciprocal_deviation`."""
+    """Return whether sums overflowed f32, given the mean and the factor of `reciprocal_deviation`."""
     return not (mean - mean == np.float32(0) and factor > np.float32(0))
 
 

@@ -94,7 +94,7 @@ class Interp(LegacyLayer):
         )
 
     def _cropped(self, site: Site, axes: list[int]) -> Tensor:
-        """Return the input without as many elements at both ends as the pads are below 0."""
+        """Crop the input by negative pads."""
         if not (self.pad_beg or self.pad_end):
             return site.inputs[0]
         ends = (-self.pad_beg, self.pad_end or _END, 1)

@@ -35,7 +35,7 @@ class Cell(LegacyLayer):
         return self.gates * self.hidden_size
 
     def numbers(self, site: Site, width: int) -> tuple[Tensor, ...]:
-        """Return the weights of data of some width, those of the state, and the biases."""
+        """Return the weights for data of the given width, the recurrent weights, and the biases."""
         rows, columns = self.gates * self.hidden_size, width + self.hidden_size
         weights = site.blob("weights", (rows, columns))
         lengths = site.constant([width, self.hidden_size])
@@ -55,11 +55,10 @@ class LSTMCell(Cell):
     operation, gates, inputs = "LSTMCell-4", 4, (3, 3)
 
 
-@layer("GRUCell")
-class GRUCell(Cell):
-    """VariadicSplit of the weights, GRUCell."""
+class GRU(Cell):
+    """A GRU, as a cell or along a sequence: its reset gate may act after the product, which then has biases of its own."""
 
-    operation, gates, inputs = "GRUCell-3", 3, (2, 2)
+    gates, inputs = 3, (2, 2)
     linear_before_reset: bool = attr(False)
 
     def settings(self) -> dict[str, Any]:
@@ -67,6 +66,13 @@ class GRUCell(Cell):
 
     def biases(self) -> int:
         return super().biases() + (self.hidden_size if self.linear_before_reset else 0)
+
+
+@layer("GRUCell")
+class GRUCell(GRU):
+    """VariadicSplit of the weights, GRUCell."""
+
+    operation = "GRUCell-3"
 
 
 @layer("RNNCell")
@@ -121,17 +127,10 @@ class LSTMSequence(Sequence):
 
 
 @layer("GRUSequence")
-class GRUSequence(Sequence):
+class GRUSequence(GRU, Sequence):
     """VariadicSplit of the weights, Unsqueeze, GRUSequence, Squeeze."""
 
-    operation, gates, inputs = "GRUSequence-5", 3, (2, 2)
-    linear_before_reset: bool = attr(False)
-
-    def settings(self) -> dict[str, Any]:
-        return super().settings() | {"linear_before_reset": self.linear_before_reset}
-
-    def biases(self) -> int:
-        return super().biases() + (self.hidden_size if self.linear_before_reset else 0)
+    operation = "GRUSequence-5"
 
 
 @layer("RNNSequence")
