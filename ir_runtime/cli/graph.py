@@ -40,7 +40,7 @@ they go. `ir-runtime report` makes a page of large models.
     metavar="FORM",
     help="dot, svg, json or model-explorer.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write a file; by default, to stdout.")
+@click.option("-o", "--output", metavar="FILE", help="Write a file; by default or with -, to stdout.")
 @click.option("--constants", is_flag=True, help="Draw constants, too.")
 @selects
 @weights
@@ -60,7 +60,7 @@ def graph(
 
     net = read(model, weights, example, values, checked=False, limits=limits)
     text = _text(record(net._graph, net._values, net.name, constants), form)
-    if output is None:
+    if output is None or output == "-":
         click.echo(text, nl=False)
         return
     from ..files import save_text

@@ -36,7 +36,12 @@ to be measured, and no input is given, random data is used.
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @click.option(
-    "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Where to write it."
+    "-o",
+    "--output",
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="Where to write it; - for stdout.",
 )
 @click.option("--profile", is_flag=True, help="Measure the time of each layer.")
 @click.option(
@@ -110,7 +115,11 @@ def report(
             measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:
         measures = _unmeasured(net, shapes, histograms)
-    page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits, constraints))
+    target = None if output == "-" else output
+    page = net.report(target, measures, constraints=constraints, old=_beside(old, net, limits, constraints))
+    if target is None:
+        click.echo(page.html, nl=False)
+        return
     show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
 
 

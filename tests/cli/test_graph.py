@@ -103,6 +103,13 @@ def test_json_has_the_layers_and_edges_of_the_file(invoke: Invoke) -> None:
     assert relu["line"] == model._graph[relu["id"]].where.line
 
 
+def test_a_dash_is_stdout(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(f"graph {quote(str(DIGITS))} -o -").stdout == invoke(f"graph {quote(str(DIGITS))}").stdout
+    assert invoke(f"report {quote(str(DIGITS))} -o -").stdout.startswith("<!doctype html>")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_constants_are_left_out_unless_asked_for(invoke: Invoke) -> None:
     found = json.loads(invoke(f"graph {quote(str(DIGITS))} --format json").stdout)
     assert "Constant" not in {node["type"] for node in found["nodes"]}
