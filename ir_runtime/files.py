@@ -32,6 +32,7 @@ __all__ = [
     "create",
     "folder_target",
     "lock",
+    "making_folders",
     "named",
     "remove",
     "remove_stale",
@@ -307,6 +308,28 @@ def lock(descriptor: int) -> bool | None:
     except OSError:  # a file system without locks
         return None
     return True
+
+
+@contextmanager
+def making_folders(*targets: Path) -> Iterator[None]:
+    """Create the folders of targets that do not exist; remove them again if the block fails.
+
+    Raises:
+        OSError: if the file system refuses.
+    """
+    around = (folder for target in targets for folder in reversed(target.absolute().parents))
+    with ExitStack() as made:
+        for folder in around:
+            if not folder.exists():
+                folder.mkdir(exist_ok=True)
+                made.callback(_remove_folder, folder)
+        yield
+        made.pop_all()
+
+
+def _remove_folder(folder: Path) -> None:
+    with suppress(OSError):  # others may have put something there
+        folder.rmdir()
 
 
 def temporary_name(target: Path, suffix: str) -> Path:

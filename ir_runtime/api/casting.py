@@ -20,7 +20,7 @@ from .nodes import Output
 from .tensor import Tensor
 from .tensor_data import as_numpy, unpacked
 
-__all__ = ["as_array", "describe", "exact_type"]
+__all__ = ["as_array", "cast_numbers", "describe", "exact_type"]
 
 # Element types that arrays are cast to. For the others OpenVINO takes bytes, or refuses what is not a Tensor.
 _CAST_TO = frozenset(
@@ -68,7 +68,7 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     array = as_booleans(array)
     if wanted is not ElementType.dynamic:
         if not strict and said is None and array.dtype != wanted.dtype:
-            array = _cast(wanted, array)
+            array = cast_numbers(wanted, array)
         array = _checked_type(port, array, said)
     if not shape.contains(array.shape):
         if strict or said or array.ndim or not _is_single(shape):
@@ -116,7 +116,7 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
     return value.data.view(element.dtype), element
 
 
-def _cast(wanted: ElementType, array: Array) -> Array:
+def cast_numbers(wanted: ElementType, array: Array) -> Array:
     """Return an array of numbers in another element type; other arrays as they are, to be refused.
 
     NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; which is never intended. For bf16

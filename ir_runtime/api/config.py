@@ -89,6 +89,15 @@ def _refused(name: str) -> InputError:
     return InputError(message, code=Code.BAD_REQUEST, hint="omit it: models run on the CPU")
 
 
+def _without_value(name: str) -> InputError:
+    """Return an error for a property that has no value to read."""
+    from ..properties import Property
+
+    if name not in Property.known:
+        return unknown_property(name)
+    return InputError(f"property {name} was not set, and has no default", code=Code.BAD_REQUEST)
+
+
 def wants_f16(config: Mapping[str, object]) -> bool:
     """Return whether properties ask for f32 to be computed in f16."""
     return config.get("INFERENCE_PRECISION_HINT") is ElementType.f16
@@ -108,7 +117,7 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
         return f"ir_runtime ({load(backend)[0]} backend)"
     value = config[name] if name in config else default(name)
     if value is None:
-        raise unknown_property(name)
+        raise _without_value(name)
     if name == "OPTIMIZATION_CAPABILITIES" and isinstance(value, list):
         chosen = backend or config.get("BACKEND")
         return [*_faster(None if chosen is None else str(chosen)), *value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -102,11 +103,22 @@ class Core(WithoutPlugins):
     >>> text = b'<net name="empty" version="11"><layers/><edges/></net>'
     >>> core.read_model(text).friendly_name
     'empty'
+
+    Args:
+        xml_config_file: a file of OpenVINO with the properties of plugins; those of the CPU are set.
+
+    Raises:
+        ParseError: if that file cannot be read.
+        InputError: if it has an unknown property.
     """
 
-    def __init__(self, xml_config_file: str = "") -> None:
+    def __init__(self, xml_config_file: str | os.PathLike[str] = "") -> None:
         self._config: dict[str, dict[str, object]] = {}
         import_properties()
+        if xml_config_file:
+            from .config_file import read_config_file
+
+            self.set_property(CPU, read_config_file(xml_config_file, CPU))
         with suppress(InputError):  # of a backend that is not there; compiling says so
             prepare()
 

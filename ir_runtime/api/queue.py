@@ -42,7 +42,8 @@ class AsyncInferQueue(ExplainsAbsent):
 
     Args:
         model: what they run; those that run at once share its threads.
-        jobs: how many there are; by default as many as there are threads.
+        jobs: how many there are; by default ``OPTIMAL_NUMBER_OF_INFER_REQUESTS``: one, and so callbacks in the
+            order of the runs, unless the model was compiled for throughput.
 
     Raises:
         InputError: if ``model`` is not compiled, or ``jobs`` is not a number from 0 on.
@@ -54,7 +55,7 @@ class AsyncInferQueue(ExplainsAbsent):
             raise ArgumentTypeError(f"expected a compiled model, got {got}", code=Code.BAD_REQUEST)
         if not isinstance(jobs, SupportsIndex) or operator.index(jobs) < 0:
             raise ArgumentTypeError(f"jobs must be a number from 0 on, got {jobs!r}", code=Code.BAD_REQUEST)
-        self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.threads)]
+        self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.count)]
         self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], object] | None = None
         self._failed: dict[int, None] = {}

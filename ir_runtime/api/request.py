@@ -18,6 +18,7 @@ from ..ir.quantized_cache import Held
 from ..ir.tensor import Array
 from ..wrong_arguments import ArgumentTypeError
 from .background import Background
+from .callbacks import call_back
 from .executable import Executable
 from .nodes import Output
 from .request_tensors import RequestTensors
@@ -101,7 +102,8 @@ class Request(RequestTensors):
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Start a run in the background; `wait` for it.
 
-        What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run.
+        What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run. What a
+        callback raises is a `RuntimeError` there, whose ``__cause__`` is the exception itself.
 
         Args:
             inputs: as `CompiledModel` takes them.
@@ -168,7 +170,7 @@ class Request(RequestTensors):
 
     def _call_back(self) -> None:
         if self._callback is not None:
-            self._callback(self.userdata)
+            call_back("the request", self._callback, self.userdata)
 
     def wait(self) -> None:
         """Wait for the run in the background; raise what it raised."""

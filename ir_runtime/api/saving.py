@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError, ValidationError
-from ..files import replacing
+from ..files import making_folders, replacing
 from ..ir.element import ElementType
 from ..ir.graph import Graph
 from ..reader.layers import FORMER_IR, NEWEST_IR
@@ -38,7 +38,7 @@ def save_model(
     """Save a model as ``.xml`` and ``.bin``, both of which OpenVINO reads.
 
     Ports declare what was inferred: after `Model.reshape`, the new shapes. Constants of the same content
-    share their bytes. The same model gives the same bytes.
+    share their bytes. The same model gives the same bytes. Folders that do not exist are created.
 
     Both files are replaced together or not at all; a model may be saved over the files it was read from.
     A process that opens the ``.xml`` while it is replaced finds the former model, the new one, or for a moment
@@ -153,7 +153,7 @@ def _save(
     if compressed:
         content = compress(content)
     try:
-        with replacing(weights, xml) as (binary, text):
+        with making_folders(xml, weights), replacing(weights, xml) as (binary, text):
             write(content, text, binary)
     except OSError as reason:
         raise InputError(

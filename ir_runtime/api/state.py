@@ -12,7 +12,8 @@ from ..ir.array import as_booleans
 from ..ir.element import ElementType
 from ..ir.graph import Port
 from ..ir.quantized_cache import Held, QuantizedCache
-from ..ir.tensor import TensorType
+from ..ir.tensor import Array, TensorType
+from .casting import cast_numbers
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ __all__ = ["VariableState", "variable_states"]
 
 
 class VariableState(ExplainsAbsent):
-    """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
+    """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``.
+
+    Tensors of another element type are converted where the variable holds their numbers, or real ones.
+    """
 
     def __init__(
         self, name: str, type: TensorType, values: dict[str, Held], held: ElementType | None = None
@@ -47,13 +51,27 @@ class VariableState(ExplainsAbsent):
     @state.setter
     def state(self, value: object) -> None:
         tensor = value if isinstance(value, Tensor) else Tensor(value)
-        fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(tensor.data.dtype))
-        if not fits or not self._type.shape.contains(tensor.shape):
+        array = self._converted(as_booleans(tensor.data))
+        if array is None or not self._type.shape.contains(tensor.shape):
             found = f"{tensor.element_type.label}{tensor.shape}"
             raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
-        array = as_booleans(tensor.data)
         is_held = self._held in (self._type.element, ElementType.dynamic)
         self._values[self.name] = array.copy() if is_held else array.astype(self._held.dtype)
+
+    def _converted(self, array: Array) -> Array | None:
+        """Return numbers in the element type of the variable, rounded as OpenVINO rounds them to a real one.
+
+        ``None`` where the type is no type of numbers, or one of integers that does not hold the numbers: OpenVINO
+        rounds or truncates these, depending on the type that they come from.
+        """
+        element = self._type.element
+        if element in (ElementType.dynamic, ElementType.from_dtype(array.dtype)):
+            return array
+        with np.errstate(all="ignore"):
+            found = cast_numbers(element, array)
+        if found.dtype != element.dtype:
+            return None
+        return found if element.real or np.array_equal(found, array) else None
 
     def reset(self) -> None:
         """Give it its initial value."""

@@ -131,7 +131,7 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
         ParseError: if a file that was named cannot be read.
     """
     given = "the .bin given"
-    if weights is None:
+    if weights is None or (isinstance(weights, str) and not weights):  # OpenVINO's default is ""
         return _beside(model)
     if isinstance(weights, str | os.PathLike):
         return _map(Path(weights))

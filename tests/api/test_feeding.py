@@ -262,8 +262,9 @@ def test_a_busy_request_is_refused_and_a_failure_is_raised_when_waiting(compiled
 
     request.set_callback(fail)
     request.start_async([A, B])
-    with pytest.raises(LookupError, match="mine"):
+    with pytest.raises(RuntimeError, match="the callback of the request raised LookupError: mine") as raised:
         request.wait()
+    assert isinstance(raised.value.__cause__, LookupError)
     request.wait()
 
 

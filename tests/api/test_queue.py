@@ -191,11 +191,12 @@ def test_a_request_tells_who_waits(compiled: ir.CompiledModel, kind: type[BaseEx
 
     request.set_callback(fail)
     request.start_async(X)
-    with pytest.raises(kind, match="mine"):
+    raised = RuntimeError if issubclass(kind, Exception) else kind  # as OpenVINO's requests raise
+    with pytest.raises(raised, match="mine"):
         request.wait()
     request.wait()
     request.start_async(X)
-    with pytest.raises(kind, match="mine"):
+    with pytest.raises(raised, match="mine"):
         request.wait_for(60_000)
     assert request.infer(X)[0].tolist() == [1, 1]
 
@@ -212,7 +213,7 @@ def test_a_failure_that_nobody_waited_for_is_told_by_the_next_run(
     request.set_callback(fail)
     request.start_async(X)
     request._join()
-    with pytest.raises(LookupError, match="mine"):
+    with pytest.raises(RuntimeError, match="LookupError: mine"):
         getattr(request, again)(X)
     assert request.infer(X)[0].tolist() == [1, 1]
 

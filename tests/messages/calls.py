@@ -172,7 +172,7 @@ REFUSALS = [
     Call("sink that assigns nothing", lambda: passing().add_sinks(passing().results)),
     Call("variables", lambda: counting().reshape([2], {"seen": [3]})),
     Call("variable of another shape", lambda: set_state(np.ones(3, np.float32))),
-    Call("variable of another type", lambda: set_state(np.ones(2, np.float64))),
+    Call("variable of another type", lambda: set_state(ir.Tensor(["a", "b"]))),
     Call("array for a tensor", lambda: running().set_input_tensor(0, [1])),
     Call(
         "tensor of another shape for an output",

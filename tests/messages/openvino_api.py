@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from pathlib import Path
+
 from harness.refusals import Call
 
 import ir_runtime as ir
@@ -26,6 +30,25 @@ def crossed() -> None:
     first = ir.compile_model(ir.Model(list(ports.values()), list(ports.values())))
     second = ir.compile_model(ir.Model([ops.add(*ports.values())], [ports["b"], ports["a"]]))
     second(first([X, X]))
+
+
+def configured(plugin: str) -> None:
+    """Start with a file of plugins, in a folder of its own, which messages do not name."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("plugins.xml").write_text(f"<ie><plugins>{plugin}</plugins></ie>")
+        ir.Core("plugins.xml")
+
+
+def failing() -> None:
+    """Wait for a request whose callback raises."""
+
+    def fail(userdata: object) -> None:
+        raise KeyError("mine")
+
+    request = compiled().create_infer_request()
+    request.set_callback(fail)
+    request.start_async(X)
+    request.wait()
 
 
 def exported() -> bytes:
@@ -78,6 +101,7 @@ REFUSALS = [
     Call("replacement that is no output", lambda: ops.parameter([2], name="x").output(0).replace(5)),
     Call("time below 0", lambda: compiled().create_infer_request().wait_for(-1)),
     Call("callback that is no function", lambda: ir.AsyncInferQueue(compiled(), 1).set_callback(5)),
+    Call("callback that raises", failing),
     Call("queue of a model that is not compiled", lambda: ir.AsyncInferQueue(passing(), 1)),
     Call("config that is no mapping", lambda: ir.Core().compile_model(passing(), "CPU", "x")),
     Call("number that a type cannot hold", lambda: ir.op.Constant(ir.Type.u8, ir.Shape([1]), [256])),
@@ -103,6 +127,8 @@ REFUSALS = [
     Call("property of another device", lambda: compiled(NPU_TURBO=True)),
     Call("property that can only be read", lambda: compiled(FULL_DEVICE_NAME="x")),
     Call("property after compiling", lambda: compiled().set_property({"PERF_COUNT": True})),
+    Call("property without a value", lambda: compiled().get_property("AFFINITY")),
+    Call("plugin without a name", lambda: configured('<plugin location="plugin.so"/>')),
     Call("flag", lambda: compiled(PERF_COUNT=2)),
     Call("number", lambda: compiled(NUM_STREAMS=-7)),
     Call("fraction", lambda: compiled(CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE="x")),

@@ -86,7 +86,7 @@ REFUSALS = [
     Call("one file for both", saving(model(), bin_path="model.xml")),
     Call("old version", saving(model(), version="IR_V10")),
     Call("path of a model", saving("model.xml"), (TypeError,)),
-    Call("no folder", saving(model(), "none/model.xml")),
+    Call("file in place of a folder", beside(lambda: ir.save_model(model(), "file/none/model.xml"))),
     Call("pipe", saving(model(), name="model.bin")),
     Call("full disk", full),
     Call("link", beside(lambda: ir.save_model(model(), "model.xml"))),

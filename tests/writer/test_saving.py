@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -324,16 +325,35 @@ def test_called_as_openvino_is(tmp_path: Path) -> None:
         ("model", "must end in .xml, got 'model'"),
         ("model.bin", "end in .xml"),
         ("", "end in .xml"),
-        ("none/model.xml", "the folder '.*none' to save"),
+        ("file/none/model.xml", "Not a directory"),
         ("folder.xml", "is a folder"),
         ("a\0.xml", "null character"),
     ],
 )
 def test_paths_that_will_not_do(path: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "folder.xml").mkdir()
+    (tmp_path / "file").touch()
     with pytest.raises(ir.InputError, match=message):
         ir.save_model(read(sums()), f"{tmp_path}/{path}")
-    assert [p.name for p in tmp_path.iterdir()] == ["folder.xml"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder.xml"]
+
+
+def test_folders_that_do_not_exist_are_created_unless_saving_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = read(sums())
+    ir.save_model(model, tmp_path / "new" / "deep" / "model.xml")
+    ir.serialize(model, tmp_path / "xml" / "model.xml", tmp_path / "bin" / "model.bin")
+    assert ir.read_model(tmp_path / "new/deep/model.xml").outputs
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bin", "new", "xml"]
+
+    def fill(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fill)
+    with pytest.raises(ir.InputError, match="No space"):
+        ir.save_model(model, tmp_path / "other" / "deep" / "model.xml")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bin", "new", "xml"]
 
 
 def test_requests_that_make_no_sense(there: Path) -> None:

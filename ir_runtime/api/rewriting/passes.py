@@ -9,6 +9,7 @@ from typing import TypeVar
 from ...codes import Code
 from ...errors import InputError
 from ..building.bodies import BodyNode
+from ..callbacks import call_back
 from ..model import Model
 from ..nodes import Node
 from .matcher import Matcher
@@ -128,12 +129,15 @@ class MatcherPass(PassBase):
 
         Raises:
             InputError: if no matcher is registered.
+            RuntimeError: if the callback raises an exception, which is the cause.
         """
         if self._matcher is None:
             raise InputError(
                 f"{self.get_name()} has no matcher: call register_matcher", code=Code.BAD_REQUEST
             )
-        return self._matcher.match(node) and bool(self._callback(self._matcher))
+        if not self._matcher.match(node):
+            return False
+        return bool(call_back(f"pass {self.get_name()!r}", self._callback, self._matcher))
 
     def _run(self, model: Model) -> bool:
         return _rewrite(model, [self], backward=False)
