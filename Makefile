@@ -49,7 +49,7 @@ type: $(VENV)/test ## types
 kernels: $(VENV)/test
 	$(BIN)/ir-runtime kernels
 
-index: $(VENV)/test ## write the lists of modules, after an operation or a kernel was added or moved
+index: $(VENV)/test ## write the lists of modules and the stubs of opsets, after an operation or a kernel was added or moved
 	PYTHONPATH=tests $(BIN)/python -m harness.index
 
 releases: $(VENV)/test ## ask released wheels of OpenVINO what they read, and write the table of the package

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 import inspect
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from pathlib import Path
+from threading import Barrier
 from types import ModuleType
+from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import ir_runtime as ir
 from ir_runtime import opset13 as ops
+from ir_runtime.api.building import opsets
+from ir_runtime.ops import registry
 
 OPSETS = range(1, 18)
 
@@ -54,3 +65,93 @@ def test_imports() -> None:
     assert ir.opset8 is opset8
     assert opset8.relu is relu is ops.relu
     assert ops.add(ops.parameter([2], np.float32), np.float32([1, 2])).shape == [2]
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_stubs_have_the_names_of_the_module(opset: int) -> None:
+    """Each is listed in ``__all__``, and defined in the stub or imported from that of the opset that added it."""
+    module = import_module(f"ir_runtime.opset{opset}")
+    tree = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    listed: list[str] = []
+    defined: dict[str, str | None] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(value=ast.List() as names) | ast.AugAssign(value=ast.List() as names):
+                listed += ast.literal_eval(names)
+            case ast.ImportFrom(module=source):
+                defined |= {alias.asname or alias.name: source for alias in node.names}
+            case ast.FunctionDef(name=name):
+                defined[name] = f"opset{opset}"
+    assert listed == module.__all__ == sorted(opsets.origins(opset))
+    for name in listed:
+        home = defined[name]
+        assert home in (f"opset{opsets.origins(opset)[name]}", "api.building.factories"), name
+
+
+def test_functions_are_as_if_they_were_written() -> None:
+    assert (ops.relu.__module__, ops.relu.__qualname__) == ("ir_runtime.opset1.ops", "relu")
+    assert ops.relu.__doc__.startswith("ReLU-1: ")
+    assert get_type_hints(ops.relu)["return"] is ir.Node
+    assert inspect.getsource(ops.relu).startswith(
+        "def relu(node: NodeInput, name: str | None = None) -> Node:"
+    )
+    assert import_module("ir_runtime.opset1.ops").relu is ops.relu
+    assert pickle.loads(pickle.dumps(ops.bitwise_not)) is copy.copy(ops.bitwise_not) is ops.bitwise_not
+
+
+def test_wrong_arguments_are_said_of_the_function() -> None:
+    with pytest.raises(TypeError, match=r"^relu\(\) missing 1 required positional argument: 'node'"):
+        ops.relu()
+    with pytest.raises(TypeError, match=r"^relu\(\) got an unexpected keyword argument 'nane'"):
+        ops.relu([1.0], nane="x")
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'rellu'; did you mean 'relu'\?"):
+        ops.rellu  # noqa: B018
+    assert not hasattr(ir.opset7, "softsign")
+    assert "__path__" not in dir(ops)
+
+
+def test_all_public_names_and_no_others_are_imported() -> None:
+    names: dict[str, object] = {}
+    exec("from ir_runtime.opset8 import *", names)
+    assert set(names) - {"__builtins__"} == set(ir.opset8.__all__) == set(dir(ir.opset8))
+
+
+def test_functions_are_made_when_they_are_asked_for() -> None:
+    code = """
+import sys, ir_runtime.opset13 as ops
+assert "numpy" not in sys.modules
+ops.relu
+assert "relu" in vars(ops) and "tanh" not in vars(ops)
+assert "ir_runtime.ops.detection.proposal" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_threads_are_given_the_same_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    barrier = Barrier(8)
+    create = opsets._create
+
+    def late(opset: int, name: str) -> object:
+        function = create(opset, name)
+        barrier.wait(60)
+        return function
+
+    monkeypatch.setattr(opsets, "_create", late)
+    monkeypatch.delitem(vars(ir.opset9), "softsign", raising=False)
+    with ThreadPoolExecutor(8) as pool:
+        found = {id(each) for each in pool.map(lambda _: ir.opset9.softsign, range(8))}
+    assert found == {id(ir.opset9.softsign)}
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_the_table_lists_only_what_operations_do_not_declare(opset: int) -> None:
+    for name, row in opsets._rows(opset).items():
+        cls = opsets._factory(opset, name).cls
+        if cls is not None:
+            assert row.parameters != ", ".join(opsets._declared(cls)), f"{name} needs no parameters"
+            assert not row.target or registry.name(name.replace("_", "")) is None, (
+                f"{name} needs no operation"
+            )

@@ -14,11 +14,11 @@ from openvino.exceptions import OVTypeError, UserInputError
 from openvino.utils.node_factory import NodeFactory
 
 import ir_runtime as ir
-from harness.factories import Factory, factories_of
-from harness.factory_table import FACTORIES
 from harness.files import model_of
 from harness.oracle import read, tensor
 from harness.sample import Sample
+from ir_runtime.api.building.factory_table import FACTORIES
+from ir_runtime.api.building.opsets import Factory, factories_of
 from ir_runtime.ir.element import ElementType
 
 __all__ = ["built_by_openvino", "built_by_us", "factory_of"]

@@ -1,7 +1,7 @@
-"""The lists of modules that define operations, kernels and commands: ``make index`` writes them, tests compare them.
+"""What ``make index`` writes and tests compare: lists of modules, and the stubs of opsets.
 
-A module is imported when a model or a command line needs it; these lists say which one that is. They are what
-importing every module finds.
+The lists are of modules that define operations, kernels and commands. A module is imported when a model or a command
+line needs it; these lists say which one that is. They are what importing every module finds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ COMMANDS = {{
 
 
 def indexes() -> Iterator[tuple[Path, str]]:
-    """Every list: its file, and what is to be in it."""
+    """Every list and stub: its file, and what is to be in it."""
     yield Path(ir_runtime.ops.__file__).with_name("_index.py"), _operations()
     for name in FAST:
         package: Any = import_module(f"{backends.__name__}.{name}")
