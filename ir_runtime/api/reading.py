@@ -12,7 +12,9 @@ from ..garbage import no_collection
 from ..limits import DEFAULT, Limits, within
 from ..nearest import limited_lookups
 from ..reader.load import load
-from ..reader.source import SourceLike
+from ..reader.model import read_needed
+from ..reader.needed import downgrade
+from ..reader.source import Source, SourceLike, open_source
 from ..reader.weights import WeightsLike
 from .config import check_config
 from .declared import accepted
@@ -68,7 +70,8 @@ def read_model(
     check_config(config)
     report = Diagnostics(limits.findings)
     with within(limits), limited_lookups(), no_collection():
-        documents = load(model, weights, report, limits, values=values, example=example)
+        source = open_source(model, limits)
+        documents = load(source, weights, report, limits, values=values, example=example)
         if len(documents) != 1:
             raise InputError(
                 f"{documents[0].file} has {len(documents)} examples",
@@ -77,7 +80,23 @@ def read_model(
                 else f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
             )
         read = Model._read(documents[0], report)
+        if not report.ok:
+            read = _without_unneeded(read, source)
     return accepted(read, strict)
+
+
+def _without_unneeded(model: Model, source: Source) -> Model:
+    """Return a model without the layers that no output needs, if nothing else is wrong with it."""
+    report = Diagnostics(model.report.most)
+    document = read_needed(model._document, source, report)
+    if document is None:
+        return model
+    needed = Model._read(document, report)
+    if not report.ok:
+        return model
+    downgrade(model.report, report)
+    report.arrange()
+    return needed
 
 
 def read_fragment(

@@ -10,7 +10,9 @@ from ..garbage import no_collection
 from ..limits import DEFAULT, Limits, within
 from ..nearest import limited_lookups
 from ..reader.load import load
-from ..reader.source import SourceLike, open_source
+from ..reader.model import Document, read_needed
+from ..reader.needed import downgrade
+from ..reader.source import Source, SourceLike, open_source
 from ..reader.weights import WeightsLike
 from .model import Model
 from .reshaping import PortShapes
@@ -85,6 +87,7 @@ def _validated(
         excerpt = Excerpts(source.data).of
         for document in load(source, weights, report, limits):
             _examine(Model._read(document, report), report, shapes, release)
+            report = report if report.ok else _settle(document, source, report, shapes, release)
     except InputError:
         raise
     except IRError as problem:
@@ -93,6 +96,24 @@ def _validated(
         )
     report.arrange(excerpt)
     return report
+
+
+def _settle(
+    document: Document,
+    source: Source,
+    report: Diagnostics,
+    shapes: ShapeLike | PortShapes | None,
+    release: Release | None,
+) -> Diagnostics:
+    """Return the findings; as warnings, if there are none without the layers that no output needs."""
+    needed = Diagnostics(report.most)
+    other = read_needed(document, source, needed)
+    if other is None:
+        return report
+    _examine(Model._read(other, needed), needed, shapes, release)
+    if needed.ok:
+        downgrade(report, needed)
+    return needed if needed.ok else report
 
 
 def _examine(

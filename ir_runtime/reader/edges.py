@@ -36,7 +36,12 @@ class Wiring:
 
 
 def read_edges(
-    root: Element, layers: Mapping[int, Layer], file: str, report: Diagnostics, unsure: frozenset[int] | None
+    root: Element,
+    layers: Mapping[int, Layer],
+    file: str,
+    report: Diagnostics,
+    unsure: frozenset[int] | None,
+    left_out: frozenset[int] = frozenset(),
 ) -> Wiring:
     """Read the ``<edges>`` of a graph; report invalid ones.
 
@@ -48,8 +53,9 @@ def read_edges(
         unsure: layers of which not all could be read, so that their ports are not all known; ``None`` if
             there are layers of which not even the id is known. What has been said of them is not said
             again of their edges.
+        left_out: layers that were left out: edges to them do not count.
     """
-    reading = _Reading(layers, file, report, unsure)
+    reading = _Reading(layers, file, report, unsure, left_out)
     for element in check_periodically(root.iterfind("edges/edge")):
         reading.edge(element)
     reading.end()
@@ -78,6 +84,7 @@ class _Reading:
     file: str
     report: Diagnostics
     unsure: frozenset[int] | None
+    left_out: frozenset[int] = frozenset()
     fed: dict[Port, tuple[Edge, int]] = field(default_factory=dict)
     severed: set[Port] = field(default_factory=set)
     doubtful: set[int] = field(default_factory=set)
@@ -111,6 +118,8 @@ class _Reading:
             self.report.add(problem.diagnostic)
             self.astray = True
             return
+        if taker[0] in self.left_out:
+            return
         if (source := self.outputs.get(giver[0], _NONE).get(giver[1])) is None:
             self._missing(element, _FROM, giver, taker[0])
         if (target := self.inputs.get(taker[0], _NONE).get(taker[1])) is None:
@@ -141,6 +150,8 @@ class _Reading:
     def _missing(self, element: Element, end: str, named: tuple[int, int], other: int) -> None:
         """Record an end with an unknown port; ``other`` is the id of the layer at the other end."""
         number, port = named
+        if number in self.left_out:
+            return
         if number not in self.layers:
             self._lose(element, end, number, other)
         elif self.unsure is not None and number not in self.unsure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -59,6 +59,8 @@ class LayerReader:
     """Types declared by ports so far, by precision and dims."""
     built: dict[tuple[type[Op], tuple[tuple[str, str], ...]], Op] = field(default_factory=dict)
     """Cache of operations without bodies or findings, by class and attributes."""
+    needed_only: bool = False
+    """Whether layers that no output needs are left out."""
     ports: PortReader = field(init=False)
     constants: ConstantReader = field(init=False)
 
@@ -77,6 +79,23 @@ class LayerReader:
         except ParseError as problem:
             self.report.add(problem.diagnostic)
             return self._remains(element)
+
+    def skips(self, element: Element, left_out: Collection[int]) -> bool:
+        """Return whether a layer is left out; report what OpenVINO cannot read even so: id, name, version and ports."""
+        found = Diagnostics(self.report.most)
+        try:
+            if integer(element, "id", self.file) not in left_out:
+                return False
+            name, type = (element.get(a) or self._required(element, a, None) for a in ("name", "type"))
+            self._required(element, "version", None)
+            where = Location(self.file, element.sourceline, name, type)
+            ports = PortReader(self.file, found, self.limits)
+            for side in ("input", "output"):
+                ports.read(element.findall(side), side, where)
+        except ParseError as problem:
+            found.add(problem.diagnostic)
+        self.report.extend(error for error in found.errors if error.code == Code.BAD_ELEMENT)
+        return True
 
     def _remains(self, element: Element) -> Layer | None:
         """Return a layer without attributes in place of one that cannot be read, so that edges to it are known."""

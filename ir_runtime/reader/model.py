@@ -9,15 +9,16 @@ from ..diagnostics import Diagnostics, Location
 from ..errors import ParseError
 from ..ir.graph import Graph, RtInfo
 from ..limits import DEFAULT, Limits
-from .document import Element, integer
+from .document import Element, integer, parse
 from .layers import FORMER_IR, NEWEST_IR, LayerReader
 from .names import NO_INFO, rt_info
+from .needed import has_unneeded
 from .parts import read_parts
 from .source import Source
 from .version_10 import convert_version_10
 from .weights import Weights
 
-__all__ = ["Document", "read_graph", "read_net", "version_text"]
+__all__ = ["Document", "read_graph", "read_needed", "read_net", "version_text"]
 
 _SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
 
@@ -48,9 +49,16 @@ def version_text(version: int) -> str:
 
 
 def read_net(
-    root: Element, source: Source, weights: Weights, report: Diagnostics, limits: Limits = DEFAULT
+    root: Element,
+    source: Source,
+    weights: Weights,
+    report: Diagnostics,
+    limits: Limits = DEFAULT,
+    needed_only: bool = False,
 ) -> Document:
     """Read a ``<net>``; what is wrong inside it goes into ``report``.
+
+    ``needed_only`` leaves out the layers that no output needs, as OpenVINO does.
 
     Raises:
         ParseError: if it is no IR, or an IR of a version that is not supported.
@@ -59,7 +67,9 @@ def read_net(
     if version < FORMER_IR:
         return _read_upgraded(root, source, weights, report, limits, version)
     _check_means(root, source.name, report)
-    reader = LayerReader(source.name, report, weights, limits, read_graph, version=version)
+    reader = LayerReader(
+        source.name, report, weights, limits, read_graph, version=version, needed_only=needed_only
+    )
     layers, wiring = read_parts(root, reader)
     graph = Graph(layers.values(), wiring.edges, wiring.severed)
     name, size = root.get("name", ""), len(source.data) + len(weights)
@@ -83,6 +93,20 @@ def _convert(document: Document) -> Document:
     graph = document.graph
     layers, edges = convert_version_10(graph.layers, graph.edges)
     return replace(document, graph=Graph(layers.values(), edges, graph.severed), unconverted=graph)
+
+
+def read_needed(document: Document, source: Source, report: Diagnostics) -> Document | None:
+    """Read a file again without the layers that no output needs; ``None`` if it has none.
+
+    Args:
+        document: what was read of the file.
+        source: the file.
+        report: takes the findings.
+    """
+    if document.is_page or document.version < FORMER_IR or not has_unneeded(document.graph):
+        return None
+    root = parse(source.data, source.name, limits=document.limits)
+    return read_net(root, source, document.weights, report, document.limits, needed_only=True)
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:

@@ -12,6 +12,7 @@ from ..ir.graph import Layer, PortSpec
 from .document import Element
 from .edges import Wiring, read_edges
 from .layers import LayerReader
+from .needed import unneeded_ids
 
 __all__ = ["read_parts", "with_outputs"]
 
@@ -26,8 +27,11 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
     for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
         reader.limits.check(name, sum(1 for _ in check_periodically(root.iterfind(path))), where)
     layers: dict[int, Layer] = {}
+    left_out: frozenset[int] = unneeded_ids(root) if reader.needed_only else frozenset()
     for element in root.iterfind("layers/layer"):
         deadline.check()
+        if left_out and reader.skips(element, left_out):
+            continue
         layer = reader.read(element)
         if layer is None:
             continue
@@ -39,7 +43,7 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
         reader.report.error(Code.DUPLICATE_ID, message, layer.where, mark=Mark(attribute="id"))
         reader.nameless = True
     unsure = None if reader.nameless else frozenset(reader.unsure)
-    wiring = read_edges(root, layers, reader.file, reader.report, unsure)
+    wiring = read_edges(root, layers, reader.file, reader.report, unsure, left_out)
     layers |= {layer.id: with_outputs(layer) for layer in layers.values() if not layer.outputs}
     return layers, wiring
 
