@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..codes import Code
 from ..diagnostics import Cause, Diagnostic, Diagnostics, Location, Mark, Severity
@@ -16,9 +16,21 @@ from ..ir.tensor import TensorType, Value
 __all__ = ["Agreement", "agree"]
 
 _UNREAD = "no layer computes with it, so the model runs as it is; correct the port"
+_SAME = "the layers that read it give the same either way, so the model runs as it is; correct the port"
 
 Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
 """What decided a dim of an output."""
+
+IsSame: TypeAlias = Callable[[Layer, Sequence[Value | None], Sequence[Value | None]], bool]
+"""Whether a layer gives the same outputs for two lists of inputs."""
+
+
+class _Dispute(NamedTuple):
+    """An output that has an axis of length 1 in front or has not, and the finding if a layer depends on that."""
+
+    declared: Value
+    inferred: Value
+    found: Diagnostic
 
 
 @dataclass(slots=True)
@@ -32,36 +44,75 @@ class Agreement:
     """Whether every contradiction is an error, also where no layer computes with what is contradicted."""
     disputed: set[Port] = field(default_factory=set)
     """Outputs whose declared type has been reported as wrong."""
+    pending: dict[Port, _Dispute] = field(default_factory=dict)
+    """Disputes over leading axes of length 1, which so far make no difference to the layers that read them."""
 
-    def inputs(self, layer: Layer, received: Sequence[Value | None]) -> list[Value | None] | None:
+    def weigh(self, layer: Layer, received: Sequence[Value | None], is_same: IsSame) -> None:
+        """Report the disputes over the inputs of a layer, unless it gives the same outputs either way."""
+        sources = self.graph.sources(layer)
+        disputes = {i: self.pending[s] for i, s in enumerate(sources) if s in self.pending}
+        if not disputes or not _computes(layer):
+            return
+        declared, inferred = list(received), list(received)
+        for index, dispute in disputes.items():
+            declared[index], inferred[index] = dispute.declared, dispute.inferred
+        if is_same(layer, declared, inferred):
+            return
+        for source in {sources[index] for index in disputes}:
+            if source is not None:
+                self.report.add(self.pending.pop(source).found)
+
+    def end(self) -> None:
+        """Warn of the disputes that made no difference."""
+        for _, _, found in self.pending.values():
+            self.report.add(replace(found, severity=Severity.WARNING, hint=_SAME))
+
+    def inputs(
+        self, layer: Layer, received: Sequence[Value | None], is_same: IsSame
+    ) -> list[Value | None] | None:
         """Return the declared inputs where the received ones differ; ``None`` if none does."""
         if _are_declared(layer.inputs, received):
             return None
         sources = self.graph.sources(layer)
         pairs = enumerate(zip(layer.inputs, sources, received, strict=True))
-        wrong = {}
+        wrong: dict[int, Value] = {}
+        unreported: dict[int, Value] = {}
         for index, (spec, source, value) in pairs:
             if spec.type is None or source is None or value is None or agree(spec.type, value.type):
                 continue
             wrong[index] = Value(spec.type)
             if source not in self.disputed:
-                self._wrong_input(layer, spec, source, value)
-        return [wrong.get(i, value) for i, value in enumerate(received)] if wrong else None
+                unreported[index] = value
+        if not wrong:
+            return None
+        declared = [wrong.get(i, value) for i, value in enumerate(received)]
+        if unreported:
+            is_harmless = (
+                not self.strict
+                and all(_differ_in_leading_ones(wrong[i].type, value.type) for i, value in unreported.items())
+                and is_same(layer, declared, received)
+            )
+            for index, value in unreported.items():
+                self._wrong_input(layer, index, value, is_harmless)
+        return declared
 
-    def _wrong_input(self, layer: Layer, spec: PortSpec, source: Port, value: Value) -> None:
+    def _wrong_input(self, layer: Layer, index: int, value: Value, is_harmless: bool) -> None:
+        spec, source = layer.inputs[index], self.graph.sources(layer)[index]
         assert spec.type is not None
+        assert source is not None
         giver = self.graph[source.layer]
         number = giver.outputs[source.number].id if source.number < len(giver.outputs) else source.number
         is_read = self.strict or _computes(layer)
+        hint = "correct the port or the edge" if is_read else _UNREAD
         self._add(
             Code.INPUT_PORT,
             f"input port {spec.id} declares {spec.type}, but output port {number} of {giver} "
             f"at line {giver.where.line} gives {value.type}",
             _place(layer, spec),
-            "correct the port or the edge" if is_read else _UNREAD,
+            _SAME if is_read and is_harmless else hint,
             Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
             self._causes(source, value.shape, spec.type.shape),
-            is_read,
+            is_read and not is_harmless,
         )
 
     def _add(
@@ -154,15 +205,19 @@ class Agreement:
                 is_read,
             )
         if not value.shape.compatible(declared.shape):
-            self._add(
+            found = Diagnostic(
                 Code.DECLARED_SHAPE,
                 f"output port {spec.id} declares dims {declared.shape}, but the operation gives {value.shape}",
                 place,
+                Severity.ERROR if is_read else Severity.WARNING,
                 hint,
                 Mark(port=spec.id, output=True, dim=_first(declared.shape, value.shape)),
-                self._causes_of_output(layer, port, value, declared.shape),
-                is_read,
+                causes=self._causes_of_output(layer, port, value, declared.shape),
             )
+            if is_read and not self.strict and _differ_in_leading_ones(declared, value.type):
+                self.pending[port] = _Dispute(Value(declared), value, found)
+            else:
+                self.report.add(found)
 
     def _causes_of_output(
         self, layer: Layer, port: Port, value: Value, declared: PartialShape
@@ -198,6 +253,18 @@ def agree(declared: TensorType, found: TensorType) -> bool:
 
 def _same_element(one: TensorType, other: TensorType) -> bool:
     return one.element is other.element or ElementType.dynamic in (one.element, other.element)
+
+
+def _differ_in_leading_ones(one: TensorType, other: TensorType) -> bool:
+    """Return whether only axes of length 1 in front set two static types apart.
+
+    They hold the same numbers, and broadcasting takes one for the other. Old releases of OpenVINO gave the product of a
+    vector and a matrix such an axis, and wrote it into their files.
+    """
+    if not (one.shape.is_static and other.shape.is_static and _same_element(one, other)):
+        return False
+    short, long = sorted((one.shape.static, other.shape.static), key=len)
+    return long == (1,) * (len(long) - len(short)) + short
 
 
 def _first(one: PartialShape, other: PartialShape) -> int | None:

@@ -80,6 +80,7 @@ def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
+    walk.agreement.end()
     walk.known.evaluations += len(graph)
     return walk.known
 
@@ -144,7 +145,9 @@ class _Walk:
         """Infer the outputs of a layer whose inputs are known."""
         known, sources = self.known, self.graph.sources(layer)
         received = [self._unfed(layer, i) if s is None else known.get(s) for i, s in enumerate(sources)]
-        declared = self.agreement.inputs(layer, received) if self.options.compare else None
+        if self.agreement.pending:
+            self.agreement.weigh(layer, received, self._is_same)
+        declared = self.agreement.inputs(layer, received, self._is_same) if self.options.compare else None
         if declared is None:
             values, refusal, in_bodies = self._infer(layer, received)
         else:
@@ -202,6 +205,17 @@ class _Walk:
             return one
         other = self._infer(layer, received)
         return other if other.is_sound else one
+
+    def _is_same(self, layer: Layer, inputs: Sequence[Value | None], others: Sequence[Value | None]) -> bool:
+        """Return whether a layer accepts two lists of inputs, and gives the same static outputs for both.
+
+        A layer with bodies does not count, as inferring them again takes long.
+        """
+        if layer.op is None or layer.bodies():
+            return False
+        one, other = self._infer(layer, inputs), self._infer(layer, others)
+        sound = one.is_sound and other.is_sound and len(one.values) == len(other.values)
+        return sound and all(a.is_same(b) for a, b in zip(one.values, other.values, strict=True))
 
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> _Outcome:
         """Infer the outputs; use the declared ones if the operation refuses its inputs."""

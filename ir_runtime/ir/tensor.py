@@ -13,7 +13,7 @@ from .array import Array
 from .dimension import Dimension, Interval
 from .element import ElementType
 from .quantized_weights import QuantizedWeights
-from .shape import PartialShape
+from .shape import PartialShape, have_same_lengths
 
 __all__ = ["Array", "Bounds", "TensorType", "Value"]
 
@@ -109,6 +109,16 @@ class Value:
         for dim in self.shape:
             count = count * dim
         return Dimension.of(count)
+
+    def is_same(self, other: Value) -> bool:
+        """Return whether two values have the same static type, and the same contents are known of them."""
+        if self.element is not other.element or not have_same_lengths(self.shape, other.shape):
+            return False
+        if self.bounds is not None or other.bounds is not None:
+            return False
+        if self.data is None or other.data is None:
+            return self.data is other.data
+        return np.array_equal(self.data, other.data)
 
     def known(self) -> Array | None:
         """Return the contents, if every number is known."""

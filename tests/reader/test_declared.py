@@ -239,3 +239,51 @@ def test_outputs_of_version_10_may_declare_f16() -> None:
     xml = net.xml().replace(b'version="11"', b'version="10"', 1)
     assert ir.validate(xml).ok
     np.testing.assert_array_equal(ir.compile_model(xml)(X)[0], np.maximum(X, 0))
+
+
+def adding(out: str, *others: str, takes: str = "") -> Net:
+    """x[3] times w[3,2], declared as told; layers add constants of the given shapes to it."""
+    net = Net(version="10")
+    x, w = net.parameter("x", "3", out="FP32 3"), net.constant(np.arange(6).reshape(3, 2), "f32", name="w")
+    product = net.op("MatMul", x, w, out=out, inputs=["FP32 3", "FP32 3 2"], name="product")
+    for number, shape in enumerate(others):
+        ones = net.constant(np.ones(list(map(int, shape.split())), np.float32), "f32", name=f"ones{number}")
+        dims = f"FP32 {shape}"
+        sum = net.op("Add", product, ones, out=dims, inputs=[takes or out, dims], name=f"sum{number}")
+        net.result(sum, f"result{number}")
+    return net
+
+
+def test_leading_axes_that_make_no_difference_are_no_error() -> None:
+    """Old releases gave the product of a vector and a matrix an axis more, and wrote it into their files."""
+    net = adding("FP32 1 2", "1 2", "4 2")
+    report = ir.validate(net.xml(), net.weights)
+    assert [(found.code, found.severity) for found in report] == [(Code.DECLARED_SHAPE, ir.Severity.WARNING)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ir.read_model(net.xml(), net.weights)
+    x, other = X[0], read(net.xml(), net.weights)
+    for backend in ("reference", "numpy"):
+        found = ir.compile_model(model, backend=backend)(x)
+        for ours, theirs in zip(found.to_tuple(), plugin(other, [x]), strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+    with pytest.raises(ir.ValidationError):
+        ir.read_model(net.xml(), net.weights, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("out", "others"),
+    [("FP32 1 2", ("1 2", "2")), ("FP32 2 1", ("1 2",)), ("FP32 4 2", ("4 2",)), ("I64 1 2", ("1 2",))],
+    ids=["one reader depends on it", "an axis behind", "another length", "another type"],
+)
+def test_other_contradictions_that_layers_read_are_errors(out: str, others: tuple[str, ...]) -> None:
+    net = adding(out, *others)
+    assert not ir.validate(net.xml(), net.weights).ok
+
+
+@pytest.mark.parametrize(("takes", "is_valid"), [("FP32 1 2", True), ("FP32 3 2", False)])
+def test_inputs_may_declare_leading_axes_that_make_no_difference(takes: str, is_valid: bool) -> None:
+    net = adding("FP32 2", "3 2", takes=takes)
+    report = ir.validate(net.xml(), net.weights)
+    assert [found.code for found in report] == [Code.INPUT_PORT]
+    assert report.ok == is_valid

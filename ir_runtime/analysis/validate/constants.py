@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...codes import Code
 from ...deadline import check_periodically
-from ...diagnostics import Diagnostics, Location, Mark
+from ...diagnostics import Diagnostic, Diagnostics, Location, Mark, Severity
 from ...ir.graph import Graph, Layer
 
 __all__ = ["check_bytes"]
@@ -37,21 +37,7 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
     ranges = sorted({(r.start, r.end): r for r in _ranges(graph)}.values(), key=lambda r: r[:2])
     if any(r.end > size for r in ranges):
         return  # reported already, and may be the reason for overlaps
-    misplaced: set[str | None] = set()
-    for wrong, other in _overlaps(ranges):
-        if wrong.layer.name in misplaced:
-            continue
-        misplaced.add(wrong.layer.name)
-        report.error(
-            Code.SHARED_BYTES,
-            f"bytes {wrong.start} to {wrong.end} of the .bin are partly those of {other.layer}, "
-            f"at line {other.layer.where.line}, which has bytes {other.start} to {other.end}",
-            wrong.layer.where,
-            "the offset or the size of one of them is wrong",
-            mark=Mark(attribute="offset"),
-        )
-    # Findings caused by the contents of a misplaced constant are withdrawn.
-    report.withdraw(lambda found: any(cause.where.layer in misplaced for cause in found.causes))
+    _check_overlaps(ranges, report)
     # If there are other errors, the graph may lack constants that the file has.
     orphans = [] if not report.ok else [(a, b) for a, b in _gaps(ranges, size) if b - a >= _PADDING]
     if orphans:
@@ -62,6 +48,35 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
             Location(name),
             "constants may be missing from the .xml; or the .bin belongs to another",
         )
+
+
+def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
+    """Report overlaps: warnings, as OpenVINO reads such files, unless other errors follow from the bytes.
+
+    Those are withdrawn, so that a mistake is reported once, where it is.
+    """
+    misplaced: dict[str, tuple[_Range, _Range]] = {}
+    for wrong, other in _overlaps(ranges):
+        misplaced.setdefault(wrong.layer.name, (wrong, other))
+    if not misplaced:
+        return
+    consequences = [found for found in report if _causes(found) & misplaced.keys()]
+    refused = {name for found in consequences if found.severity is Severity.ERROR for name in _causes(found)}
+    report.withdraw(lambda found: bool(_causes(found) & misplaced.keys()))
+    for name, (wrong, other) in misplaced.items():
+        message = (
+            f"bytes {wrong.start} to {wrong.end} of the .bin are partly those of {other.layer}, "
+            f"at line {other.layer.where.line}, which has bytes {other.start} to {other.end}"
+        )
+        severity = Severity.ERROR if name in refused else Severity.WARNING
+        hint = "the offset or the size of one of them is wrong"
+        place, mark = wrong.layer.where, Mark(attribute="offset")
+        report.add(Diagnostic(Code.SHARED_BYTES, message, place, severity, hint, mark))
+
+
+def _causes(found: Diagnostic) -> set[str | None]:
+    """Return the names of the layers that a finding follows from."""
+    return {cause.where.layer for cause in found.causes}
 
 
 def _ranges(graph: Graph) -> Iterator[_Range]:
