@@ -12,15 +12,13 @@ from ..garbage import no_collection
 from ..limits import DEFAULT, Limits, within
 from ..nearest import limited_lookups
 from ..reader.load import load
-from ..reader.model import read_needed
-from ..reader.needed import downgrade
 from ..reader.source import Source, SourceLike, open_source
 from ..reader.weights import WeightsLike
 from .config import check_config
 from .declared import accepted
 from .model import Model
 
-# What only pages need is imported there: reading starts sooner.
+# What only pages and invalid files need is imported there: reading starts sooner.
 if TYPE_CHECKING:
     from ..reader.fragment import Page, Values
 
@@ -87,6 +85,8 @@ def read_model(
 
 def _without_unneeded(model: Model, source: Source) -> Model:
     """Return a model without the layers that no output needs, if nothing else is wrong with it."""
+    from ..reader.needed import downgrade, read_needed
+
     report = Diagnostics(model.report.most)
     document = read_needed(model._document, source, report)
     if document is None:

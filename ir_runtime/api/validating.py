@@ -10,8 +10,6 @@ from ..garbage import no_collection
 from ..limits import DEFAULT, Limits, within
 from ..nearest import limited_lookups
 from ..reader.load import load
-from ..reader.model import Document, read_needed
-from ..reader.needed import downgrade
 from ..reader.source import Source, SourceLike, open_source
 from ..reader.weights import WeightsLike
 from .model import Model
@@ -19,6 +17,7 @@ from .reshaping import PortShapes
 from .shapes import ShapeLike
 
 if TYPE_CHECKING:
+    from ..reader.model import Document
     from ..releases.release import Release
 
 __all__ = ["validate"]
@@ -106,6 +105,8 @@ def _settle(
     release: Release | None,
 ) -> Diagnostics:
     """Return the findings; as warnings, if there are none without the layers that no output needs."""
+    from ..reader.needed import downgrade, read_needed
+
     needed = Diagnostics(report.most)
     other = read_needed(document, source, needed)
     if other is None:

@@ -9,16 +9,15 @@ from ..diagnostics import Diagnostics, Location
 from ..errors import ParseError
 from ..ir.graph import Graph, RtInfo
 from ..limits import DEFAULT, Limits
-from .document import Element, integer, parse
+from .document import Element, integer
 from .layers import FORMER_IR, NEWEST_IR, LayerReader
 from .names import NO_INFO, rt_info
-from .needed import has_unneeded
 from .parts import read_parts
 from .source import Source
 from .version_10 import convert_version_10
 from .weights import Weights
 
-__all__ = ["Document", "read_graph", "read_needed", "read_net", "version_text"]
+__all__ = ["Document", "read_graph", "read_net", "version_text"]
 
 _SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
 
@@ -93,20 +92,6 @@ def _convert(document: Document) -> Document:
     graph = document.graph
     layers, edges = convert_version_10(graph.layers, graph.edges)
     return replace(document, graph=Graph(layers.values(), edges, graph.severed), unconverted=graph)
-
-
-def read_needed(document: Document, source: Source, report: Diagnostics) -> Document | None:
-    """Read a file again without the layers that no output needs; ``None`` if it has none.
-
-    Args:
-        document: what was read of the file.
-        source: the file.
-        report: takes the findings.
-    """
-    if document.is_page or document.version < FORMER_IR or not has_unneeded(document.graph):
-        return None
-    root = parse(source.data, source.name, limits=document.limits)
-    return read_net(root, source, document.weights, report, document.limits, needed_only=True)
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:

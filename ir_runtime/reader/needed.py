@@ -9,13 +9,30 @@ from ..deadline import check_periodically
 from ..diagnostics import Diagnostic, Diagnostics, More, Severity
 from ..errors import ParseError
 from ..ir.graph import Graph
-from .document import Element, integer
+from .document import Element, integer, parse
+from .layers import FORMER_IR
+from .model import Document, read_net
+from .source import Source
 
-__all__ = ["downgrade", "has_unneeded", "unneeded_ids"]
+__all__ = ["downgrade", "read_needed", "unneeded_ids"]
 
 _ENDS = ("Result", "Assign")
 _ROOTS = (*_ENDS, "Parameter")
 _UNNEEDED = "no output needs this layer, so it is left out"
+
+
+def read_needed(document: Document, source: Source, report: Diagnostics) -> Document | None:
+    """Read a file again without the layers that no output needs; ``None`` if it has none.
+
+    Args:
+        document: what was read of the file.
+        source: the file.
+        report: takes the findings.
+    """
+    if document.is_page or document.version < FORMER_IR or not _has_unneeded(document.graph):
+        return None
+    root = parse(source.data, source.name, limits=document.limits)
+    return read_net(root, source, document.weights, report, document.limits, needed_only=True)
 
 
 def unneeded_ids(root: Element) -> frozenset[int]:
@@ -54,11 +71,11 @@ def _id(element: Element, attribute: str) -> int | None:
         return None
 
 
-def has_unneeded(graph: Graph) -> bool:
+def _has_unneeded(graph: Graph) -> bool:
     """Return whether some layers of a graph, or of a body in it, may be unneeded."""
     needed = graph.ancestors(layer.id for layer in graph.of_type(*_ROOTS))
     return len(needed) < len(graph) or any(
-        has_unneeded(body.graph) for layer in graph.layers.values() for body in layer.bodies()
+        _has_unneeded(body.graph) for layer in graph.layers.values() for body in layer.bodies()
     )
 
 

@@ -12,7 +12,6 @@ from ..ir.graph import Layer, PortSpec
 from .document import Element
 from .edges import Wiring, read_edges
 from .layers import LayerReader
-from .needed import unneeded_ids
 
 __all__ = ["read_parts", "with_outputs"]
 
@@ -27,7 +26,11 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
     for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
         reader.limits.check(name, sum(1 for _ in check_periodically(root.iterfind(path))), where)
     layers: dict[int, Layer] = {}
-    left_out: frozenset[int] = unneeded_ids(root) if reader.needed_only else frozenset()
+    left_out: frozenset[int] = frozenset()
+    if reader.needed_only:
+        from .needed import unneeded_ids
+
+        left_out = unneeded_ids(root)
     for element in root.iterfind("layers/layer"):
         deadline.check()
         if left_out and reader.skips(element, left_out):
