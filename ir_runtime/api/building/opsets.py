@@ -35,11 +35,12 @@ _PARAMETER = re.compile(r"(?P<stars>\**)(?P<name>\w+)(?:>(?P<target>\w+))?(?:=(?
 def attach(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of the module of an opset.
 
-    The module is ``opset8.ops``, too, where OpenVINO has what opset8 adds.
+    The module becomes a package that is its own submodule ``ops``, where OpenVINO defines what an opset adds.
     """
     opset = int(module.rpartition("opset")[2])
     opsets = origins(opset)
     namespace = vars(sys.modules[module])
+    namespace["__path__"] = []
     namespace["ops"] = sys.modules[f"{module}.ops"] = sys.modules[module]
 
     def get(name: str) -> Any:
