@@ -85,7 +85,7 @@ def read_model(
 
 def _without_unneeded(model: Model, source: Source) -> Model:
     """Return a model without the layers that no output needs, if nothing else is wrong with it."""
-    from ..reader.needed import downgrade, read_needed
+    from .unneeded import downgrade, read_needed
 
     report = Diagnostics(model.report.most)
     document = read_needed(model._document, source, report)

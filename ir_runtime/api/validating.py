@@ -105,7 +105,7 @@ def _settle(
     release: Release | None,
 ) -> Diagnostics:
     """Return the findings; as warnings, if there are none without the layers that no output needs."""
-    from ..reader.needed import downgrade, read_needed
+    from .unneeded import downgrade, read_needed
 
     needed = Diagnostics(report.most)
     other = read_needed(document, source, needed)

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
 from ..deadline import check_periodically
-from ..diagnostics import Diagnostic, Diagnostics, More, Severity
 from ..errors import ParseError
 from ..ir.graph import Graph
-from .document import Element, integer, parse
-from .layers import FORMER_IR
-from .model import Document, read_net
-from .source import Source
+from .document import Element, integer
 
-__all__ = ["downgrade", "read_needed", "unneeded_ids"]
+__all__ = ["has_unneeded", "unneeded_ids"]
 
 _ENDS = ("Result", "Assign")
 _ROOTS = (*_ENDS, "Parameter")
-_UNNEEDED = "no output needs this layer, so it is left out"
-
-
-def read_needed(document: Document, source: Source, report: Diagnostics) -> Document | None:
-    """Read a file again without the layers that no output needs; ``None`` if it has none.
-
-    Args:
-        document: what was read of the file.
-        source: the file.
-        report: takes the findings.
-    """
-    if document.is_page or document.version < FORMER_IR or not _has_unneeded(document.graph):
-        return None
-    root = parse(source.data, source.name, limits=document.limits)
-    return read_net(root, source, document.weights, report, document.limits, needed_only=True)
 
 
 def unneeded_ids(root: Element) -> frozenset[int]:
@@ -71,42 +49,9 @@ def _id(element: Element, attribute: str) -> int | None:
         return None
 
 
-def _has_unneeded(graph: Graph) -> bool:
+def has_unneeded(graph: Graph) -> bool:
     """Return whether some layers of a graph, or of a body in it, may be unneeded."""
     needed = graph.ancestors(layer.id for layer in graph.of_type(*_ROOTS))
     return len(needed) < len(graph) or any(
-        _has_unneeded(body.graph) for layer in graph.layers.values() for body in layer.bodies()
+        has_unneeded(body.graph) for layer in graph.layers.values() for body in layer.bodies()
     )
-
-
-def downgrade(every: Diagnostics, needed: Diagnostics) -> None:
-    """Add the findings of all layers to those of the layers that outputs need, of which none is an error: as warnings.
-
-    Args:
-        every: what was found while all layers were read.
-        needed: what was found without the unneeded ones; takes the findings.
-    """
-    reported = {_identity(found) for found in needed}
-    for found in every:
-        if found.severity is Severity.ERROR:
-            needed.add(_as_warning(found))
-        elif _identity(found) not in reported:
-            needed.add(found)
-    for more in _beyond(every.more, needed.more):
-        severity = Severity.WARNING if more.severity is Severity.ERROR else more.severity
-        needed.count_more(more.code, more.times, severity)
-
-
-def _identity(found: Diagnostic) -> tuple[str, int | None, str, str | None]:
-    return found.code, found.line, found.message, found.layer
-
-
-def _as_warning(found: Diagnostic) -> Diagnostic:
-    return replace(found, severity=Severity.WARNING, message=f"{found.message}; {_UNNEEDED}")
-
-
-def _beyond(every: Iterable[More], needed: Iterable[More]) -> Iterator[More]:
-    """Return how many more findings of each kind there are in one list than in the other."""
-    counted = {(more.code, more.severity): more.times for more in needed}
-    for code, severity, times in every:
-        yield More(code, severity, times - counted.get((code, severity), 0))
