@@ -6,6 +6,7 @@ be missing. What they compute is one matrix, of which backends may prefer the pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,8 +25,8 @@ from ..ops.type import Convert
 
 __all__ = ["Found", "find_quantized_weights"]
 
-# Smaller ones are folded, which costs little memory.
-LEAST = 1 << 10
+# Smaller weights are folded to f32, which costs little memory; of 16 bits, of which kernels gain less, 128 KiB at most.
+MIN_NUMBERS, MIN_HALVES = 1 << 10, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,9 @@ class _Search:
         if not steps or not isinstance(op, Constant):
             return None
         codes = op.value
-        if not isinstance(codes, Packed | np.ndarray) or np.prod(codes.shape) < LEAST:
+        if not isinstance(codes, Packed | np.ndarray) or math.prod(codes.shape) < (
+            MIN_HALVES if op.element_type.bits == 16 else MIN_NUMBERS
+        ):
             return None
         shape = tuple(codes.shape) if shape is None else shape
         if len(shape) != 2 or 0 in shape or (op.element_type.real and zero is not None):

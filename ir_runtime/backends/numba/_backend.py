@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 from ...ir.tensor import Array
 from .. import Backend, Precision
 from ..common.dynamic_quantization import GROUP_SIZES
+from ..common.kept_weights import budget
 from ..core.kv_cache import CacheKernels
 from ._index import MODULES, PATTERNS
 from .packed_memory import one_compilation
@@ -15,6 +17,12 @@ from .threading.denormals import FLUSHING_BITS, flushing
 from .threading.parallel import running
 
 __all__ = ["backend"]
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    with budget(), one_compilation():
+        yield
 
 
 def _fastest() -> Precision:
@@ -49,7 +57,7 @@ def _copy() -> Callable[[Array, Array], bool]:
 
 
 backend = Backend(
-    "numba", around=running, compiling=one_compilation, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    "numba", around=running, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
     products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
     contiguous=_contiguous, copy=_copy, flushing=flushing if FLUSHING_BITS else None,
 )  # fmt: skip

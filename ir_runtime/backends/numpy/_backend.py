@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from .. import Backend
 from ..common.dynamic_quantization import GROUP_SIZES
+from ..common.kept_weights import budget
 from ._index import MODULES, PATTERNS
-from .math.kept_weights import budget
 from .threading.parallel import compiling, single_blas
 
 __all__ = ["backend"]

@@ -18,7 +18,7 @@ from ._gemm import Gemm
 from ._products import Products, asked_products, few_row_products
 from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["constant_product"]
 
 
 @backend.accelerates(MatMul)
@@ -35,13 +35,21 @@ def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     products = few_row_products(asked_products(rows, weights.size), rows, len(weights), weights.size)
 
     def make(epilogue: Epilogue) -> Kernel:
-        return _kernel(weights, op.transpose_a, epilogue, products)
+        return constant_product(weights, op.transpose_a, epilogue, products)
 
     accepts = axis_length(-2 if op.transpose_a else -1, len(weights))
     return FusedKernel(make, accepts=accepts, bf16=products.bf16_tensors(len(weights)))
 
 
-def _kernel(weights: Array, transposed: bool, epilogue: Epilogue, products: Products) -> Kernel:
+def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, products: Products) -> Kernel:
+    """Return the kernel that multiplies rows by a constant matrix.
+
+    Args:
+        weights: ``[depth, columns]``.
+        transposed: whether the last two axes of the rows are swapped first.
+        epilogue: the layers that are fused.
+        products: how numbers are multiplied.
+    """
     depth, columns = weights.shape
     panels = products.pack(weights.T[None, :, None], epilogue.scale, epilogue.shift)
     dense = Gemm(panels, epilogue, columns, 1, products.words(depth), UNUSED, products.task)

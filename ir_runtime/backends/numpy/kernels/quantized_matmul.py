@@ -16,6 +16,7 @@ from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
 from ...common.epilogue import RowKernel
+from ...common.kept_weights import reserve
 from ...common.rounding import ROUNDINGS, Rounding, dequantized_table, is_exact, quantized_operand
 from ...core.lengths import axis_length
 from .._backend import backend
@@ -29,7 +30,6 @@ from ..math.dequantize import (
     panel_columns,
     quantized_blocks,
 )
-from ..math.kept_weights import reserve
 from ..math.quantized_matrix import QuantizedMatrix, QuantizedPanel
 from ._dynamic_matmul import RoundedProduct, activation_groups, in_f32
 

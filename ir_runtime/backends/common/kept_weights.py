@@ -1,8 +1,9 @@
-"""A limit on the memory of a model's dequantized weights.
+"""A limit on the memory of a model's weights that are dequantized or widened to f32 when it is compiled.
 
-NumPy takes 1 to 2 ns to dequantize a number, and a GEMM that reads it from memory a fifth of that. So weights are
-dequantized when a model is compiled, until they take `MAX_BYTES`; those of larger models stay quantized, which is what
-such models are quantized for.
+Kernels that convert weights in every run take more time, those that read them as f32 more memory. So weights are
+converted once until they take `MAX_BYTES`; what exceeds that stays as stored, which is what large models are
+compressed for. Backends decide which weights are worth it: NumPy takes 1 to 2 ns to dequantize a number, and a GEMM that
+reads it from memory a fifth of that.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from ....limits import current
-from ....scoped import setting
+from ...limits import current
+from ...scoped import setting
 
 __all__ = ["budget", "reserve"]
 
@@ -33,7 +34,7 @@ def budget() -> Iterator[None]:
 
 
 def reserve(size: int) -> bool:
-    """Return whether the current compilation may dequantize weights to this many bytes, and count them."""
+    """Return whether the current compilation may convert weights to this many bytes of f32, and count them."""
     left = _LEFT.get()
     if left is None or size > left[0]:
         return False
