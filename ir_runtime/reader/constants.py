@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
-from ..errors import ValidationError
+from ..errors import IRError, ValidationError
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..limits import Limits
@@ -16,7 +16,7 @@ from .document import Element
 from .ports import check_size, dim_text
 from .weights import Weights, packed_bytes
 
-__all__ = ["ConstantReader", "ConstantSizes", "declared_by_port"]
+__all__ = ["ConstantReader", "ConstantSizes", "declared_by_port", "report_problem"]
 
 
 @dataclass(slots=True)
@@ -62,6 +62,14 @@ class ConstantReader:
             message = f"attribute 'size' is {size}, but {type} takes {taken} bytes; the rest is ignored"
             self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
         return op.replace(value=value)
+
+
+def report_problem(report: Diagnostics, problem: IRError, where: Location) -> None:
+    """Report what is wrong with a layer; missing weights once for all constants."""
+    if problem.code == Code.WEIGHTS_MISSING and report.count(code=problem.code):
+        report.add_consequence(where)
+    else:
+        report.error(problem.code, problem.message, where, problem.hint)
 
 
 def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from ..limits import DEFAULT, Limits
 from ..nearest import did_you_mean
 from ..ops import Op, load_extensions, registry
 from .bodies import read_body
-from .constants import ConstantReader, ConstantSizes, declared_by_port
+from .constants import ConstantReader, ConstantSizes, declared_by_port, report_problem
 from .document import Element, attributes, by_tag, integer
 from .names import first_info, tensor_names
 from .opsets import FORMER, resolve
@@ -243,10 +243,7 @@ class LayerReader:
             for found in problem.diagnostics or (problem.diagnostic,):
                 self.report.error(found.code, found.message, where, found.hint)
         except IRError as problem:
-            if problem.code == Code.WEIGHTS_MISSING and self.report.count(code=problem.code):
-                self.report.add_consequence(where)  # once for all constants
-            else:
-                self.report.error(problem.code, problem.message, where, problem.hint)
+            report_problem(self.report, problem, where)
         return None
 
     def _unknown_attributes(

@@ -183,8 +183,11 @@ class Replacement:
                 for index, element in enumerate(draft.elements)
             )
             ports = _input_specs(draft.inputs)
-            made = Layer.inserted(number, name, draft.op, self.layer.where, ports, specs)
-            layers.append(replace(made, attributes=_texts(draft.op)))
+            made = replace(
+                Layer.inserted(number, name, draft.op, self.layer.where, ports, specs),
+                attributes=_texts(draft.op),
+            )
+            layers.append(_without_operation(made) if _lacks_value(draft.op) else made)
             for index, tensor in enumerate(draft.inputs):
                 target = Port(number, index)
                 if tensor.port is not None:
@@ -223,6 +226,18 @@ def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
         ):
             return tensor.element
     return ElementType.dynamic
+
+
+def _lacks_value(op: Op) -> bool:
+    """Return whether an operation is a constant of a model whose weights are missing."""
+    return op.name == "Constant" and vars(op)["value"] is None
+
+
+def _without_operation(constant: Layer) -> Layer:
+    """Return a constant whose port declares its type, and that has no operation, as the reader of files of today returns it."""
+    said = vars(constant.op)
+    type = TensorType(said["element_type"], said["shape"])
+    return replace(constant, op=None, outputs=tuple(replace(port, type=type) for port in constant.outputs))
 
 
 def _texts(op: Op) -> Mapping[str, str]:

@@ -14,11 +14,17 @@ from ir_runtime.api.compiled import CompiledModel
 from ir_runtime.backends import available
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.tensor import Array
+from ir_runtime.transform import quantized_weights
 from models.compressed import COMPRESSIONS, f32, mlp, transformer, weights
 
 backends = pytest.mark.parametrize("backend", available())
 fast = pytest.mark.parametrize("backend", [name for name in available() if name != "reference"])
 compressions = pytest.mark.parametrize("compression", COMPRESSIONS)
+
+
+@pytest.fixture(autouse=True)
+def small_weights_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantized_weights, "MIN_HALVES", quantized_weights.MIN_NUMBERS)
 
 
 def rms(found: Array, wanted: Array) -> float:

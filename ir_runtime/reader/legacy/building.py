@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...codes import Code
 from ...diagnostics import Location
+from ...errors import ParseError
 from ...ir.array import Packed
 from ...ir.element import ElementType
 from ...ir.graph import Body, Layer
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array
 from ...ops import Op, registry
-from ..constants import ConstantReader
+from ..constants import ConstantReader, report_problem
 from ..replacing import Unused
 
 __all__ = ["Blob", "Building", "Means"]
@@ -52,7 +54,7 @@ class Building(Unused):
     """Means by the ids of the inputs that they are subtracted from."""
 
     def stored(self, blob: Blob, element: ElementType, shape: Sequence[int], where: Location) -> Op:
-        """Return a constant with data of the ``.bin``.
+        """Return a constant with data of the ``.bin``; without a value if the model has no weights, which is reported.
 
         Raises:
             ParseError: if it is not in the ``.bin``, or too small for the shape.
@@ -61,7 +63,13 @@ class Building(Unused):
         cls = registry.require("Constant")
         place = {"offset": blob.offset, "size": blob.size, "value": None}
         op = cls(element_type=element, shape=PartialShape(shape), **place)
-        return self.constants.read(op, replace(where, line=blob.line))
+        try:
+            return self.constants.read(op, replace(where, line=blob.line))
+        except ParseError as problem:
+            if problem.code != Code.WEIGHTS_MISSING:
+                raise
+            report_problem(self.constants.report, problem, problem.where or where)
+            return op
 
     def signs(self, blob: Blob, shape: Sequence[int], where: Location) -> Op:
         """Return bits of the ``.bin``, the lowest of each byte first, as -1 and 1 in i8.
@@ -73,8 +81,13 @@ class Building(Unused):
         count = int(np.prod(shape, dtype=object))
         packed = self.stored(blob, ElementType.u8, ((count + 7) // 8,), where)
         self.constants.sizes.add(ElementType.boolean, count, self.constants.limits, where)
-        raw: Array | Packed = vars(packed)["value"]
+        raw: Array | Packed | None = vars(packed)["value"]
         assert not isinstance(raw, Packed)
-        bits = np.unpackbits(np.ascontiguousarray(raw), bitorder="little")[:count]
-        value = (bits.astype(np.int8) * 2 - 1).reshape(shape)
+        value = None if raw is None else _unpack_signs(raw, count).reshape(shape)
         return packed.replace(element_type=ElementType.i8, shape=PartialShape(shape), value=value)
+
+
+def _unpack_signs(raw: Array, count: int) -> Array:
+    """Return the first bits as -1 and 1."""
+    bits = np.unpackbits(np.ascontiguousarray(raw), bitorder="little")[:count]
+    return bits.astype(np.int8) * 2 - 1

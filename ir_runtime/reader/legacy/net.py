@@ -182,11 +182,7 @@ class _Net:
                 self.report.error(found.code, found.message, found.where or layer.where, found.hint)
         except IRError as problem:
             outputs = None
-            where = problem.where or layer.where
-            if problem.code == Code.WEIGHTS_MISSING and self.report.count(code=problem.code):
-                self.report.add_consequence(where)  # once for all constants
-            else:
-                self.report.error(problem.code, problem.message, where, problem.hint)
+            self.report.error(problem.code, problem.message, problem.where or layer.where, problem.hint)
         if outputs is None:
             self._keep(layer, inputs)
             return
