@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ir_runtime.backends import KernelObject
-from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.common import kept_weights
+from ir_runtime.backends.numpy import backend
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.packing import pack
