@@ -9,9 +9,38 @@ from typing import NamedTuple, Self
 from ..codes import Code
 from ..errors import InputError
 from ..nearest import did_you_mean
-from ._table import FEATURES, NEVER, WHEELS
+from ._table import FEATURES, NEVER
 
-__all__ = ["Release", "releases"]
+__all__ = ["WHEELS", "Release", "releases"]
+
+WHEELS = {
+    "2021.4": "2021.4.2",
+    "2022.1": "2022.1.0",
+    "2022.2": "2022.2.0",
+    "2022.3": "2022.3.0",
+    "2023.0": "2023.0.0",
+    "2023.1": "2023.1.0",
+    "2023.2": "2023.2.0",
+    "2023.3": "2023.3.0",
+    "2024.0": "2024.0.0",
+    "2024.1": "2024.1.0",
+    "2024.2": "2024.2.0",
+    "2024.3": "2024.3.0",
+    "2024.4": "2024.4.0",
+    "2024.5": "2024.5.0",
+    "2024.6": "2024.6.0",
+    "2025.0": "2025.0.0",
+    "2025.1": "2025.1.0",
+    "2025.2": "2025.2.0",
+    "2025.3": "2025.3.0",
+    "2025.4": "2025.4.0",
+    "2026.0": "2026.0.0",
+    "2026.1": "2026.1.0",
+    "2026.2": "2026.2.0",
+    "2026.3": "2026.3.0",
+    "2026.4": "2026.4.1",
+}
+"""The releases, the oldest first, and the wheel of each that ``make releases`` asks."""
 
 
 class Release(NamedTuple):

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .ask import ASKED, ask, install
+from ir_runtime.releases.release import WHEELS
+
+from .ask import ask, install
 from .probes import probe_lines
 from .table import ANSWERS, TABLE, collect, derive, save, source
 
@@ -26,10 +28,10 @@ def main(folder: Path) -> None:
         install(release, folder / release)
         return ask(folder / release, [line_of[id(probe)] for probe in asked])
 
-    answers = collect(probes, list(ASKED), answers_of)
-    oldest = next(iter(ASKED))
-    save(answers, oldest)
-    TABLE.write_text(source(derive(answers, oldest), ASKED), encoding="utf-8")
+    asked = list(WHEELS)
+    answers = collect(probes, asked, answers_of)
+    save(answers, asked)
+    TABLE.write_text(source(derive(answers, asked[0])), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TABLE], check=True)
     print(f"wrote {ANSWERS} and {TABLE}")
 

@@ -13,41 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ASKED", "FOLDER", "ask", "install", "is_installed"]
+from ir_runtime.releases.release import WHEELS
+
+__all__ = ["FOLDER", "ask", "install", "is_installed"]
 
 CHILD = Path(__file__).with_name("child.py")
 
 FOLDER = Path(os.environ.get("IR_RUNTIME_TEST_RELEASES", "out/releases"))
 """Where ``make releases`` installs releases."""
-
-ASKED = {
-    "2021.4": "2021.4.2",
-    "2022.1": "2022.1.0",
-    "2022.2": "2022.2.0",
-    "2022.3": "2022.3.0",
-    "2023.0": "2023.0.0",
-    "2023.1": "2023.1.0",
-    "2023.2": "2023.2.0",
-    "2023.3": "2023.3.0",
-    "2024.0": "2024.0.0",
-    "2024.1": "2024.1.0",
-    "2024.2": "2024.2.0",
-    "2024.3": "2024.3.0",
-    "2024.4": "2024.4.0",
-    "2024.5": "2024.5.0",
-    "2024.6": "2024.6.0",
-    "2025.0": "2025.0.0",
-    "2025.1": "2025.1.0",
-    "2025.2": "2025.2.0",
-    "2025.3": "2025.3.0",
-    "2025.4": "2025.4.0",
-    "2026.0": "2026.0.0",
-    "2026.1": "2026.1.0",
-    "2026.2": "2026.2.0",
-    "2026.3": "2026.3.0",
-    "2026.4": "2026.4.1",
-}
-"""The releases, and the wheel of each that is asked."""
 
 
 def _python(folder: Path) -> Path:
@@ -69,12 +42,12 @@ def install(release: str, folder: Path) -> None:
         return
     for python in pythons():
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-        command = [_python(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", f"openvino=={ASKED[release]}"]  # fmt: skip
+        command = [_python(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", f"openvino=={WHEELS[release]}"]  # fmt: skip
         if subprocess.run(command, capture_output=True, check=False).returncode == 0:
             (folder / "installed").touch()
             return
     sys.exit(
-        f"no Python here has a wheel of openvino {ASKED[release]}; 3.8 has those up to 2024.4, 3.12 the rest"
+        f"no Python here has a wheel of openvino {WHEELS[release]}; 3.8 has those up to 2024.4, 3.12 the rest"
     )
 
 
