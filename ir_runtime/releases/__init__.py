@@ -1,1 +1,1 @@
-"""What each release of OpenVINO reads, and how models are written for older ones."""
+"""Which models each release of OpenVINO reads, and how to write models for older releases."""

@@ -1,6 +1,6 @@
-"""Name what a model has that not every release of OpenVINO reads: its features.
+"""Features of a model that not every release of OpenVINO reads.
 
-A feature is a short text; the table of releases says which release is the first to read it.
+A feature is a short text; `_table` has the first release that reads it.
 
 ======================  ==================================================================
 ``version:11``          the version of the IR
@@ -42,13 +42,13 @@ class LayerFeatures(NamedTuple):
     layer: Layer
     names: tuple[str, ...]
     own: tuple[str, ...]
-    """Those that it does not just pass on from its inputs, or its body from the layer that has it."""
+    """Features that it introduces, rather than inherits from its inputs or, in a body, from the owner of the body."""
 
 
 def features_of(graph: Graph, known: Inferred) -> Iterator[LayerFeatures]:
     """Yield the layers of a graph and of its bodies with their features, in the order of the file.
 
-    Layers of unknown operations, and of operations that other packages declare, have those of their outputs only.
+    Unknown operations, and those from other packages, only have the features of their outputs.
     """
     yield from _walk(graph, known, frozenset(), {})
 
@@ -59,13 +59,13 @@ def _walk(
     outside: frozenset[str],
     cache: dict[tuple[object, ...], tuple[str, ...]],
 ) -> Iterator[LayerFeatures]:
-    """Yield the layers of a graph.
+    """Yield the layers of a graph and of its bodies with their features.
 
     Args:
         graph: the layers.
-        known: what was inferred of them.
-        outside: features of what enters a body.
-        cache: features by operation and element types: many layers of a model are equal.
+        known: their inferred types.
+        outside: features of the tensors that enter a body.
+        cache: features by operation and element types, as many layers of a model are alike.
     """
     types = {
         Port(layer.id, number): _type(spec, known.get(Port(layer.id, number)))
@@ -77,9 +77,11 @@ def _walk(
         elements = tuple(type.element for type in inputs)
         key = (layer.op, layer.version, elements)
         if (operation := cache.get(key)) is None:
-            operation = cache[key] = tuple(_of_operation(layer, elements))
-        arriving = frozenset(_of_types(inputs)) or (outside if layer.type == "Parameter" else frozenset())
-        tensors = dict.fromkeys(_of_types(types[port] for port in layer.output_ports))
+            operation = cache[key] = tuple(_operation_features(layer, elements))
+        arriving = frozenset(_type_features(inputs)) or (
+            outside if layer.type == "Parameter" else frozenset()
+        )
+        tensors = dict.fromkeys(_type_features(types[port] for port in layer.output_ports))
         if layer.type == "Constant":
             tensors.pop("shape:0", None)  # all releases read empty constants
         own = (*operation, *(name for name in tensors if name not in arriving))
@@ -89,12 +91,12 @@ def _walk(
 
 
 def known_of_body(known: Inferred, layer: Layer, body: Body) -> Inferred:
-    """Return what is known of a body; one that never runs is inferred from what its Parameters declare."""
+    """Return the inferred types of a body; if it never runs, those that follow from its Parameters."""
     found = known.bodies.get((layer.id, body.name))
     return infer(body.graph, Diagnostics()) if found is None else found
 
 
-def _of_operation(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str]:
+def _operation_features(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str]:
     op = layer.op
     if not isinstance(op, Op) or not registry.is_own(type(op)):
         return
@@ -105,15 +107,15 @@ def _of_operation(layer: Layer, elements: Sequence[ElementType]) -> Iterator[str
         yield f"{name}@{opset}"
     for field, attribute in op.schema().items():
         if not attribute.external:
-            yield from (f"{name}/{said}" for said in _of_attribute(attribute, vars(op)[field]))
+            yield from (f"{name}/{said}" for said in _attribute_features(attribute, vars(op)[field]))
     for index, element in enumerate(elements):
         port = port_at(op.inputs, index)
         if port is not None and element is not ElementType.dynamic:
             yield f"{name}:{port.name}={element.label}"
 
 
-def _of_attribute(attribute: Attribute, value: object) -> Iterator[str]:
-    """Yield the name of an attribute, with the value if it is one of few, unless it is at its default."""
+def _attribute_features(attribute: Attribute, value: object) -> Iterator[str]:
+    """Yield an attribute that is not at its default: its name, with the value for enumerations."""
     if value == attribute.default or value is None or isinstance(value, PartialShape):
         return
     items = value if isinstance(value, tuple) else (value,)
@@ -124,14 +126,14 @@ def _of_attribute(attribute: Attribute, value: object) -> Iterator[str]:
 
 
 def _type(spec: PortSpec, value: Value | None) -> TensorType:
-    """Return the inferred type of an output, completed by what its port declares, as it is written."""
+    """Return the type of an output as written to a file: inferred, completed by the declared one."""
     if value is None or spec.type is None:
         return (spec.type or _UNKNOWN) if value is None else value.type
     both = value.shape.merge(spec.type.shape)
     return TensorType(value.element, value.shape if both is None else both)
 
 
-def _of_types(types: Iterable[TensorType]) -> Iterator[str]:
+def _type_features(types: Iterable[TensorType]) -> Iterator[str]:
     for type in types:
         if type.element is not ElementType.dynamic:
             yield f"type:{type.element.label}"

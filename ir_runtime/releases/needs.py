@@ -1,4 +1,4 @@
-"""Which release a model needs, and because of which layers."""
+"""The oldest release that reads a model, and the layers that require it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Need(NamedTuple):
 
     @property
     def code(self) -> Code:
-        """The code of the finding if a release does not read it."""
+        """Code of the finding for a release that does not read it."""
         return _kind(self.feature)[0]
 
     @property
     def text(self) -> str:
-        """What is needed: ``Identity-16``, ``element type nf4``."""
+        """The feature in words: ``Identity-16``, ``element type nf4``."""
         return _kind(self.feature)[1]
 
     @property
@@ -44,7 +44,7 @@ class Need(NamedTuple):
 
     @property
     def mark(self) -> Mark | None:
-        """The attribute that it is about, if any."""
+        """The attribute concerned, if any."""
         found = re.fullmatch(r"[^/:]*/([^=]*).*", self.feature)
         return Mark(attribute=found[1]) if found else None
 
@@ -54,7 +54,7 @@ class Need(NamedTuple):
 
 
 def _kind(feature: str) -> tuple[Code, str]:
-    """Return the code of a feature, and words for it."""
+    """Return the code of a feature, and the feature in words."""
     name, _, rest = feature.partition(":")
     if name == "version":
         return Code.RELEASE_VERSION, f"IR version {rest}"
@@ -82,7 +82,7 @@ _SHAPES = {"0": "dims of 0", "?": "dynamic dims", "...": "a dynamic rank"}
 def needs_of_file(document: Document, graph: Graph, known: Inferred) -> Iterator[Need]:
     """Yield the needs of the version of the IR, if the model is read from a file, and of all layers.
 
-    Layers of versions that no known release reads are none of theirs.
+    If no known release reads that version, layers are left out.
     """
     oldest = releases()[0]
     if document.file and not document.is_page:

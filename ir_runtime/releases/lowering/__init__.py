@@ -1,1 +1,1 @@
-"""Replace layers by older operations that compute exactly the same. Modules are groups of operations."""
+"""Replace layers by older operations that give exactly the same results; one module for each group of operations."""

@@ -1,4 +1,4 @@
-"""Operations that the specification defines by others. Sums may add their terms in another order."""
+"""Operations that the specification defines in terms of others. Sums may be taken in another order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def group_normalization(place: Place, op: Any) -> Lowered:
 
 @lowers("ScaledDotProductAttention-13")
 def attention(place: Place, op: Any) -> Lowered:
-    """Multiply, mask, SoftMax, multiply."""
+    """Compute scores, mask them, apply SoftMax and multiply by the values."""
     last = _rank_of_scores(place, op) - 1
     query, key, value = (place.wide(x) for x in place.inputs[:3])
     scores = place.op("MatMul-1", query, key, transpose_a=False, transpose_b=True)
@@ -67,7 +67,7 @@ def _factor(place: Place, query: Tensor) -> Tensor:
 
 
 def _causal_mask(place: Place, element: ElementType) -> Tensor:
-    """Return a mask that hides keys later than the query."""
+    """Return a mask that hides keys after the query."""
     zero, one = place.constant(0), place.constant(1)
     queries, keys = (
         place.op(

@@ -1,4 +1,4 @@
-"""Operations that are a few others, element by element."""
+"""Elementwise operations, composed of older ones."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__: list[str] = []
 
 @lowers("IsNaN-10")
 def is_nan(place: Place, op: Any) -> Lowered:
-    """NaN alone differs from itself."""
+    """Compare with itself: only NaN differs."""
     (x,) = place.inputs
     return place.op("NotEqual-1", x, x)
 
 
 @lowers("IsFinite-10")
 def is_finite(place: Place, op: Any) -> Lowered:
-    """Sizes are smaller than infinity; that of NaN is not."""
+    """Compare the magnitude with infinity: it is less, except for infinities and NaN."""
     (x,) = place.inputs
     return place.op("Less-1", place.op("Abs-1", x), place.full(np.inf))
 
 
 @lowers("IsInf-10")
 def is_inf(place: Place, op: Any) -> Lowered:
-    """Compare with the infinities that count."""
+    """Compare with the infinities to detect."""
     (x,) = place.inputs
     if op.detect_positive and op.detect_negative:
         return place.op("Equal-1", place.op("Abs-1", x), place.full(np.inf))
@@ -40,7 +40,7 @@ def is_inf(place: Place, op: Any) -> Lowered:
 
 @lowers("SoftSign-9")
 def soft_sign(place: Place, op: Any) -> Lowered:
-    """Divide by 1 + abs(x); f16 and bf16 compute in f32 and round once."""
+    """Divide by 1 + abs(x), in f32 for f16 and bf16, so that results are rounded once."""
     (given,) = place.inputs
     x = place.wide(given)
     size = place.op("Abs-1", x)
@@ -50,7 +50,7 @@ def soft_sign(place: Place, op: Any) -> Lowered:
 
 @lowers("Identity-16")
 def identity(place: Place, op: Any) -> Lowered:
-    """Pass the tensor on; scalars cannot be joined."""
+    """Concatenate a single tensor, or convert a scalar to its own type."""
     (x,) = place.inputs
     if place.rank() == 0:
         return place.op("Convert-1", x, destination_type=place.values[0].element)
@@ -59,7 +59,7 @@ def identity(place: Place, op: Any) -> Lowered:
 
 @lowers("ConvertPromoteTypes-14")
 def convert_promote_types(place: Place, op: Any) -> Lowered:
-    """Convert both inputs to the type that they have in common."""
+    """Convert both inputs to their common type."""
     common = op.infer_types(*place.values)[0].element
     if common is ElementType.dynamic:
         place.refuse("the element types of its inputs are dynamic")
@@ -68,7 +68,7 @@ def convert_promote_types(place: Place, op: Any) -> Lowered:
 
 @lowers("BitwiseNot-13", "BitwiseAnd-13", "BitwiseOr-13", "BitwiseXor-13")
 def bitwise(place: Place, op: Any) -> Lowered:
-    """Use logic on booleans; subtract integers from the one whose bits are all set."""
+    """Use logical operations for booleans; for BitwiseNot of integers, subtract from the integer with all bits set."""
     element = place.values[0].element
     if element is ElementType.boolean:
         name = op.name.removeprefix("Bitwise")

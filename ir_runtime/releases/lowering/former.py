@@ -1,4 +1,4 @@
-"""Operations whose former version computes the same where what was added is at its default."""
+"""Operations whose previous version gives the same results if the attributes added since are at their defaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ lowers(
 
 @lowers("SoftMax-8")
 def soft_max(place: Place, op: Any) -> Lowered:
-    """Count the axis from the front."""
+    """Make a negative axis non-negative."""
     if place.rank() == 0:
         place.refuse("SoftMax-1 takes no scalars")
     return place.op("SoftMax-1", *place.inputs, axis=op.axis % place.rank())
@@ -38,7 +38,7 @@ def soft_max(place: Place, op: Any) -> Lowered:
 
 @lowers("Pad-12")
 def pad(place: Place, op: Any) -> Lowered:
-    """Pad only; negative numbers, which crop, are later."""
+    """Refuse negative padding, which crops: Pad-1 has none."""
     for index in (1, 2):
         if min(place.constant_ints(index, "numbers of padding"), default=0) < 0:
             place.refuse("Pad-1 has no negative padding")
@@ -47,7 +47,7 @@ def pad(place: Place, op: Any) -> Lowered:
 
 @lowers("ScatterElementsUpdate-12")
 def scatter_elements_update(place: Place, op: Any) -> Lowered:
-    """Replace elements; sums and the like are later."""
+    """Refuse reductions: ScatterElementsUpdate-3 only replaces elements."""
     if op.reduction != "none":
         place.refuse(f"ScatterElementsUpdate-3 has no reduction {op.reduction!r}")
     return place.op("ScatterElementsUpdate-3", *place.inputs)
@@ -55,13 +55,13 @@ def scatter_elements_update(place: Place, op: Any) -> Lowered:
 
 @lowers("EmbeddingBagOffsets-15")
 def embedding_bag_offsets(place: Place, op: Any) -> Lowered:
-    """Sum bags."""
+    """Refuse reductions other than the sum."""
     return _sum_bags(place, op, "EmbeddingBagOffsetsSum-3")
 
 
 @lowers("EmbeddingBagPacked-15")
 def embedding_bag_packed(place: Place, op: Any) -> Lowered:
-    """Sum bags."""
+    """Refuse reductions other than the sum."""
     return _sum_bags(place, op, "EmbeddingBagPackedSum-3")
 
 
@@ -73,7 +73,7 @@ def _sum_bags(place: Place, op: Any, former: str) -> Lowered:
 
 @lowers("DetectionOutput-8")
 def detection_output(place: Place, op: Any) -> Lowered:
-    """Say how many classes there are, which the former version does not find out."""
+    """Compute the number of classes, an attribute of the previous version, from the lengths of the inputs."""
     priors = place.dims(2)[-1] // (4 if op.normalized else 5)
     classes = place.dims(1)[-1] // max(priors, 1)
     return place.op("DetectionOutput-1", *place.inputs, num_classes=classes, **op.attributes())
@@ -81,7 +81,7 @@ def detection_output(place: Place, op: Any) -> Lowered:
 
 @lowers("Interpolate-11")
 def interpolate(place: Place, op: Any) -> Lowered:
-    """Pass sizes or scales, and placeholders for the unused one."""
+    """Pass ones as the sizes or scales that the mode does not use: Interpolate-4 takes both."""
     if op.mode in ("bilinear_pillow", "bicubic_pillow"):
         place.refuse(f"Interpolate-4 has no mode {op.mode!r}")
     data, target, *axes = place.inputs

@@ -1,4 +1,4 @@
-"""Write a graph with operations that a release reads, where these compute exactly the same."""
+"""Lower a graph to operations that a release reads, wherever they give exactly the same results."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from .place import Place, rules
 __all__ = ["MODULES", "lower"]
 
 _PASSES = 10
-"""Maximum passes: replacements may be replaced in turn, but no chain of versions is longer."""
+"""Maximum number of passes: replacements are lowered in turn, and no chain of versions is longer."""
 
 MODULES = ("composed", "elementwise", "former", "movement")
-"""The modules that have the rules."""
+"""Modules that register rules."""
 
 
 def lower(
     graph: Graph, known: Inferred, release: Release, infer: Callable[[Graph], Inferred]
 ) -> tuple[Graph, Inferred]:
-    """Return a graph that a release reads, and what is known of it.
+    """Return an equivalent graph that a release reads, and its inferred types.
 
     Args:
         graph: the layers.
-        known: what was inferred of them.
+        known: their inferred types.
         release: the release that is to read them.
-        infer: infers a graph that was changed.
+        infer: infers the types of a changed graph.
 
     Raises:
-        ValidationError: if layers stand in the way; it says which, and why.
+        ValidationError: if there are layers that cannot be lowered; it names them, with the reasons.
     """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
@@ -52,18 +52,20 @@ def lower(
     reasons: dict[str, str] = {}
     original = [need for need in needs_of(graph, known) if not need.is_met(release)]
     for _ in range(_PASSES):
-        features = {id(found.layer): found for found in features_of(graph, known)}
+        features = {id(entry.layer): entry for entry in features_of(graph, known)}
         if (lowered := _Pass(release, names, reasons, features).run(graph, known)) is graph:
             break
         graph, known = lowered, infer(lowered)
     unmet = [need for need in needs_of(graph, known) if not need.is_met(release)]
     if unmet:
-        raise ValidationError.of([_obstacle(release, n, reasons) for n in _as_in_the_model(unmet, original)])
+        raise ValidationError.of(
+            [_obstacle(release, n, reasons) for n in _blame_original_layers(unmet, original)]
+        )
     return graph, known
 
 
-def _as_in_the_model(unmet: Sequence[Need], original: Sequence[Need]) -> Sequence[Need]:
-    """Return needs that are not met as those of the layers that the model has, not of what replaced them."""
+def _blame_original_layers(unmet: Sequence[Need], original: Sequence[Need]) -> Sequence[Need]:
+    """Return unmet needs in terms of the original layers, not of their replacements."""
     left = {(need.layer, need.feature) for need in unmet}
     same = [need for need in original if (need.layer, need.feature) in left]
     replaced = {need.layer for need in unmet} - {need.layer for need in same}
@@ -71,7 +73,7 @@ def _as_in_the_model(unmet: Sequence[Need], original: Sequence[Need]) -> Sequenc
 
 
 def _obstacle(release: Release, need: Need, reasons: Mapping[str, str]) -> Diagnostic:
-    """Say that a layer stands in the way, and why."""
+    """Return the finding for a layer that cannot be lowered."""
     message = f"OpenVINO {release} does not read {need.text}"
     later = f"save it for {need.first} or later, or " if need.first else ""
     hint = f"{later}change the layer in the original model"
@@ -87,20 +89,20 @@ def _obstacle(release: Release, need: Need, reasons: Mapping[str, str]) -> Diagn
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass over a graph and its bodies."""
+    """A pass over a graph and its bodies."""
 
     release: Release
     names: set[str]
-    """Names of layers that are taken."""
+    """Layer names already in use."""
     reasons: dict[str, str]
-    """Why layers could not be replaced, by their names."""
+    """Reasons why layers could not be replaced, by layer name."""
     features: Mapping[int, LayerFeatures]
-    """Features by the identity of layers."""
+    """Features of layers, by `id` of the layer."""
     rebuilt: dict[int, Rebuilt] = field(default_factory=dict)
-    """What replaces layers of this graph, by their ids."""
+    """Replacements of the layers of this graph, by layer id."""
 
     def run(self, graph: Graph, known: Inferred) -> Graph:
-        """Return the graph with layers replaced; itself if none is."""
+        """Return the graph with layers replaced; the same object if none is."""
         unused = Unused(count(max(graph.layers, default=-1) + 1), self.names)
         layers: list[Layer] = []
         for layer in graph.layers.values():
@@ -110,26 +112,26 @@ class _Pass:
                 assert isinstance(layer.op, Op)
                 layers.append(replace(kept, version=f"opset{layer.op.since}"))
             elif (unmet or self._reads_unmet(graph, layer)) and (
-                new := self._new(graph, layer, known, unused)
+                new := self._replacement(graph, layer, known, unused)
             ):
                 self.rebuilt[layer.id] = new
-                layers += map(_renumbered, new.layers)
+                layers += map(_renumber_ports, new.layers)
             else:
                 layers.append(kept)
         if not self.rebuilt and all(map(_is_same, layers, graph.layers.values())):
             return graph
-        return _without_unread(graph, Graph(layers, self._edges(graph), graph.severed))
+        return _drop_unused_constants(graph, Graph(layers, self._edges(graph), graph.severed))
 
     def _unmet(self, layer: Layer) -> Sequence[str]:
         return [name for name in self.features[id(layer)].own if not self.release.reads(name)]
 
     def _reads_unmet(self, graph: Graph, layer: Layer) -> bool:
-        """Return whether a layer reads a constant of a type that the release does not have."""
+        """Return whether a layer reads a constant of an element type unknown to the release."""
         sources = (graph[source.layer] for source in graph.reads(layer))
         return any(source.type == "Constant" and self._unmet(source) for source in sources)
 
     def _with_bodies(self, layer: Layer, known: Inferred) -> Layer:
-        """Return a layer whose bodies are lowered."""
+        """Return the layer with its bodies lowered."""
         if layer.op is None or not (bodies := layer.bodies()):
             return layer
         changed: dict[str, Body] = {}
@@ -140,8 +142,8 @@ class _Pass:
                 changed[body.name] = replace(body, graph=lowered)
         return replace(layer, op=_with(layer.op, changed)) if changed else layer
 
-    def _new(self, graph: Graph, layer: Layer, known: Inferred, unused: Unused) -> Rebuilt | None:
-        """Return the replacement of a layer; ``None`` if no exact lowering exists."""
+    def _replacement(self, graph: Graph, layer: Layer, known: Inferred, unused: Unused) -> Rebuilt | None:
+        """Return the replacement of a layer; ``None`` if there is no exact one."""
         sources = graph.sources(layer)
         if not isinstance(layer.op, Op) or not layer.outputs or not sources or None in sources:
             return None
@@ -161,7 +163,7 @@ class _Pass:
             self.reasons[layer.name] = reason.message
             outputs, place.drafts = None, []
         if outputs is None:
-            outputs = self._folded(graph, layer, known, place)
+            outputs = self._fold(graph, layer, known, place)
         if outputs is None:
             return None
         rebuilt = place.finish([outputs] if isinstance(outputs, Tensor) else outputs)
@@ -170,8 +172,8 @@ class _Pass:
         ]
         return rebuilt._replace(layers=layers)
 
-    def _folded(self, graph: Graph, layer: Layer, known: Inferred, place: Place) -> tuple[Tensor, ...] | None:
-        """Fold a layer that reads only constants."""
+    def _fold(self, graph: Graph, layer: Layer, known: Inferred, place: Place) -> tuple[Tensor, ...] | None:
+        """Return the results of a layer that reads only constants; ``None`` for others."""
         left = current().memory
         if not foldable(graph, layer, known, left):
             return None
@@ -180,7 +182,7 @@ class _Pass:
         return tuple(map(place.constant, arrays, elements))
 
     def _edges(self, graph: Graph) -> list[Edge]:
-        """Return the edges with those of the new layers in the place of those of the old ones."""
+        """Return the edges of the new graph."""
         moved = {
             Port(number, index): tensor.port
             for number, new in self.rebuilt.items()
@@ -213,19 +215,19 @@ def _with(op: Operation, bodies: Mapping[str, Body]) -> Operation:
     return op.replace(**bodies)
 
 
-def _renumbered(layer: Layer) -> Layer:
-    """Return a layer whose ports have ids of their own: it may have more inputs than the one before."""
+def _renumber_ports(layer: Layer) -> Layer:
+    """Number the ports of a layer, which may have more inputs than the layer that it replaces."""
     inputs = tuple(replace(port, id=number) for number, port in enumerate(layer.inputs))
     outputs = tuple(replace(port, id=number) for number, port in enumerate(layer.outputs, len(inputs)))
     return replace(layer, inputs=inputs, outputs=outputs)
 
 
-def _without_unread(before: Graph, graph: Graph) -> Graph:
-    """Return the graph without unused constants."""
+def _drop_unused_constants(before: Graph, graph: Graph) -> Graph:
+    """Drop constants that only replaced layers read."""
 
-    def is_left_over(layer: Layer) -> bool:
+    def is_unused(layer: Layer) -> bool:
         port = Port(layer.id, 0)
         return layer.type == "Constant" and bool(before.readers(port)) and not graph.readers(port)
 
-    kept = [layer for layer in graph.layers.values() if not is_left_over(layer)]
+    kept = [layer for layer in graph.layers.values() if not is_unused(layer)]
     return Graph(kept, graph.edges, graph.severed)

@@ -1,4 +1,4 @@
-"""The place of a layer that a release does not read, and the rules that replace it."""
+"""The context of a layer to be lowered, and the registry of lowering rules."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from ..release import Release
 __all__ = ["Lowered", "Place", "as_former", "lowers", "rules"]
 
 Lowered: TypeAlias = "Tensor | tuple[Tensor, ...]"
-"""The tensors that take the place of the outputs of a layer; those that nothing reads may be left out."""
+"""Replacements for the outputs of a layer; unused trailing outputs may be omitted."""
 
 Rule: TypeAlias = "Callable[[Place, Any], Lowered]"
 
 
 @dataclass(slots=True)
 class Place(Replacement):
-    """Where a layer is replaced. Rules call `refuse` where older operations would compute something else."""
+    """A layer to be lowered. Rules call `refuse` if older operations would give other results."""
 
     values: tuple[Value, ...]
-    """What is known of the inputs."""
+    """Inferred values of the inputs."""
     is_read: tuple[bool, ...]
-    """Whether something reads an output."""
+    """Whether each output has a consumer."""
     release: Release
 
     def numbers(self, index: int) -> Array | None:
-        """Return the contents of an input, if they are known."""
+        """Return the contents of an input; ``None`` if unknown."""
         return self.values[index].known()
 
     def constant_ints(self, index: int, what: str) -> tuple[int, ...]:
-        """Return integers that an input must hold.
+        """Return the integers of an input that must be constant.
 
         Raises:
-            ValidationError: if they are not known.
+            ValidationError: if it is not.
         """
         numbers = self.values[index].ints()
         if numbers is None:
@@ -75,7 +75,7 @@ class Place(Replacement):
         return self.constant(np.float64(value), self.values[index].element)
 
     def wide(self, x: Tensor) -> Tensor:
-        """Convert numbers of fewer than 32 bits to f32, the type that operations compute them in."""
+        """Convert types of fewer than 32 bits to f32, in which operations compute them."""
         return self.convert(x, ElementType.f32) if x.element.bits < 32 else x
 
 
@@ -83,7 +83,7 @@ _RULES: dict[str, Rule] = {}
 
 
 def lowers(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for versions of operations."""
+    """Register a rule for some operation versions."""
 
     def register(rule: Rule) -> Rule:
         _RULES.update(dict.fromkeys(names, rule))
@@ -93,19 +93,19 @@ def lowers(*names: str) -> Callable[[Rule], Rule]:
 
 
 def rules() -> Mapping[str, Rule]:
-    """Return the rules by the operations that they replace; the modules beside this one have them."""
+    """Return the rules registered so far, by operation version."""
     return MappingProxyType(_RULES)
 
 
 def as_former(place: Place, op: Op) -> Lowered:
-    """Replace a layer by the former version of its operation, which has the same inputs in the same order.
+    """Replace a layer by the previous version of its operation, with the same inputs in the same order.
 
-    What only the later version has must be at its default, and an output that only it has must not be read.
+    Attributes that only the newer version has must be at their defaults, and its additional outputs unused.
     """
     former = [cls for cls in registry.versions(op.name) if cls.since < op.since][-1]
     schema, later = former.schema(), op.schema()
     for name in later.keys() - schema.keys():
-        if not _says_nothing(op, name):
+        if not _has_no_effect(op, name):
             place.refuse(f"{former.versioned_name()} has no attribute {later[name].xml!r}")
     fields = {name: vars(op)[name] for name in schema}
     if len(place.inputs) > len(former.inputs):
@@ -117,15 +117,15 @@ def as_former(place: Place, op: Op) -> Lowered:
     return place.add(former(**fields), place.inputs, len(former.outputs))
 
 
-def _says_nothing(op: Op, name: str) -> bool:
-    """Return whether an attribute is at its default, or is of an output that nothing reads."""
+def _has_no_effect(op: Op, name: str) -> bool:
+    """Return whether an attribute is at its default, or concerns an unused output."""
     value, default = vars(op)[name], op.schema()[name].default
     is_ones = name == "dilations" and all(number == 1 for number in value)
     return value == default or is_ones or name in _OF_INDICES
 
 
 _OF_INDICES = ("index_element_type", "axis")
-"""Attributes of the indices of MaxPool, which its former version does not give."""
+"""Attributes of the indices output of MaxPool, which its previous version lacks."""
 
 
 def _problems(cls: type[Op], fields: Mapping[str, object]) -> Iterator[str]:
