@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from ..ir import shape
 from ..ir.element import ElementType
@@ -12,15 +13,27 @@ from ..ops import Op
 __all__ = ["attributes_of"]
 
 
-def attributes_of(layer: Layer) -> dict[str, Any]:
-    """Return the attributes by their names in files, with their defaults, as numbers, texts and lists."""
+Shapes: TypeAlias = "tuple[Sequence[shape.PartialShape], shape.PartialShape]"
+"""Those of the inputs of a layer, and of its first output."""
+
+
+def attributes_of(layer: Layer, shapes: Callable[[], Shapes]) -> dict[str, Any]:
+    """Return the attributes by their names in files, with their defaults, as numbers, texts and lists.
+
+    Args:
+        layer: the layer.
+        shapes: returns the shapes that attributes may follow from; only called for operations that have such.
+    """
     if layer.op is None:
         return dict(layer.attributes)
-    known = layer.op.schema() if isinstance(layer.op, Op) else {}
-    xml_names = {name: attribute.xml for name, attribute in known.items()}
+    fields = layer.op.attributes()
+    if not isinstance(layer.op, Op):
+        return {name: _plain(value) for name, value in fields.items()}
+    if type(layer.op).shown is not Op.shown:
+        fields |= layer.op.shown(*shapes())
+    schema = layer.op.schema()
     stored = ("offset", "size") if layer.type == "Constant" else ()
-    found = layer.op.attributes().items()
-    return {xml_names.get(name, name): _plain(value) for name, value in found if name not in stored}
+    return {schema[name].xml: _plain(value) for name, value in fields.items() if name not in stored}
 
 
 def _plain(value: object) -> object:

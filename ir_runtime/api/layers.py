@@ -12,7 +12,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..wrong_arguments import NoDataError
-from .attributes import attributes_of
+from .attributes import Shapes, attributes_of
 from .building.layer import type_name
 from .descriptor import DescriptorTensor
 from .evaluating import evaluated
@@ -105,8 +105,15 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return self.type_info
 
     def get_attributes(self) -> dict[str, Any]:
-        """Return the attributes by their names in files, with their defaults, as numbers, texts and lists."""
-        return attributes_of(self.layer)
+        """Return the attributes by their names in files, with their defaults, as numbers, texts and lists.
+
+        Those that follow from shapes have the values that inference gives them, such as the pads of ``same_upper``.
+        """
+        return attributes_of(self.layer, self._shapes)
+
+    def _shapes(self) -> Shapes:
+        sources = [port.get_source_output() for port in self.inputs()]
+        return [source._type.shape for source in sources], self.output(0)._type.shape
 
     def _entries(self) -> Mapping[str, object]:
         return self.layer.rt_info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -97,6 +98,10 @@ class MVN(Op):
     eps_mode: Literal["inside_sqrt", "outside_sqrt"] = attr(
         default_with_warning="inside_sqrt", doc="add eps to the variance, or to the standard deviation"
     )
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the mode in capital letters."""
+        return {"eps_mode": self.eps_mode.upper()}
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         _check_axes(data, axes)

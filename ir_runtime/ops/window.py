@@ -91,6 +91,26 @@ class SlidingWindow(Op):
         small, large = total // 2, total - total // 2
         return (small, large) if self.auto_pad == "same_upper" else (large, small)
 
+    def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
+        """Return the lengths of the kernel, given the shapes of the inputs: by default, filters are the second one."""
+        rank = len(self.strides)
+        filters = inputs[1]
+        return [Dimension()] * rank if filters.rank is None else filters[-rank:]
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the padding of each axis; none where it follows from a length that is not known."""
+        if self.auto_pad == "valid":
+            none = [0] * len(self.strides)
+            return {"pads_begin": none, "pads_end": none}
+        if self.auto_pad == "explicit" or inputs[0].rank is None:
+            return {}
+        lengths, kernel = inputs[0][2:], self.kernel_of(inputs)
+        pads = [
+            self._pads(axis, n.min, k.min) if n.is_static and k.is_static else (0, 0)
+            for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))
+        ]
+        return {"pads_begin": [begin for begin, _ in pads], "pads_end": [end for _, end in pads]}
+
     def windows(self, lengths: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
         """Return the number of windows along each spatial axis, given static lengths.
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import torch
 import transformers as tf
 
+from clients import ocr, sentences
+
 __all__ = ["make"]
 
 _SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -30,6 +32,8 @@ def make(folder: Path) -> None:
         _ultralytics(folder / f"{name}_openvino_model", f"{name}.yaml")
     _classifier(folder / "classifier.xml")
     _anomalib(folder / "anomalib")
+    sentences.make(folder)
+    ocr.make(folder)
 
 
 def _optimum(folder: Path, model: torch.nn.Module, task: str) -> None:

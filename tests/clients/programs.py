@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from clients.keras_models import keras_images, keras_sequences
+from clients.ocr import text_of_pictures
+from clients.sentences import pairs, sentences
+
 __all__ = ["PROGRAMS"]
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -163,5 +167,10 @@ PROGRAMS: dict[str, Callable[[Path], Arrays]] = {
         pose,
         classification,
         anomaly_detection,
+        keras_images,
+        keras_sequences,
+        sentences,
+        pairs,
+        text_of_pictures,
     )
 }

@@ -15,6 +15,7 @@ from ...ir.element import ElementType
 from ...ir.formula import Count, total
 from ...ir.graph import Body, bodies_of
 from ...ir.operands import Operands, size
+from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS, Element, Input, Output, bind, port_at, promotions
 from ...ir.sizes import empty_results
 from ...ir.tensor import TensorType, Value
@@ -168,6 +169,17 @@ class Op:
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of this layer by name, without payloads."""
         return {n: vars(self)[n] for n, a in self.schema().items() if not a.external}
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return attributes that OpenVINO's API shows otherwise than files have them, by name.
+
+        OpenVINO computes some while it infers shapes, and spells others in its own way. Operations may override it.
+
+        Args:
+            inputs: shapes of the inputs.
+            output: shape of the first output.
+        """
+        return {}
 
     def verify(self) -> None:
         """Raise `ValueError` if attributes contradict each other. Operations may override it."""

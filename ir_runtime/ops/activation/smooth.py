@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -66,6 +67,10 @@ class Gelu(Pointwise):
     """Each element of ``data`` times the share of a normal distribution below it."""
 
     approximation_mode: Literal["erf", "tanh"] = attr("erf", doc="exactly, or by a hyperbolic tangent")
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the mode in capital letters."""
+        return {"approximation_mode": self.approximation_mode.upper()}
 
     def apply(self, x: Array) -> Array:
         if self.approximation_mode == "tanh":

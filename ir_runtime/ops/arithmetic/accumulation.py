@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -72,6 +73,10 @@ class SegmentMax(Op):
     fill_mode: Literal["ZERO", "LOWEST"] = attr(
         default_with_warning="ZERO", doc="what empty segments hold: zero, or the lowest number"
     )
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the mode in small letters."""
+        return {"fill_mode": self.fill_mode.lower()}
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
         if data.shape.rank == 0:

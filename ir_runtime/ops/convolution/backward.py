@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
@@ -99,9 +99,33 @@ class TransposedConvolution(ConvolutionBase):
         """Elements to cut before an axis."""
         if not (sized and self.auto_pad.startswith("same")):
             return self._cut(axis)[0]
-        reach = max(length - 1, 0) * self.strides[axis] + self.extent(axis, kernel) + self._extra(axis)
-        total = max(reach - wanted, 0)
+        total = self._surplus(axis, length, kernel, wanted)
         return total - total // 2 if self.auto_pad == "same_upper" else total // 2
+
+    def _surplus(self, axis: int, length: int, kernel: int, wanted: int) -> int:
+        """Elements to cut at both ends of an axis."""
+        reach = max(length - 1, 0) * self.strides[axis] + self.extent(axis, kernel) + self._extra(axis)
+        return max(reach - wanted, 0)
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the padding of each axis, and the elements to add, of which there are none unless told."""
+        axes = len(self.strides)
+        added: dict[str, object] = {"output_padding": self.output_padding or (0,) * axes}
+        if self.auto_pad == "explicit":
+            return added
+        pads = [(0, 0)] * axes
+        if len(inputs) > 2 and inputs[0].rank is not None and output.rank is not None:
+            spatial = zip(inputs[0][2:], self.kernel_of(inputs), output[2:], strict=True)
+            pads = [self._shown_pads(axis, *lengths) for axis, lengths in enumerate(spatial)]
+        return {**added, "pads_begin": [begin for begin, _ in pads], "pads_end": [end for _, end in pads]}
+
+    def _shown_pads(
+        self, axis: int, length: Dimension, kernel: Dimension, wanted: Dimension
+    ) -> tuple[int, int]:
+        if self.auto_pad == "valid" or not (length.is_static and kernel.is_static and wanted.is_static):
+            return 0, 0
+        begin = self._begin(axis, length.min, kernel.min, wanted.min, sized=True)
+        return begin, self._surplus(axis, length.min, kernel.min, wanted.min) - begin
 
     def macs(self, operands: Operands) -> Count:
         """Return one for each element of the data and each of a filter, also of those that are cut off."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...errors import InferenceError
@@ -34,6 +36,10 @@ class DeformableConvolutionBase(Conv2D):
     deformable_group: int = attr(
         1, ge=1, doc="number of groups of input channels that have offsets of their own"
     )
+
+    def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
+        """Return the lengths of the kernel, given the shapes of the inputs: filters are the third one."""
+        return super().kernel_of(inputs[1:])
 
     def shape(self, data: Value, offsets: Value, filters: Value, mask: Value | None) -> PartialShape:
         """Return the shape of the output."""

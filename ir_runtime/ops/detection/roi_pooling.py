@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -91,6 +91,10 @@ class ROIPooling(ROIPoolingBase):
 
     output_size: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
     output_roi: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the size under each of its names."""
+        return {name: [self.pooled_h, self.pooled_w] for name in ("output_size", "output_roi")}
 
     ends = True
 

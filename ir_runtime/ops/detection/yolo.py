@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from ...errors import InferenceError
@@ -102,6 +104,10 @@ class ReorgYolo(Op):
     output = Output(T_PLAIN, "[N, C * stride ** 2, H / stride, W / stride]")
 
     stride: int = attr(gt=0, doc="distance of elements that go together, and what sides are divided by")
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the stride as a list, in which OpenVINO holds it."""
+        return {"stride": [self.stride]}
 
     def infer(self, data: Value) -> PartialShape:
         x = of_rank(data, "data", "[N, C, H, W]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -61,6 +61,14 @@ class Resize(InterpolateBase):
         "the one before",
     )
     cube_coeff: float = attr(-0.75, doc="steepness of the curve of modes cubic and bicubic_pillow")
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the padding of every axis."""
+        rank = inputs[0].rank
+        if rank is None:
+            return {}
+        pads = self.pads(rank)
+        return {"pads_begin": [before for before, _ in pads], "pads_end": [after for _, after in pads]}
 
     def shape(self, data: Value, target: Value, axes: Value | None) -> PartialShape:
         """Return the shape after resizing ``axes`` as ``target`` says."""

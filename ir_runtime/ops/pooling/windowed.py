@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -58,6 +59,10 @@ class Pooling(SlidingWindow):
         count = self.windows(lengths, self.kernel)
         return Windows(count, self.kernel, self.strides, self.spread(), begins)
 
+    def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
+        """Return the lengths of the kernel, which is an attribute."""
+        return [Dimension(length) for length in self.kernel]
+
     def flops(self, operands: Operands) -> Count:
         """Return one for each element under a window."""
         return operands.result * math.prod(self.kernel)
@@ -110,6 +115,11 @@ class MaxPoolWithIndices(DilatedPooling):
         """Require an index type that the page allows."""
         super().verify()
         check_index_types(index_element_type=self.index_element_type)
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the padding, and the axis counted from the beginning."""
+        rank = inputs[0].rank
+        return {**super().shown(inputs, output), "axis": self.axis if rank is None else self.axis % rank}
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape]:
         normalize_axis(self.axis, len(self.kernel) + 2, "attribute 'axis'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,6 +30,10 @@ class OneHotBase(Op):
     axis: int = attr(
         default_with_warning="0", doc="where the output has the new axis; negative ones count from the end"
     )
+
+    def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
+        """Return the axis counted from the beginning."""
+        return {} if output.rank is None else {"axis": self.axis % output.rank}
 
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
