@@ -45,7 +45,7 @@ lint: $(VENV)/test ## style
 type: $(VENV)/test ## types
 	$(BIN)/mypy
 
-# Tests that use numba need them, and are not to be held up by their compilation.
+# Tests of the backend numba need them, and are not to be held up by their compilation.
 kernels: $(VENV)/test
 	$(BIN)/ir-runtime kernels
 

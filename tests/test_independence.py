@@ -19,7 +19,6 @@ SETTINGS = {
     "FORCE_COLOR": "1",
     "IR_RUNTIME_BACKEND": "reference",
     "IR_RUNTIME_TRACEBACK": "1",
-    "NUMBA_DISABLE_JIT": "1",
     "OMP_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",
     "PYTHONWARNINGS": "ignore",

@@ -49,7 +49,7 @@ __all__ = [
 _CHAINS = {"reference": (), "numpy": ("numpy",), "numba": ("numba", "numpy")}
 
 # What a backend needs that comes with an extra of this package: the packages, and the extra.
-_NEEDS = {"numba": (("numba", "platformdirs"), "fast")}
+_NEEDS = {"numba": (("llvmlite", "platformdirs"), "fast")}
 
 
 def available() -> tuple[str, ...]:

@@ -98,12 +98,12 @@ def _kinds(kept: _Kept) -> tuple[str, ...]:
 
 def _current_kernels() -> Path | None:
     """Return the folder of the kernels of this version on this processor."""
-    if not find_spec("numba") or not find_spec("platformdirs"):
+    if not find_spec("llvmlite") or not find_spec("platformdirs"):
         return None
     from ..backends import load
 
     load("numba")
-    from ..backends.numba.jit.cache import folder
+    from ..backends.numba.machine_code.cache import folder
 
     return folder()
 

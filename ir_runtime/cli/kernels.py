@@ -24,8 +24,8 @@ def kernels(as_json: bool) -> None:
 
     load("numba")
     from ..backends.numba.codegen.language import ROUTINES
-    from ..backends.numba.jit.build_all import build_all, pending
-    from ..backends.numba.jit.cache import HINT, folder
+    from ..backends.numba.machine_code.build_all import build_all, pending
+    from ..backends.numba.machine_code.cache import HINT, folder
 
     if (place := folder()) is None:
         raise InputError("no folder found in which compiled kernels can be kept", hint=HINT)

@@ -18,6 +18,6 @@ def limit_threads(_: click.Context, __: click.Parameter, count: int | None) -> i
     program calls the command line, the property INFERENCE_NUM_THREADS is enough.
     """
     if count is not None and "numpy" not in sys.modules:
-        for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
             os.environ[name] = str(count)
     return count

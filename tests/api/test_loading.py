@@ -100,5 +100,5 @@ def test_a_core_has_imported_what_most_models_need(backend: str) -> None:
     environment = {**os.environ, "IR_RUNTIME_BACKEND": backend}
     command = [sys.executable, "-c", IMPORTED]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    jit = "ir_runtime.backends.numba.jit"  # compiles kernels that no process has compiled before
-    assert set(done.stdout.split()) <= {f"{jit}.compiler", f"{jit}.translate"}
+    build = "ir_runtime.backends.numba.build"  # compiles kernels that no process has compiled before
+    assert all(name.startswith(build) for name in done.stdout.split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import math
 import os
 import shutil
 import subprocess
@@ -24,22 +23,23 @@ import ir_runtime as ir
 from ir_runtime import backends
 from ir_runtime.backends.core import default as _usual
 from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.numba.build import compiler
+from ir_runtime.backends.numba.build.source import CompileError
+from ir_runtime.backends.numba.build.translate import translate
 from ir_runtime.backends.numba.codegen import language as _language
 from ir_runtime.backends.numba.codegen import levels, target
-from ir_runtime.backends.numba.codegen.language import device, instruction, routine, types
+from ir_runtime.backends.numba.codegen.language import Routine, device, instruction, routine, types
 from ir_runtime.backends.numba.codegen.memory import (
     SPIN_LIMIT,
     barrier,
     fetch_add,
     load_f32,
     store_f32,
-    store_i64,
 )
-from ir_runtime.backends.numba.codegen.target import IS_X86
 from ir_runtime.backends.numba.codegen.vectors import F32, Emit
-from ir_runtime.backends.numba.jit import build_all, cache, loader
-from ir_runtime.backends.numba.jit.host import target_machine
 from ir_runtime.backends.numba.kernels._int8_winograd import LEVELS_WINOGRAD
+from ir_runtime.backends.numba.machine_code import build_all, cache, loader
+from ir_runtime.backends.numba.machine_code.host import target_machine
 from ir_runtime.backends.numba.threading.parallel import parallel_for, running, threads
 from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
 from ir_runtime.cores import parallelism, processors
@@ -47,8 +47,8 @@ from ir_runtime.cores import parallelism, processors
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 
 
-def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "_missing", lambda name: "numba" if name == "numba" else None)
+def test_without_llvmlite_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "_missing", lambda name: "llvmlite" if name == "numba" else None)
     assert "numba" not in backends.available()
     with pytest.raises(ir.InputError) as caught:
         backends.load("numba")
@@ -65,15 +65,14 @@ def test_an_unknown_kind_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not levels._HAS_VNNI, reason="needs VNNI")
 def test_dot_products_of_pairs_are_one_instruction() -> None:
     """LLVM else replaces those of some tiles by two, for a shorter latency."""
-    from ir_runtime.backends.numba.jit.compiler import _optimise
-    from ir_runtime.backends.numba.jit.translate import translate
-
-    module = translate(LEVELS_WINOGRAD)
-    machine = target_machine()
-    _optimise(module, machine)
-    text = machine.emit_assembly(module)
+    text = assembly(LEVELS_WINOGRAD)
     assert "vpdpwssd" in text
     assert "vpmaddwd" not in text
+
+
+def assembly(kernel: Routine) -> str:
+    machine = target_machine(target.TARGET.processor)
+    return str(machine.emit_assembly(compiler.optimised(translate(kernel), machine)))
 
 
 @pytest.fixture
@@ -135,36 +134,14 @@ def tripled(x: float) -> Any:
     return x * np.float32(3)
 
 
-def test_functions_are_translated_once_and_routines_optimised_once(
-    own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ir_runtime.backends.numba.jit import compiler, translate
-
-    compile_extra, optimise = translate.compiler.compile_extra, compiler._optimise
-    translated, optimised = [], []
-
-    def translating(typing: Any, target: Any, function: Any, *more: Any, **how: Any) -> Any:
-        translated.append(function)
-        return compile_extra(typing, target, function, *more, **how)
-
-    def optimising(module: Any, machine: Any) -> None:
-        optimised.append(module)
-        optimise(module, machine)
-
-    @routine(types.int64)
-    def once(at: int) -> None:
-        store_f32(at, 0, tripled(load_f32(at, 0)))
-
+def test_a_device_is_one_function_which_is_inlined_where_that_pays(own_cache: Path) -> None:
     @routine(types.int64)
     def twice(at: int) -> None:
         store_f32(at, 0, tripled(tripled(load_f32(at, 0))))
 
-    monkeypatch.setattr(translate.compiler, "compile_extra", translating)
-    monkeypatch.setattr(compiler, "_optimise", optimising)
-    for known in (once, twice):
-        assert loader.loader().address(known)
-    assert translated == [once.function, tripled.function, twice.function]
-    assert len(optimised) == 2
+    functions = translate(twice).functions.values()
+    assert [function.name for function in functions if function.blocks] == [twice.name, "tripled.0"]
+    assert "tripled" not in assembly(twice)  # LLVM inlines it
 
 
 @pytest.mark.parametrize("damage", [b"", b"1234", b"123456789"])
@@ -219,7 +196,7 @@ def test_the_folder_depends_on_contents_of_files_alone(tmp_path: Path) -> None:
 def hash_of(folder: Path) -> str:
     """What the name of the cache folder has of files in a folder."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cache, "__file__", str(folder / "jit" / "cache.py"))
+        patched.setattr(cache, "__file__", str(folder / "machine_code" / "cache.py"))
         return cache._fingerprint.__wrapped__()  # type: ignore[no-any-return]
 
 
@@ -233,35 +210,8 @@ def test_kernels_that_need_more_than_there_is_are_refused(own_cache: Path) -> No
     def curious(address: int) -> None:
         store_f32(address, 0, of_the_library(load_f32(address, 0)))
 
-    with pytest.raises(RuntimeError, match=r"curious cannot run by itself: it calls lgammaf"):
+    with pytest.raises(CompileError, match=r"curious cannot run by itself: it calls lgammaf"):
         loader.loader().address(curious)
-
-
-@device
-def learned(x: float) -> Any:
-    return math.lgamma(x)
-
-
-WRONG: list[tuple[str, Any]] = [
-    (r"lgamma.*test_numba_setup\.py", lambda at: store_f32(at, 0, math.lgamma(load_f32(at, 0)))),
-    (r"lgamma.*test_numba_setup\.py", lambda at: store_f32(at, 0, learned(load_f32(at, 0)))),
-    (r"list.*test_numba_setup\.py", lambda at: store_f32(at, 0, [np.float32(1)][at])),
-    (r"store_f32\) expected 3 arguments, got 4.*test_numba_setup\.py", lambda at: store_f32(at, 0, at, at)),
-    ("3 argument types given, but function takes 2", lambda at: store_f32(at, 0, min(at, at, at))),
-    (
-        r"it may raise IndexError, which kernels cannot.*test_numba_setup\.py",
-        lambda at: store_i64(at, 0, (at, 1)[at]),
-    ),
-    ("floor", lambda at: store_f32(at, 0, load_f32(at, 0) // load_f32(at, 1))),
-]
-
-
-@pytest.mark.parametrize(("reason", "function"), WRONG)
-def test_python_that_is_not_of_kernels_is_refused(own_cache: Path, reason: str, function: Any) -> None:
-    function.__name__ = function.__qualname__ = "curious"
-    with pytest.raises(RuntimeError, match=rf"(?s)curious cannot be compiled: .*{reason}"):
-        loader.loader().address(routine(types.int64)(function))
-    doubled(doubling("after_failure"))  # which leaves nothing behind
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -304,18 +254,13 @@ def test_who_waits_lets_others_have_the_core(own_cache: Path) -> None:
     assert polls.result() < 3 * SPIN_LIMIT
 
 
-@pytest.mark.skipif(not IS_X86, reason="the instruction is one of x86")
+@pytest.mark.skipif(not target.TARGET.is_x86, reason="the instruction is one of x86")
 def test_who_waits_tells_the_processor(own_cache: Path) -> None:
-    from ir_runtime.backends.numba.jit.compiler import _optimise
-    from ir_runtime.backends.numba.jit.translate import translate
-
     @routine(types.int64)
     def wait(at: int) -> None:
         barrier(at, 1)
 
-    module, machine = translate(wait), target_machine()
-    _optimise(module, machine)
-    assert "pause" in machine.emit_assembly(module)
+    assert "pause" in assembly(wait)
 
 
 def test_small_models_run_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,13 +337,14 @@ def test_one_process_makes_kernels_in_the_background(
     assert len(started) == 1  # what failed is not tried again at once
 
 
-def test_kernels_are_loaded_without_numba() -> None:
-    """What makes machine code takes half a second to import; it must not be needed where that is there."""
+def test_kernels_are_loaded_without_what_builds_them() -> None:
+    """Their translation must not be imported where machine code is there."""
     load = (
-        "import sys; from ir_runtime import backends; backends.load('numba'); print('numba' in sys.modules)"
+        "import sys; from ir_runtime import backends; backends.load('numba')\n"
+        "print([name for name in sys.modules if name.startswith('ir_runtime.backends.numba.build')])"
     )
     found = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
-    assert found.stdout == "False\n"
+    assert found.stdout == "[]\n"
 
 
 @pytest.fixture

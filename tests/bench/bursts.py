@@ -15,14 +15,15 @@ from threading import Barrier
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from ir_runtime.backends.numba.build.compiler import machine_code
+from ir_runtime.backends.numba.codegen import ir
 from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER, add_pairs
 from ir_runtime.backends.numba.codegen.language import Routine, instruction, routine, types
 from ir_runtime.backends.numba.codegen.levels import GROUP, dot
+from ir_runtime.backends.numba.codegen.target import TARGET
 from ir_runtime.backends.numba.codegen.vectors import INTS, LANES, VECTOR, Emit, Value
-from ir_runtime.backends.numba.jit.compiler import machine_code
-from ir_runtime.backends.numba.jit.loader import loader
+from ir_runtime.backends.numba.machine_code.loader import loader
 
 __all__ = ["OPERATIONS", "compiled", "products", "reading"]
 
@@ -139,7 +140,7 @@ def compiled(kernel: Routine) -> Callable[..., None]:
     engine: Any = loading._engine
     from llvmlite.binding import ObjectFileRef
 
-    engine.add_object_file(ObjectFileRef.from_data(machine_code(kernel)))
+    engine.add_object_file(ObjectFileRef.from_data(machine_code(kernel, TARGET)))
     engine.finalize_object()
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kernel.kinds))(
         engine.get_function_address(kernel.name)

@@ -20,7 +20,7 @@ from openvino import opset13 as op
 
 import ir_runtime
 from ir_runtime.analysis.random_inputs import random_array
-from ir_runtime.backends.numba.jit import build_all
+from ir_runtime.backends.numba.machine_code import build_all
 from ir_runtime.bench import report, timing
 from ir_runtime.bench import start as starting
 from ir_runtime.bench.agreement import Agreement, compare

@@ -13,7 +13,7 @@ from click.testing import Result
 from harness.nets import Net
 from harness.tiny import constant, net, parameter, passing, result, total, write, write_chain
 
-from ir_runtime.backends.numba.jit import build_all
+from ir_runtime.backends.numba.machine_code import build_all
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

@@ -109,7 +109,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that need no compiling."""
     build_all = pytest.importorskip(
-        "ir_runtime.backends.numba.jit.build_all", reason="numba is not installed"
+        "ir_runtime.backends.numba.machine_code.build_all", reason="numba is not installed"
     )
     monkeypatch.setattr(build_all, "pending", lambda: ["one"])
     monkeypatch.setattr(build_all, "build_all", lambda: iter(["one"]))

@@ -205,7 +205,7 @@ def test_layers_that_were_found_have_a_line_each(
 
 def test_notices_of_compiling_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     build_all = pytest.importorskip(
-        "ir_runtime.backends.numba.jit.build_all", reason="numba is not installed"
+        "ir_runtime.backends.numba.machine_code.build_all", reason="numba is not installed"
     )
     monkeypatch.delenv("COLUMNS", raising=False)
     with terminal(monkeypatch, 40, 24) as said:

@@ -367,5 +367,5 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
         "common/blas.py",
         "executable.py",
         "queue.py",
-        "numba/jit/loader.py",
+        "numba/machine_code/loader.py",
     } <= set(found)

@@ -60,7 +60,7 @@ def compiled_backends(asked: Sequence[str] = ()) -> tuple[str, ...]:
     """The backends asked for, else all that can run here; what they compile once for a machine is there afterwards."""
     found = tuple(asked) or available()
     if "numba" in found:
-        from ir_runtime.backends.numba.jit.build_all import build_all
+        from ir_runtime.backends.numba.machine_code.build_all import build_all
 
         for _ in build_all():
             pass

@@ -24,7 +24,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from harness.handler import FUNCTIONS, Allocator, Handler, current_handler, replace_handler
-from ir_runtime.backends.numba.jit import host, loader
+from ir_runtime.backends.numba.machine_code import host, loader
 
 __all__ = ["Allocations", "count_scratch", "counting", "failing"]
 
@@ -125,7 +125,7 @@ class _Code:
             usable="malloc_size" if sys.platform == "darwin" else "malloc_usable_size",
             **{f"old_{name}": getattr(old, name) for name in FUNCTIONS},
         )
-        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), host.target_machine())
+        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), host.target_machine(host.host()))
         self.engine.finalize_object()
         functions = (self.engine.get_function_address(f"count_{name}") for name in FUNCTIONS)
         self.handler = Handler(b"counting", 1, Allocator(old.context, *functions))

@@ -28,7 +28,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from harness.handler import FUNCTIONS, Allocator, Handler, current_handler, replace_handler
-from ir_runtime.backends.numba.jit import host, loader
+from ir_runtime.backends.numba.machine_code import host, loader
 
 __all__ = ["PATTERN", "Edge", "install"]
 
@@ -115,7 +115,7 @@ def _compiled(edge: Edge, old: Allocator) -> tuple[dict[str, int], int]:
         edge_is_end=str(edge is Edge.END).lower(), old_free=old.free, old_realloc=old.realloc,
     )  # fmt: skip
     module = llvm.parse_assembly(text)
-    engine = llvm.create_mcjit_compiler(module, host.target_machine())
+    engine = llvm.create_mcjit_compiler(module, host.target_machine(host.host()))
     engine.finalize_object()
     _KEPT.append(engine)
     names = [*FUNCTIONS, *(name for name, _ in _FOR_SCRATCH.values())]

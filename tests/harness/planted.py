@@ -26,8 +26,6 @@ MODULE = """\
 with open({log!r}, "a") as log:
     log.write({name!r} + " in {place}\\n")
 """
-# numba takes settings from the working directory; this one would print what it compiles.
-SETTINGS = (".numba_config.yaml", "dump_assembly: 1\n")
 EXTENSION = "[ir_runtime.ops]\nplanted = planted_extension\n"
 
 COMMANDS = {
@@ -93,8 +91,6 @@ class Planted:
         for name in self.names:
             text = MODULE.format(log=str(self.log), name=name, place=self.folder.name)
             self._plant(name, text)
-        name, text = SETTINGS
-        (self.folder / name).write_text(text, encoding="utf-8")
         package = self.folder / "planted-1.0.dist-info"
         package.mkdir()
         (package / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")

@@ -17,10 +17,10 @@ TYPES = (
 
 def eventual_backend(large: bool) -> str:
     """Return what `default_backend` returns once kernels are compiled."""
-    if not large or not find_spec("numba"):
+    if not large or not find_spec("llvmlite"):
         return "numpy"
     try:
-        import_module(".numba.jit.build_all", __package__.rpartition(".")[0]).ready()
+        import_module(".numba.machine_code.build_all", __package__.rpartition(".")[0]).ready()
     except (ImportError, OSError):  # a broken installation, of which `default_backend` warns
         return "numpy"
     return "numba"
@@ -34,10 +34,10 @@ def default_backend(large: bool, begin: bool = True) -> str:
         begin: whether to start compiling missing kernels in the background; numpy serves until that ends.
             Without, nothing is started, and no warning given.
     """
-    if not large or not (find_spec("numba") and find_spec("platformdirs")):
+    if not large or not (find_spec("llvmlite") and find_spec("platformdirs")):
         return "numpy"
     try:
-        build = import_module(".numba.jit.build_all", __package__.rpartition(".")[0])
+        build = import_module(".numba.machine_code.build_all", __package__.rpartition(".")[0])
         if build.ready():
             return "numba"
         if begin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .jit.build_all import BuildLock, build_all
+from .machine_code.build_all import BuildLock, build_all
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):

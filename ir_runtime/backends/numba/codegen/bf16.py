@@ -6,22 +6,19 @@ are widened to f32: products of bf16 are exact there, so the sums differ from th
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
-from llvmlite import ir
-from llvmlite.ir import types as llvm_types
-
+from . import ir
 from .target import TARGET
-from .vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
+from .vectors import INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
     "HAS_BF16", "IS_FASTER", "add_pairs", "add_pairs_of_word", "as_bf16", "high_of_pairs", "load_bf16", "low_of_pairs",
     "rounded_bf16", "store_bf16",
 ]  # fmt: skip
 
-HAS_BF16 = TARGET.name == "avx512" and bool(llvm.get_host_cpu_features().get("avx512bf16"))
+HAS_BF16 = TARGET.name == "avx512" and TARGET.has("avx512bf16")
 """Whether this processor has instructions for bf16."""
 
-IS_FASTER = HAS_BF16 and llvm.get_host_cpu_name().startswith("znver")
+IS_FASTER = HAS_BF16 and TARGET.processor.name.startswith("znver")
 """Whether this processor multiplies bf16 faster than f32.
 
 AMD's begin a `vdpbf16ps` in every cycle, as an FMA. Intel's take four times as long for it as for an FMA, so twice as long for
@@ -31,17 +28,7 @@ a product: what is fast there is AMX, which no kernel uses.
 _HALVES = ir.VectorType(ir.IntType(16), LANES)
 
 
-class _BFloat(llvm_types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no types
-    """The type ``bfloat`` of LLVM, which llvmlite lacks."""
-
-    null, intrinsic_name = "0.0", "bf16"
-
-    def __str__(self) -> str:
-        return "bfloat"
-
-
-_BFloat._create_instance()
-_BF16, _PAIRS = ir.VectorType(_BFloat(), LANES), ir.VectorType(_BFloat(), 2 * LANES)
+_BF16, _PAIRS = ir.VectorType(ir.BFLOAT, LANES), ir.VectorType(ir.BFLOAT, 2 * LANES)
 
 
 def add_pairs(emit: Emit, total: Value, a: Value, b: Value) -> Value:
@@ -69,9 +56,8 @@ def add_pairs_of_word(emit: Emit, total: Value, line: Value, along: Value, offse
         offset: a constant byte offset.
         b: a vector of i32.
     """
-    kind = ir.FunctionType(VECTOR, [VECTOR, INTS, I64, I64])
     code = f"vdpbf16ps {offset}($3,$4){{1to{LANES}}}, $2, $0"
-    return emit.builder.call(ir.InlineAsm(kind, code, "=v,0,v,r,r"), [total, b, line, along])
+    return emit.builder.call(ir.InlineAsm(VECTOR, code, "=v,0,v,r,r"), [total, b, line, along])
 
 
 def low_of_pairs(emit: Emit, pairs: Value) -> Value:
@@ -107,24 +93,15 @@ def rounded_bf16(emit: Emit, value: Value) -> Value:
 def load_bf16(emit: Emit, address: Value, count: Value | None = None) -> Value:
     """Load a vector of bf16 as f32, or its first ``count`` lanes and zeros."""
     if count is None:
-        halves = emit.load(address, _HALVES)
-        halves.align = 2
+        halves = emit.load(address, _HALVES, 2)
     else:
-        pointer, mask = emit.builder.inttoptr(address, ir.PointerType(_HALVES)), emit.lane_mask(count)
-        kinds = pointer.type, I32, mask.type, _HALVES
-        function = emit.function(f"llvm.masked.load.v{LANES}i16.p0", _HALVES, *kinds)
-        none = ir.Constant(_HALVES, [0] * LANES)
-        halves = emit.builder.call(function, [pointer, ir.Constant(I32, 2), mask, none])
+        halves = emit.masked_load(address, emit.lane_mask(count), _HALVES, 2)
     return low_of_pairs(emit, emit.builder.zext(halves, INTS))
 
 
 def store_bf16(emit: Emit, halves: Value, address: Value, count: Value | None = None) -> None:
     """Store a vector of `as_bf16`, or its first ``count`` lanes."""
     if count is None:
-        done = emit.builder.store(halves, emit.builder.inttoptr(address, ir.PointerType(_HALVES)))
-        done.align = 2
-        return
-    pointer, mask = emit.builder.inttoptr(address, ir.PointerType(_HALVES)), emit.lane_mask(count)
-    kinds = _HALVES, pointer.type, I32, mask.type
-    function = emit.function(f"llvm.masked.store.v{LANES}i16.p0", None, *kinds)
-    emit.builder.call(function, [halves, pointer, ir.Constant(I32, 2), mask])
+        emit.store(halves, address, 2)
+    else:
+        emit.masked_store(halves, address, emit.lane_mask(count), 2)

@@ -1,8 +1,7 @@
-"""The kernel language: Python functions that numba translates, and instructions that are emitted as LLVM IR.
+"""The kernel language: Python functions that are translated, and instructions that are emitted as LLVM IR.
 
-The objects here only declare kernels. `jit.translate` and `jit.compiler` turn them into machine code once per machine,
-and `jit.loader` loads that; so a process that finds everything in the cache never imports numba, which takes half a
-second.
+The objects here only declare kernels. `build.translate` and `build.compiler` turn them into machine code once per machine,
+and `machine_code.loader` loads that; a process that finds everything in the cache imports neither.
 
 Inner loops take each value as a parameter, however many there are: LLVM inlines the calls and holds the values in
 registers, where fields of a descriptor would be loaded again after every store.
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from .vectors import Value
@@ -34,7 +33,7 @@ _T = TypeVar("_T")
 
 
 types = SimpleNamespace(int64="int64", float32="float32", void="void")
-"""Names of numba types, for the parameters and results of kernels."""
+"""Names of types, for the parameters and results of kernels."""
 
 
 class Callee:
@@ -72,7 +71,7 @@ class Instruction(Callee):
 
     if TYPE_CHECKING:  # only kernels call it
 
-        def __call__(self, *arguments: Value) -> Value: ...
+        def __call__(self, *arguments: Any) -> Any: ...
 
 
 class Routine(Callee):
@@ -97,7 +96,7 @@ class Routine(Callee):
 
     if TYPE_CHECKING:  # only kernels call it
 
-        def __call__(self, *arguments: Value) -> Value: ...
+        def __call__(self, *arguments: Any) -> Any: ...
 
     def dependencies(self) -> Iterator[Routine]:
         """Return the routines that it calls, directly or through devices."""

@@ -6,11 +6,10 @@ bits, and a lane adds 2 products (`pmaddwd`, whose sums never saturate). Sums ar
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
 
 from ....arrays import DType
+from . import ir
 from .target import TARGET
 from .vectors import I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
@@ -18,12 +17,9 @@ __all__ = [
     "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "at_least", "at_most", "dot", "dot_pairs", "load_levels", "max_levels", "no_levels", "store_levels", "to_levels",
 ]  # fmt: skip
 
-_FEATURES = llvm.get_host_cpu_features()
-_HAS_VNNI = bool(
-    _FEATURES.get("avx512vnni") and _FEATURES.get("avx512vl") if LANES == 16 else _FEATURES.get("avxvnni")
-)
+_HAS_VNNI = TARGET.has("avx512vnni") and TARGET.has("avx512vl") if LANES == 16 else TARGET.has("avxvnni")
 # Vectors wider than those of this processor stand for those of another one, which has VNNI; lanes are added one by one.
-_EMULATES_VNNI = TARGET.name == "avx512" and not _FEATURES.get("avx512f")
+_EMULATES_VNNI = TARGET.name == "avx512" and not TARGET.has("avx512f")
 
 GROUP = 4 if TARGET.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
 """Levels of a 32-bit lane."""
@@ -42,7 +38,7 @@ _MADD = next(
             ("avx2", 256, "llvm.x86.avx2.pmadd.wd"),
             ("sse2", 128, "llvm.x86.sse2.pmadd.wd"),
         )
-        if _FEATURES.get(feature) and bits <= 32 * LANES
+        if TARGET.has(feature) and bits <= 32 * LANES
     ),
     None,
 )
@@ -96,7 +92,7 @@ def _pairs(emit: Emit, levels: Value, weights: Value) -> Value:
     while len(parts) > 1:
         count = 2 * parts[0].type.count
         order = ir.Constant(ir.VectorType(I32, count), list(range(count)))
-        parts = [builder.shuffle_vector(*parts[i : i + 2], order) for i in range(0, len(parts), 2)]
+        parts = [builder.shuffle_vector(parts[i], parts[i + 1], order) for i in range(0, len(parts), 2)]
     return parts[0]
 
 
@@ -104,7 +100,7 @@ def _lanes(emit: Emit, x: Value, lanes: range) -> Value:
     if len(lanes) == LANES:
         return x
     order = ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes))
-    return emit.builder.shuffle_vector(x, ir.Constant(INTS, ir.Undefined), order)
+    return emit.builder.shuffle_vector(x, ir.Constant(INTS, ir.UNDEFINED), order)
 
 
 def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:

@@ -6,7 +6,7 @@ Kernels work on addresses only.
 from __future__ import annotations
 
 from .language import device, instruction, types
-from .target import IS_X86
+from .target import TARGET
 from .vectors import F32, I32, I64, Emit, Value
 
 __all__ = [
@@ -94,7 +94,7 @@ def free(emit: Emit, address: Value) -> None:
 @instruction()
 def _pause(emit: Emit) -> None:
     """Tell the processor that this is a spin loop."""
-    if IS_X86:
+    if TARGET.is_x86:
         emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
 
 

@@ -9,31 +9,29 @@ from functools import cache
 from typing import TypeAlias
 
 import numpy as np
-from llvmlite import ir
 
+from . import ir
 from .target import TARGET
 
 __all__ = ["LANES", "Emit", "Load", "Store", "Value", "splat_bits"]
 
 LANES = TARGET.lanes
-F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+F32, I32, I64 = ir.F32, ir.I32, ir.I64
 VECTOR, INTS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 
 Value: TypeAlias = ir.Value
-"""A value of LLVM IR; any object for type checkers, as llvmlite is not typed."""
 Load = Callable[[Value], Value]
 Store = Callable[[Value, Value], None]
 
-# llvmlite writes the text of a type and of a constant once for each object, so kernels share them.
 _ZERO, _FIRST_LANE = ir.Constant(I32, 0), ir.Constant(INTS, [0] * LANES)
-_NO_VECTOR, _NO_INTS = ir.Constant(VECTOR, ir.Undefined), ir.Constant(INTS, ir.Undefined)
+_EVERY_LANE = ir.Constant(ir.VectorType(ir.I1, LANES), [1] * LANES)
 
 
 @dataclass(frozen=True)
 class Emit:
     """An emitter of LLVM IR. Addresses and counts are i64; offsets are in bytes."""
 
-    builder: ir.IRBuilder
+    builder: ir.Builder
 
     def i64(self, n: int) -> Value:
         """Return an i64 constant."""
@@ -44,14 +42,9 @@ class Emit:
         return _vector(float(np.float32(x)).hex())
 
     def splat(self, x: Value) -> Value:
-        """Broadcast an f32 to every lane."""
-        lane = self.builder.insert_element(_NO_VECTOR, x, _ZERO)
-        return self.builder.shuffle_vector(lane, _NO_VECTOR, _FIRST_LANE)
-
-    def splat_word(self, x: Value) -> Value:
-        """Broadcast an i32 to every lane."""
-        lane = self.builder.insert_element(_NO_INTS, x, _ZERO)
-        return self.builder.shuffle_vector(lane, _NO_INTS, _FIRST_LANE)
+        """Broadcast a number to every lane."""
+        none = ir.Constant(ir.VectorType(x.type, LANES), ir.UNDEFINED)
+        return self.builder.shuffle_vector(self.builder.insert_element(none, x, _ZERO), none, _FIRST_LANE)
 
     def at(self, address: Value, offset: Value | int = 0) -> Value:
         """Add a byte offset to an address."""
@@ -59,14 +52,17 @@ class Emit:
             return address if offset == 0 else self.builder.add(address, self.i64(offset))
         return self.builder.add(address, offset)
 
-    def load(self, address: Value, kind: ir.Type = VECTOR) -> Value:
-        """Load a value; vectors are aligned to one element only."""
-        pointer = self.builder.inttoptr(address, _pointer(kind))
-        return self.builder.load(pointer, align=8 if kind == I64 else 4, typ=kind)
+    def pointer(self, address: Value) -> Value:
+        """Return an address as a pointer of LLVM."""
+        return self.builder.inttoptr(address, ir.POINTER)
 
-    def store(self, value: Value, address: Value) -> None:
-        """Store a value; vectors are aligned to one element only."""
-        self.builder.store(value, self.builder.inttoptr(address, _pointer(value.type)), align=4)
+    def load(self, address: Value, kind: ir.Type = VECTOR, align: int = 0) -> Value:
+        """Load a value that is aligned to ``align`` bytes; by default 8 for an i64, else 4."""
+        return self.builder.load(self.pointer(address), kind, align or (8 if kind == I64 else 4))
+
+    def store(self, value: Value, address: Value, align: int = 4) -> None:
+        """Store a value that is aligned to ``align`` bytes."""
+        self.builder.store(value, self.pointer(address), align)
 
     def vector_loop(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
         """Loop over ``count`` elements, a vector at a time, and the rest with a mask.
@@ -84,7 +80,7 @@ class Emit:
 
     def lane_mask(self, count: Value) -> Value:
         """Return a mask of the first ``count`` lanes."""
-        same = self.splat_word(self.builder.trunc(count, I32))
+        same = self.splat(self.builder.trunc(count, I32))
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
     def masked_access(self, count: Value) -> tuple[Load, Store]:
@@ -95,64 +91,66 @@ class Emit:
             lambda value, address: self.masked_store(value, address, mask),
         )
 
-    def masked_load(self, address: Value, mask: Value) -> Value:
+    def masked_load(self, address: Value, mask: Value, kind: ir.VectorType = VECTOR, align: int = 4) -> Value:
         """Load the lanes of a mask; the others are not read, and 0."""
-        pointer = self.builder.inttoptr(address, _pointer(VECTOR))
-        kinds = pointer.type, I32, mask.type, VECTOR
-        function = self.function(f"llvm.masked.load.v{LANES}f32.p0", VECTOR, *kinds)
-        return self.builder.call(function, [pointer, ir.Constant(I32, 4), mask, self.constant(0)])
+        function = self.function(f"llvm.masked.load.{kind.suffix}.p0", kind, ir.POINTER, I32, mask.type, kind)
+        arguments = self.pointer(address), ir.Constant(I32, align), mask, ir.Constant(kind, None)
+        return self.builder.call(function, arguments)
 
-    def masked_store(self, value: Value, address: Value, mask: Value) -> None:
+    def masked_store(self, value: Value, address: Value, mask: Value, align: int = 4) -> None:
         """Store the lanes of a mask."""
-        pointer = self.builder.inttoptr(address, _pointer(VECTOR))
-        kinds = VECTOR, pointer.type, I32, mask.type
-        function = self.function(f"llvm.masked.store.v{LANES}f32.p0", None, *kinds)
-        self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
+        kind = value.type
+        function = self.function(
+            f"llvm.masked.store.{kind.suffix}.p0", None, kind, ir.POINTER, I32, mask.type
+        )
+        self.builder.call(function, [value, self.pointer(address), ir.Constant(I32, align), mask])
+
+    def gather(self, address: Value, indices: Value, mask: Value | None = None) -> Value:
+        """Load f32 at indices from an address on; lanes outside a mask are not read, and 0."""
+        mask = _EVERY_LANE if mask is None else mask
+        places = self.builder.element_pointer(self.pointer(address), indices, F32)
+        name = f"llvm.masked.gather.{VECTOR.suffix}.{places.type.suffix}"
+        function = self.function(name, VECTOR, places.type, I32, mask.type, VECTOR)
+        return self.builder.call(function, [places, ir.Constant(I32, 4), mask, self.constant(0)])
 
     def fetch_add(self, address: Value, more: int) -> Value:
         """Add to an i64 atomically and return its previous value."""
-        pointer = self.builder.inttoptr(address, _pointer(I64))
-        return self.builder.atomic_rmw("add", pointer, self.i64(more), "seq_cst")
+        return self.builder.atomic_add(self.pointer(address), self.i64(more))
 
     def load_atomic(self, address: Value) -> Value:
         """Load an i64 atomically, sequentially consistent."""
-        pointer = self.builder.inttoptr(address, _pointer(I64))
-        return self.builder.load_atomic(pointer, "seq_cst", 8, typ=I64)
+        return self.builder.load_atomic(self.pointer(address), I64, 8)
 
     def store_atomic(self, value: Value, address: Value) -> None:
         """Store an i64 atomically, sequentially consistent."""
-        pointer = self.builder.inttoptr(address, _pointer(I64))
-        self.builder.store_atomic(value, pointer, "seq_cst", 8)
+        self.builder.store_atomic(value, self.pointer(address), 8)
 
     def prefetch(self, address: Value) -> None:
         """Ask for the cache line at an address, which may be any, in the L2 cache."""
-        pointer = self.builder.inttoptr(address, _pointer(F32))
+        pointer = self.pointer(address)
         function = self.function("llvm.prefetch.p0", None, pointer.type, I32, I32, I32)
         self.builder.call(function, [pointer, *(ir.Constant(I32, n) for n in (0, 2, 1))])  # read, L2, data
 
     def call_address(self, address: Value, *arguments: Value) -> None:
         """Call the function at an address with i64 arguments."""
-        kind = ir.FunctionType(ir.VoidType(), [I64] * len(arguments))
-        self.builder.call(self.builder.inttoptr(address, _pointer(kind)), arguments)
+        self.builder.call_pointer(self.pointer(address), arguments)
 
     def stack_words(self, words: int) -> Value:
         """Return the address of ``words`` zeroed i64 on the stack."""
         kind = ir.ArrayType(I64, words)
-        with self.builder.goto_entry_block():
-            place = self.builder.alloca(kind)
-        place.align = 64
+        place = self.builder.slot(kind, 64)
         self.builder.store(ir.Constant(kind, None), place)
         return self.builder.ptrtoint(place, I64)
 
-    def function(self, name: str, returns: ir.Type | None, *kinds: ir.Type) -> Value:
+    def function(self, name: str, returns: ir.Type | None, *kinds: ir.Type) -> ir.Function:
         """Declare a function; ``returns`` is ``None`` for no result."""
-        kind = ir.FunctionType(ir.VoidType() if returns is None else returns, kinds)
-        return self.builder.module.globals.get(name) or ir.Function(self.builder.module, kind, name)
+        return self.builder.module.declare(name, ir.VOID if returns is None else returns, kinds)
 
-    def intrinsic(self, name: str, *vectors: Value) -> Value:
-        """Call an intrinsic of vectors."""
-        function = self.function(f"{name}.v{LANES}f32", VECTOR, *[VECTOR] * len(vectors))
-        return self.builder.call(function, vectors)
+    def intrinsic(self, name: str, *values: Value) -> Value:
+        """Call an intrinsic of values of one type, which the result has, too."""
+        kind = values[0].type
+        function = self.function(f"{name}.{kind.suffix}", kind, *[kind] * len(values))
+        return self.builder.call(function, values)
 
     def add(self, a: Value, b: Value) -> Value:
         return self.builder.fadd(a, b)
@@ -205,7 +203,7 @@ class Emit:
         count = LANES
         while count > 1:
             count //= 2
-            none = ir.Constant(value.type, ir.Undefined)
+            none = ir.Constant(value.type, ir.UNDEFINED)
             halves = (
                 ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))
                 for start in (0, count)
@@ -229,10 +227,12 @@ class Emit:
         builder.position_at_end(head)
         counter = builder.phi(I64)
         counter.add_incoming(self.i64(0), before)
-        now = []
+        now: list[Value] = []
+        phis = []
         for value in carried:
             phi = builder.phi(value.type)
             phi.add_incoming(value, before)
+            phis.append(phi)
             now.append(phi)
         builder.cbranch(builder.icmp_signed("<", counter, count), body, after)
         builder.position_at_end(body)
@@ -240,7 +240,7 @@ class Emit:
         yield counter, now, following
         end = builder.block
         counter.add_incoming(builder.add(counter, self.i64(1)), end)
-        for phi, value in zip(now, following, strict=True):
+        for phi, value in zip(phis, following, strict=True):
             phi.add_incoming(value, end)
         builder.branch(head)
         builder.position_at_end(after)
@@ -256,7 +256,7 @@ class Emit:
                 with branch:
                     given.append((values(), builder.block))
         (first, yes), (second, no) = given
-        found = []
+        found: list[Value] = []
         for one, other in zip(first, second, strict=True):
             phi = builder.phi(one.type)
             phi.add_incoming(one, yes)
@@ -276,11 +276,6 @@ class Emit:
             branch()
             builder.branch(after)
         builder.position_at_end(after)
-
-
-@cache
-def _pointer(kind: ir.Type) -> ir.Type:
-    return ir.PointerType(kind)
 
 
 @cache

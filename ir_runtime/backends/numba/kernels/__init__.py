@@ -1,1 +1,1 @@
-"""Kernels that numba and llvmlite compile to machine code."""
+"""Kernels: Python functions of the kernel language, emitters of LLVM IR, and the code that calls them."""

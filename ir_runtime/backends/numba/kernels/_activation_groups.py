@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from ...common.dynamic_quantization import MIN_PEAK
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
@@ -76,7 +75,7 @@ def _store_scale(emit: Emit, peak: Value, scale: Value) -> tuple[Value, Value]:
     otherwise = builder.select(is_finite, zero, ir.Constant(F32, float("nan")))
     emit.store(builder.select(usable, builder.fdiv(peak, full), otherwise), scale)
     inverse = builder.select(usable, builder.fdiv(full, peak), zero)
-    return emit.splat(inverse), emit.splat_word(builder.sext(usable, I32))
+    return emit.splat(inverse), emit.splat(builder.sext(usable, I32))
 
 
 def _quantized(emit: Emit, bits: Value, factors: tuple[Value, Value]) -> Value:
@@ -89,5 +88,5 @@ def _quantized(emit: Emit, bits: Value, factors: tuple[Value, Value]) -> Value:
 def _store_numbers(emit: Emit, numbers: Value, place: Value) -> None:
     builder = emit.builder
     if GROUP == 2:
-        numbers = builder.shuffle_vector(numbers, ir.Constant(INTS, ir.Undefined), ir.Constant(INTS, _ORDER))
+        numbers = builder.shuffle_vector(numbers, ir.Constant(INTS, ir.UNDEFINED), ir.Constant(INTS, _ORDER))
     emit.store(builder.trunc(numbers, _NUMBERS), place)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import weakref
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
@@ -20,7 +20,7 @@ from .contiguous import contiguous, contiguous_rows
 
 __all__ = ["MASK", "additive_mask"]
 
-_I8 = ir.IntType(8)
+_I8 = ir.I8
 
 
 class MaskJob(Descriptor):
@@ -33,9 +33,7 @@ class MaskJob(Descriptor):
 @instruction(types.int64, types.int64)
 def _add_or_hide(emit: Emit, seen: Value, out: Value) -> None:
     """Store 0 for a nonzero byte, else minus infinity."""
-    found = emit.load(seen, _I8)
-    found.align = 1
-    is_seen = emit.builder.icmp_signed("!=", found, ir.Constant(_I8, 0))
+    is_seen = emit.builder.icmp_signed("!=", emit.load(seen, _I8, 1), ir.Constant(_I8, 0))
     hidden = ir.Constant(F32, float("-inf"))
     emit.store(emit.builder.select(is_seen, ir.Constant(F32, 0.0), hidden), out)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
 from ...common.kept_memory import empty
+from ..codegen import ir
 from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
@@ -52,7 +52,8 @@ def _interleave(emit: Emit, a: Value, b: Value, c: Value, d: Value, out: Value) 
         pairs.append(builder.or_(low, builder.shl(high, splat_bits(16))))
     for half in range(2):
         order = [half * LANES // 2 + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
-        emit.store(builder.shuffle_vector(*pairs, ir.Constant(INTS, order)), emit.at(out, half * 4 * LANES))
+        pixels = builder.shuffle_vector(pairs[0], pairs[1], ir.Constant(INTS, order))
+        emit.store(pixels, emit.at(out, half * 4 * LANES))
 
 
 @device

@@ -82,12 +82,13 @@ def _store_vectors(
 
 def _has(emit: Emit, target: TileTarget, type: StoredTypes) -> Value:
     """Return whether a tensor is stored in bf16."""
+    assert target.types is not None
     bit = emit.builder.and_(target.types, emit.i64(type))
     return emit.builder.icmp_signed("!=", bit, emit.i64(0))
 
 
 def _factor(emit: Emit, line: Value, along: Value, word: int) -> Value:
-    return emit.splat_word(emit.load(emit.at(emit.at(line, along), 4 * word), I32))
+    return emit.splat(emit.load(emit.at(emit.at(line, along), 4 * word), I32))
 
 
 _KINDS = (*PANEL_KINDS, types.int64, types.int64)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 
+from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, store_f32
 from ..codegen.vectors import F32, I64, LANES, Emit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from llvmlite import ir
 
+from ..codegen import ir
 from ..codegen.bf16 import load_bf16
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.vectors import LANES, Emit

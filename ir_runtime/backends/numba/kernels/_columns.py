@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from llvmlite import ir
-
 from ....ir.tensor import Array
+from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 
-import llvmlite.binding as llvm
-from llvmlite import ir
-
 from ....ir.element import ElementType
+from ..codegen import ir
 from ..codegen.bf16 import rounded_bf16
 from ..codegen.language import instruction, types
 from ..codegen.target import TARGET
@@ -33,14 +31,14 @@ class Kind(IntEnum):
     BOOLEAN = 8
 
 
-_HALVES, _I16S = ir.VectorType(ir.HalfType(), LANES), ir.VectorType(ir.IntType(16), LANES)
+_HALVES, _I16S = ir.VectorType(ir.F16, LANES), ir.VectorType(ir.IntType(16), LANES)
 _STORED = {
     Kind.F32: VECTOR, Kind.F16: _HALVES, Kind.BF16: _I16S, Kind.F64: F64S, Kind.U8: I8S, Kind.I8: I8S,
     Kind.I32: INTS, Kind.I64: I64S, Kind.BOOLEAN: I8S,
 }  # fmt: skip
 _REALS, _INTEGERS = (Kind.F16, Kind.BF16, Kind.F64), (Kind.U8, Kind.I8, Kind.I32, Kind.I64)
 # Without instructions for f16, LLVM calls a library.
-_HAS_F16 = TARGET.name == "neon" or bool(llvm.get_host_cpu_features().get("f16c"))
+_HAS_F16 = TARGET.name == "neon" or TARGET.has("f16c")
 
 
 def _widened(kind: Kind, emit: Emit, x: Value) -> Value:
@@ -68,7 +66,7 @@ def _truncated(kind: Kind, emit: Emit, x: Value) -> Value:
     )
     whole = builder.fptosi(builder.select(fits, x, emit.constant(0)), integers)
     whole = builder.select(fits, whole, constant_lanes(integers, -(1 << (bits - 1))))
-    return whole if integers is _STORED[kind] else builder.trunc(whole, _STORED[kind])
+    return whole if integers == _STORED[kind] else builder.trunc(whole, _STORED[kind])
 
 
 def _as_real(kind: Kind, emit: Emit, x: Value) -> Value:

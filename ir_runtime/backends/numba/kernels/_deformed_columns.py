@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from llvmlite import ir
 
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import alloc, free, load_f32, load_i64
-from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Load, Store, Value
+from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.task import Task, load_args, next_unit
 from ._rows import clear_row
 
 __all__ = ["DEFORMED_COLUMNS", "DeformedColumnsJob"]
 
-_DOUBLE = ir.DoubleType()
+_DOUBLE = ir.F64
 _DOUBLES = ir.VectorType(_DOUBLE, LANES)
 _CORNERS = 4
 
@@ -58,26 +58,15 @@ class _Between:
     weights: tuple[Value, Value]
 
 
-def _splat(emit: Emit, number: Value) -> Value:
-    """Broadcast an f64."""
-    none = ir.Constant(_DOUBLES, ir.Undefined)
-    lane = emit.builder.insert_element(none, number, ir.Constant(I32, 0))
-    return emit.builder.shuffle_vector(lane, none, ir.Constant(INTS, [0] * LANES))
-
-
 def _constant(number: float) -> Value:
     return ir.Constant(_DOUBLES, [number] * LANES)
-
-
-def _round(emit: Emit, how: str, x: Value) -> Value:
-    return emit.builder.call(emit.function(f"llvm.{how}.v{LANES}f64", _DOUBLES, _DOUBLES), [x])
 
 
 def _between(emit: Emit, place: Value, inside: Value, length: Value, zeros: bool) -> _Between:
     """Return the pixels on both sides; all of them are pixels, also where they are not seen."""
     builder, none = emit.builder, _constant(0)
     place = builder.select(inside, place, none)
-    before, after = _round(emit, "floor", place), _round(emit, "ceil", place)
+    before, after = emit.intrinsic("llvm.floor", place), emit.intrinsic("llvm.ceil", place)
     part = builder.fsub(place, before)
     pixels, seen = [], []
     for pixel in (before, after):
@@ -93,11 +82,8 @@ def _between(emit: Emit, place: Value, inside: Value, length: Value, zeros: bool
 
 def _place(emit: Emit, start: Value, offset: Value, shift: Value, mask: Value) -> Value:
     """Return f64 positions along an axis, of the first lanes: starts and offsets in memory, and the place in the kernel."""
-    builder, pointer = emit.builder, emit.builder.inttoptr(start, ir.PointerType(_DOUBLES))
-    kinds = pointer.type, I32, mask.type, _DOUBLES
-    function = emit.function(f"llvm.masked.load.v{LANES}f64.p0", _DOUBLES, *kinds)
-    starts = builder.call(function, [pointer, ir.Constant(I32, 8), mask, _constant(0)])
-    begin = builder.fadd(starts, _splat(emit, builder.sitofp(shift, _DOUBLE)))
+    builder, starts = emit.builder, emit.masked_load(start, mask, _DOUBLES, 8)
+    begin = builder.fadd(starts, emit.splat(builder.sitofp(shift, _DOUBLE)))
     return builder.fadd(begin, builder.fpext(emit.masked_load(offset, mask), _DOUBLES))
 
 
@@ -109,15 +95,16 @@ def _corners(zeros: bool) -> Instruction:
         height: Value, width: Value, count: Value,
     ) -> None:  # fmt: skip
         builder, mask = emit.builder, emit.lane_mask(count)
-        lengths = [_splat(emit, builder.sitofp(length, _DOUBLE)) for length in (height, width)]
+        lengths = [emit.splat(builder.sitofp(length, _DOUBLE)) for length in (height, width)]
         places = _place(emit, down, offset, i, mask), _place(emit, across, emit.at(offset, apart), j, mask)
-        lowest, inside = (">", _constant(-1)) if zeros else (">=", _constant(0)), None
-        for place, length in zip(places, lengths, strict=True):
-            for found in (
-                builder.fcmp_ordered(lowest[0], place, lowest[1]),
-                builder.fcmp_ordered("<", place, length),
-            ):
-                inside = found if inside is None else builder.and_(inside, found)
+        sign, lowest = (">", _constant(-1)) if zeros else (">=", _constant(0))
+        inside, *others = (
+            bound
+            for place, length in zip(places, lengths, strict=True)
+            for bound in (builder.fcmp_ordered(sign, place, lowest), builder.fcmp_ordered("<", place, length))
+        )
+        for bound in others:
+            inside = builder.and_(inside, bound)
         rows, columns = (
             _between(emit, place, inside, length, zeros)
             for place, length in zip(places, lengths, strict=True)

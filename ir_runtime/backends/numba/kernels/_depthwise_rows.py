@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from llvmlite import ir
 
+from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import alloc, free, load_f32, load_i64

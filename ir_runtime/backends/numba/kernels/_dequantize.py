@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, load_i64
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value
@@ -68,7 +67,7 @@ def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
     with emit.loop(emit.builder.sdiv(count, emit.i64(LANES)), [x, out]) as (_, (at, target), following):
         numbers = emit.load(at)
         places = ir.Constant(INTS, LANE_ORDER)
-        emit.store(emit.builder.shuffle_vector(numbers, ir.Constant(VECTOR, ir.Undefined), places), target)
+        emit.store(emit.builder.shuffle_vector(numbers, ir.Constant(VECTOR, ir.UNDEFINED), places), target)
         following += [emit.at(at, 4 * LANES), emit.at(target, 4 * LANES)]
 
 

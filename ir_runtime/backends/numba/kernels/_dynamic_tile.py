@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, dot
 from ..codegen.memory import load_i64
@@ -108,10 +107,10 @@ class _Tile:
         """Return what the sums of a group start with: the sum of its activations, multiplied by zero points."""
         emit, builder = self.emit, self.emit.builder
         places = [emit.at(emit.at(side, aside), self.apart) for side in self.sides]
-        found = [emit.splat_word(emit.load(place, I32)) for place in places]
+        found = [emit.splat(emit.load(place, I32)) for place in places]
 
         def by_column() -> list[Value]:
-            kind = ir.VectorType(ir.IntType(8), LANES)
+            kind = ir.VectorType(ir.I8, LANES)
             points = [
                 builder.zext(emit.load(emit.at(zeros, LANES * j), kind), INTS) for j in range(PANEL_VECTORS)
             ]
@@ -150,7 +149,7 @@ class _Tile:
                 step = word * len(shifts) + piece
                 columns = [builder.lshr(each, splat_bits(shift)) if shift else each for each in stored]
                 columns = [builder.and_(each, splat_bits(mask)) for each in columns]
-                numbers = [emit.splat_word(emit.load(emit.at(line, 4 * step), I32)) for line in lines]
+                numbers = [emit.splat(emit.load(emit.at(line, 4 * step), I32)) for line in lines]
                 pairs = [(number, column) for number in numbers for column in columns]
                 for n, (number, column) in enumerate(pairs, step * size % len(sums)):
                     sums[n] = dot(emit, sums[n], column, number)

@@ -117,11 +117,11 @@ def combine(  # noqa: PLR0913 (values in registers)
 
     def go(code: Opcode, single: bool) -> None:
         with emit.loop(rows, [out, x, y]) as (_, (target, source, other), following):
-            same = emit.splat(emit.load(other, F32)) if single else None
+            same = [emit.splat(emit.load(other, F32))] if single else []
 
             def body(offset: Value, load: Load, store: Store) -> None:
                 first = load(emit.at(source, offset))
-                second = same if single else load(emit.at(other, offset))
+                second = same[0] if single else load(emit.at(other, offset))
                 store(_BINARY[code](emit, first, second), emit.at(target, offset))
 
             emit.vector_loop(count, body)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.target import TARGET
 from ..codegen.vectors import LANES, Emit, Value
 from ._reduction_steps import DOUBLES, doubles
 
 __all__ = ["negative_power"]
 
-WORDS = ir.VectorType(ir.IntType(64), LANES)
+WORDS = ir.VectorType(ir.I64, LANES)
 # The logarithm of 1 + x to the base 2 is an odd series in x / (2 + x); the power of two is the exponential series.
 _LOGARITHM = [2 / math.log(2) / n for n in range(11, 0, -2)]
 _POWER = [math.log(2) ** n / math.factorial(n) for n in range(8, -1, -1)]
@@ -31,7 +30,7 @@ def _words(n: int) -> Value:
 def _fma(emit: Emit, a: Value, b: Value, c: Value) -> Value:
     if not TARGET.has_fma:
         return emit.builder.fadd(emit.builder.fmul(a, b), c)
-    return emit.builder.call(emit.function(f"llvm.fma.v{LANES}f64", DOUBLES, *[DOUBLES] * 3), [a, b, c])
+    return emit.intrinsic("llvm.fma", a, b, c)
 
 
 def _series(emit: Emit, x: Value, terms: list[float]) -> Value:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ... import Kernel
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, LANES, VECTOR, Emit, Load, Store, Value
@@ -187,9 +186,9 @@ def _products(
 def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
     """Return whether any of some addresses is not ``zeros``."""
     kind, builder = ir.VectorType(I64, rows), emit.builder
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), zeros, ir.Constant(I32, 0))
+    first = builder.insert_element(ir.Constant(kind, ir.UNDEFINED), zeros, ir.Constant(I32, 0))
     order = ir.Constant(ir.VectorType(I32, rows), [0] * rows)
-    same = builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), order)
+    same = builder.shuffle_vector(first, ir.Constant(kind, ir.UNDEFINED), order)
     others = builder.bitcast(builder.icmp_signed("!=", emit.load(table, kind), same), ir.IntType(rows))
     return builder.icmp_unsigned("!=", others, ir.Constant(ir.IntType(rows), 0))
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value
 from ._windows import WINDOWS, Emitter, Lines, Memory, add_lines, address_or_fill, store_windows
 
@@ -26,7 +25,7 @@ AddChannel = Callable[[Value, Factors, list[Value]], list[Value]]
 
 def _permuted(emit: Emit, channels: int, channel: int) -> Factors:
     order = ir.Constant(INTS, [lane // channels * channels + channel for lane in range(LANES)])
-    none = ir.Constant(VECTOR, ir.Undefined)
+    none = ir.Constant(VECTOR, ir.UNDEFINED)
     return lambda address: emit.builder.shuffle_vector(emit.load(address), none, order)
 
 
@@ -34,15 +33,15 @@ def _add_channels(emit: Emit, channels: int, sums: Sequence[Value], add_channel:
     """Return the sums after all channels of a group."""
     if channels < LANES:
         for channel in range(channels):
-            offset = emit.i64(4 * LANES * channel)
-            sums = add_channel(offset, _permuted(emit, channels, channel), list(sums))
+            weights = emit.i64(4 * LANES * channel)
+            sums = add_channel(weights, _permuted(emit, channels, channel), list(sums))
         return list(sums)
 
     def broadcast(address: Value) -> Value:
         return emit.splat(emit.load(emit.at(address, offset), F32))
 
-    with emit.loop(emit.i64(channels), sums) as (channel, before, after):
-        offset = emit.builder.mul(channel, emit.i64(4))
+    with emit.loop(emit.i64(channels), sums) as (index, before, after):
+        offset = emit.builder.mul(index, emit.i64(4))
         after += add_channel(emit.builder.mul(offset, emit.i64(LANES)), broadcast, list(before))
     return after
 

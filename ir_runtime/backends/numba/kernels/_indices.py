@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import I32, I64, Emit
 
 __all__ = ["load_boolean", "load_index", "store_boolean", "store_index"]
 
-_I8 = ir.IntType(8)
+_I8 = ir.I8
 
 
 @instruction(types.int64, types.int64, returns=types.int64)
@@ -28,8 +27,7 @@ def _store_i32(emit: Emit, address: ir.Value, place: ir.Value, index: ir.Value) 
 @instruction(types.int64, types.int64, returns=types.int64)
 def load_boolean(emit: Emit, address: ir.Value, place: ir.Value) -> ir.Value:
     """Load a byte that is 0 or 1."""
-    pointer = emit.builder.inttoptr(emit.at(address, place), ir.PointerType(_I8))
-    return emit.builder.zext(emit.builder.load(pointer, typ=_I8), I64)
+    return emit.builder.zext(emit.load(emit.at(address, place), _I8, 1), I64)
 
 
 @instruction(types.int64, types.int64, types.int64)
@@ -37,7 +35,7 @@ def store_boolean(emit: Emit, address: ir.Value, place: ir.Value, number: ir.Val
     """Store whether a number is not 0 as a byte."""
     builder = emit.builder
     is_set = builder.zext(builder.icmp_signed("!=", number, emit.i64(0)), _I8)
-    builder.store(is_set, builder.inttoptr(emit.at(address, place), ir.PointerType(_I8)))
+    emit.store(is_set, emit.at(address, place), 1)
 
 
 @device

@@ -6,13 +6,13 @@ Both compute by the operations of the reference in its order, so levels and numb
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
 from ...common.fake_quantize import QuantizeParameter as P
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
 from ...patterns.quantized_nodes import Quantizer
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
@@ -75,7 +75,7 @@ def _note(emit: Emit, seen: Value, nan: Value) -> None:
 
 def _any(emit: Emit, seen: Value) -> Value:
     """Return whether any lane was NaN, as an i64."""
-    return emit.builder.sext(emit.reduce(emit.load(seen, INTS), emit.builder.or_), ir.IntType(64))
+    return emit.builder.sext(emit.reduce(emit.load(seen, INTS), emit.builder.or_), ir.I64)
 
 
 @instruction(*[types.int64] * 6, returns=types.int64)

@@ -13,9 +13,9 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.levels import GROUP, dot
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
@@ -73,8 +73,10 @@ def _windows(  # noqa: PLR0913 (values in registers)
 ) -> None:  # fmt: skip
     """Compute windows of ``tall`` rows, at stride 1 two neighbours of each."""
     builder, wide = emit.builder, PLACES if stride == 1 else 1
-    kind = ir.VectorType(ir.IntType(8), BLOCK * LANES)
-    sums = dict.fromkeys(product(range(tall), range(wide), range(BLOCK)), ir.Constant(INTS, None))
+    kind = ir.VectorType(ir.I8, BLOCK * LANES)
+    sums: dict[tuple[int, int, int], Value] = dict.fromkeys(
+        product(range(tall), range(wide), range(BLOCK)), ir.Constant(INTS, None)
+    )
     for row in range((tall - 1) * stride + TAPS):
         begin = emit.at(x, builder.mul(line, emit.i64(row)))
         pixels = [

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
+from ..codegen import ir
 from ..codegen.levels import GROUP, LEVEL_SIZE, at_most, load_levels, store_levels, to_levels
+from ..codegen.target import TARGET
 from ..codegen.vectors import I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = ["CAN_PACK", "column_order", "load_row", "store_rows"]
 
-_FEATURES = llvm.get_host_cpu_features()
-CAN_PACK = GROUP == 4 and LANES == 16 and bool(_FEATURES.get("avx512bw"))
+CAN_PACK = GROUP == 4 and LANES == 16 and TARGET.has("avx512bw")
 """Whether vectors are narrowed to bytes by packing."""
 
 # Parts of 128 bits of a vector, words of each, and bytes of a vector.
 _PARTS, _WORDS, _BYTES = 4, 4, 64
 _LEVELS, _SHORTS, _LONGS = (
-    ir.VectorType(ir.IntType(8), _BYTES),
+    ir.VectorType(ir.I8, _BYTES),
     ir.VectorType(ir.IntType(16), _BYTES // 2),
     ir.VectorType(I64, _BYTES // 8),
 )
@@ -67,7 +66,7 @@ def _spread(emit: Emit, row: Value, j: int) -> Value:
 
 def _shuffled(emit: Emit, value: Value, order: Sequence[int]) -> Value:
     mask = ir.Constant(ir.VectorType(I32, len(order)), list(order))
-    return emit.builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), mask)
+    return emit.builder.shuffle_vector(value, ir.Constant(value.type, ir.UNDEFINED), mask)
 
 
 def store_rows(emit: Emit, values: Sequence[Value], places: Sequence[Value], low: Value, high: Value) -> None:
@@ -87,7 +86,7 @@ def _store_packed(
 ) -> None:
     """Store as many rows together as fill a vector of bytes."""
     beside, builder = _WORDS // vectors, emit.builder
-    whole = builder.fptoui(low, ir.VectorType(ir.IntType(32), LANES))
+    whole = builder.fptoui(low, ir.VectorType(ir.I32, LANES))
     lowest = builder.bitcast(builder.mul(whole, splat_bits(0x01010101)), _LEVELS)
     kind = ir.VectorType(I64, 2 * vectors)
     for first in range(0, len(places), beside):

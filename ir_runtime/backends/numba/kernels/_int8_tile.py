@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.levels import dot, to_levels
@@ -97,7 +96,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
             columns = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(vectors)]
             along = builder.mul(k, emit.i64(4))
             for i in range(rows):
-                levels = emit.splat_word(emit.load(emit.at(lines[i], along), I32))
+                levels = emit.splat(emit.load(emit.at(lines[i], along), I32))
                 for j in range(vectors):
                     n = i * vectors + j
                     sums[n] = dot(emit, sums[n], levels, columns[j])

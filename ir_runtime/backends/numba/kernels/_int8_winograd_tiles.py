@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.levels import LEVEL_SIZE, dot_pairs, load_levels, to_levels
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
@@ -123,7 +122,7 @@ def multiply_tiles(
             weights = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(WIDE)]
             along = builder.mul(k, emit.i64(4))
             for i in range(rows):
-                pair = emit.splat_word(emit.load(emit.at(lines[i], along), I32))
+                pair = emit.splat(emit.load(emit.at(lines[i], along), I32))
                 for j in range(WIDE):
                     sums[i * WIDE + j] = dot_pairs(emit, sums[i * WIDE + j], pair, weights[j])
             after += [emit.at(place, 4 * COLUMNS), emit.at(line, _LINE), *sums]

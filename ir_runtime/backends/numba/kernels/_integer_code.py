@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.typed import F64S, I64S, constant_lanes, load_lanes, store_typed, typed_loop
 from ..codegen.vectors import I64, INTS, LANES, Emit, Value
@@ -41,8 +40,8 @@ def divide_rows(
             any_zero = builder.icmp_unsigned("!=", builder.bitcast(there, _WORD), ir.Constant(_WORD, 0))
             emit.store(builder.add(emit.load(zeros, I64), builder.zext(any_zero, I64)), zeros)
             y = builder.select(is_zero, constant_lanes(I64S, 1), y)
-            found = _divided(emit, code, x, y, is_wide=kind is I64S)
-            store_typed(emit, found if kind is I64S else builder.trunc(found, kind), out, index, mask)
+            found = _divided(emit, code, x, y, is_wide=kind == I64S)
+            store_typed(emit, found if kind == I64S else builder.trunc(found, kind), out, index, mask)
 
         typed_loop(emit, count, body)
 
@@ -61,7 +60,7 @@ def _operand(
     """Return numbers as i64."""
     builder = emit.builder
     found = load_lanes(emit, kind, address, index, mask, single)
-    return found if kind is I64S else builder.sext(found, I64S)
+    return found if kind == I64S else builder.sext(found, I64S)
 
 
 def _divided(emit: Emit, code: int, x: Value, y: Value, is_wide: bool) -> Value:

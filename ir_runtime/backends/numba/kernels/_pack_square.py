@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.vectors import INTS, LANES, Emit, Value
 

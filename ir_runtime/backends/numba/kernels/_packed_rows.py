@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llvmlite import ir
-
 from ....ir.quantized_cache import PREFIX
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = ["add_weighted_packed", "dot_packed", "pack_row", "unpack_row"]
 
-_CODES = ir.VectorType(ir.IntType(8), LANES)
+_CODES = ir.VectorType(ir.I8, LANES)
 _MOST = 255.0
 
 
@@ -29,7 +28,7 @@ def pack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
         builder.fcmp_ordered(">", scale, ir.Constant(F32, 0.0)),
         builder.fcmp_ordered("<", builder.fadd(scale, wrong), ir.Constant(F32, float("inf"))),
     )
-    kept = emit.splat_word(builder.sext(is_usable, I32))
+    kept = emit.splat(builder.sext(is_usable, I32))
     first, step = emit.splat(low), emit.splat(builder.select(is_usable, scale, ir.Constant(F32, 1.0)))
     codes = emit.at(out, PREFIX)
 
@@ -199,38 +198,22 @@ def _numbers(emit: Emit, address: Value, mask: Value | None) -> Value:
 
 def _codes(emit: Emit, address: Value, mask: Value | None) -> Value:
     """Return a vector of codes as f32; 0 where the mask is not set."""
-    builder = emit.builder
-    pointer = builder.inttoptr(address, ir.PointerType(_CODES))
-    if mask is None:
-        found = builder.load(pointer, typ=_CODES)
-        found.align = 1
-    else:
-        kinds = pointer.type, I32, mask.type, _CODES
-        function = emit.function(f"llvm.masked.load.v{LANES}i8.p0", _CODES, *kinds)
-        found = builder.call(function, [pointer, ir.Constant(I32, 1), mask, ir.Constant(_CODES, None)])
-    return builder.sitofp(builder.zext(found, INTS), VECTOR)
+    codes = emit.load(address, _CODES, 1) if mask is None else emit.masked_load(address, mask, _CODES, 1)
+    return emit.builder.sitofp(emit.builder.zext(codes, INTS), VECTOR)
 
 
 def _store_codes(emit: Emit, codes: Value, address: Value, mask: Value | None) -> None:
-    builder = emit.builder
-    pointer = builder.inttoptr(address, ir.PointerType(_CODES))
     if mask is None:
-        builder.store(codes, pointer).align = 1
-        return
-    function = emit.function(f"llvm.masked.store.v{LANES}i8.p0", None, _CODES, pointer.type, I32, mask.type)
-    builder.call(function, [codes, pointer, ir.Constant(I32, 1), mask])
+        emit.store(codes, address, 1)
+    else:
+        emit.masked_store(codes, address, mask, 1)
 
 
 def _sides(emit: Emit, row: Value) -> tuple[Value, Value]:
     """Return the scale and the lowest number of a packed row."""
-    builder, found = emit.builder, []
-    for place in (row, emit.at(row, 4)):
-        number = builder.load(builder.inttoptr(place, ir.PointerType(F32)), typ=F32)
-        number.align = 1
-        found.append(number)
-    return found[0], found[1]
+    return emit.load(row, F32, 1), emit.load(emit.at(row, 4), F32, 1)
 
 
 def _store(emit: Emit, number: Value, address: Value) -> None:
     """Store an f32, which need not be aligned."""
-    emit.builder.store(number, emit.builder.inttoptr(address, ir.PointerType(F32))).align = 1
+    emit.store(number, address, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
@@ -114,7 +115,7 @@ def _mean(emit: Emit, out: Value, x: Value, down: Value, rows: Value, columns: V
 
 
 def _scalar(x: float) -> Value:
-    return F32(x)
+    return ir.Constant(F32, x)
 
 
 def _means_of_bins(call: int) -> None:

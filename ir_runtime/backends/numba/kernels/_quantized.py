@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.target import TARGET
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
@@ -81,35 +80,28 @@ class Storage(IntEnum):
 BITS = dict(zip(Storage, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
 
 
-def _load_unaligned(emit: Emit, address: Value, kind: ir.Type) -> Value:
-    """Load from an unaligned address."""
-    found = emit.load(address, kind)
-    found.align = 1
-    return found
-
-
 def _load_u4(emit: Emit, address: Value) -> Value:
     """Load 4-bit indices in the order of `LANE_ORDER`; higher bits are arbitrary."""
     builder = emit.builder
-    codes = _load_unaligned(emit, address, ir.IntType(4 * LANES))
+    codes = emit.load(address, ir.IntType(4 * LANES), 1)
     if 4 * LANES < 32:
         codes = builder.zext(codes, I32)
     count = LANES * 32 // codes.type.width
     wide = ir.VectorType(codes.type, count)
-    one = builder.insert_element(ir.Constant(wide, ir.Undefined), codes, ir.Constant(I32, 0))
+    one = builder.insert_element(ir.Constant(wide, ir.UNDEFINED), codes, ir.Constant(I32, 0))
     first = ir.Constant(ir.VectorType(I32, count), [0] * count)
-    spread = builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), first)
+    spread = builder.shuffle_vector(one, ir.Constant(wide, ir.UNDEFINED), first)
     shifts = ir.Constant(INTS, [4 * (lane // NIBBLES_PER_LANE) for lane in range(LANES)])
     return builder.lshr(builder.bitcast(spread, INTS), shifts)
 
 
 def _load_i8(emit: Emit, address: Value) -> Value:
-    codes = _load_unaligned(emit, address, ir.VectorType(ir.IntType(8), LANES))
+    codes = emit.load(address, ir.VectorType(ir.I8, LANES), 1)
     return emit.builder.sitofp(emit.builder.sext(codes, INTS), VECTOR)
 
 
 def _load_u8(emit: Emit, address: Value) -> Value:
-    codes = _load_unaligned(emit, address, ir.VectorType(ir.IntType(8), LANES))
+    codes = emit.load(address, ir.VectorType(ir.I8, LANES), 1)
     return emit.builder.sitofp(emit.builder.zext(codes, INTS), VECTOR)
 
 
@@ -117,8 +109,8 @@ def _load_f16(emit: Emit, address: Value) -> Value:
     """Load f16 as f32; without an instruction for it, by shifting bits."""
     builder = emit.builder
     if TARGET.name != "plain":
-        return builder.fpext(_load_unaligned(emit, address, ir.VectorType(ir.HalfType(), LANES)), VECTOR)
-    bits = builder.zext(_load_unaligned(emit, address, ir.VectorType(ir.IntType(16), LANES)), INTS)
+        return builder.fpext(emit.load(address, ir.VectorType(ir.F16, LANES), 1), VECTOR)
+    bits = builder.zext(emit.load(address, ir.VectorType(ir.IntType(16), LANES), 1), INTS)
     rest = builder.and_(bits, splat_bits(0x7FFF))
     moved = builder.bitcast(builder.shl(rest, splat_bits(13)), VECTOR)
     found = builder.bitcast(emit.multiply(moved, emit.constant(2.0**112)), INTS)
@@ -129,7 +121,7 @@ def _load_f16(emit: Emit, address: Value) -> Value:
 
 
 def _load_bf16(emit: Emit, address: Value) -> Value:
-    bits = emit.builder.zext(_load_unaligned(emit, address, ir.VectorType(ir.IntType(16), LANES)), INTS)
+    bits = emit.builder.zext(emit.load(address, ir.VectorType(ir.IntType(16), LANES), 1), INTS)
     return emit.builder.bitcast(emit.builder.shl(bits, splat_bits(16)), VECTOR)
 
 
@@ -162,4 +154,4 @@ def round_to_f16(emit: Emit, numbers: Value) -> Value:
     builder = emit.builder
     if TARGET.name == "plain":
         return round_mantissa(emit, numbers, splat_bits(0x38800000), emit.constant(1.5 * 2.0**13))
-    return builder.fpext(builder.fptrunc(numbers, ir.VectorType(ir.HalfType(), LANES)), VECTOR)
+    return builder.fpext(builder.fptrunc(numbers, ir.VectorType(ir.F16, LANES)), VECTOR)

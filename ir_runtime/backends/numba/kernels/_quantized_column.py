@@ -6,8 +6,7 @@ table of 16 numbers that is computed once for a group.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ._quantized import MatrixRecord, Storage, load_quantized, round_mantissa, round_to_f16
@@ -37,7 +36,7 @@ class Column:
         self.column_scale = emit.at(
             load_word(emit, words, MatrixRecord.column_scale), emit.builder.mul(column, emit.i64(4))
         )
-        self._scratch = emit.stack_words(8) if kind is Storage.LUT4 and LANES < 8 else None
+        self._scratch = [emit.stack_words(8)] if kind is Storage.LUT4 and LANES < 8 else []
         self._table: list[Value] = []
 
     def _from(self, start: int, index: Value, step: int, base: Value | None = None) -> Value:
@@ -64,9 +63,9 @@ class Column:
         offsets = range(0, 64, 4 * LANES)
         scaled = [self._scaled(emit.load(emit.at(table, offset))) for offset in offsets]
         self._table = [round_mantissa(emit, numbers, least, factor) for numbers in scaled]
-        if self._scratch is not None:
+        for scratch in self._scratch:
             for vector, offset in zip(self._table, offsets, strict=True):
-                emit.store(vector, emit.at(self._scratch, offset))
+                emit.store(vector, emit.at(scratch, offset))
 
     def dequantize(self, address: Value) -> Value:
         """Dequantize the vector of values at an address."""
@@ -98,11 +97,11 @@ class Column:
     def _gather(self, indices: Value) -> Value:
         """Look up numbers in memory one by one."""
         emit, builder = self._emit, self._emit.builder
-        found: Value = ir.Constant(VECTOR, ir.Undefined)
+        found: Value = ir.Constant(VECTOR, ir.UNDEFINED)
         for lane in range(LANES):
             place = ir.Constant(I32, lane)
             index = builder.zext(builder.extract_element(indices, place), I64)
-            number = emit.load(emit.at(self._scratch, builder.mul(index, emit.i64(4))), F32)
+            number = emit.load(emit.at(self._scratch[0], builder.mul(index, emit.i64(4))), F32)
             found = builder.insert_element(found, number, place)
         return found
 

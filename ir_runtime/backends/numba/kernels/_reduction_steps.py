@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
+from ..codegen import ir
 from ..codegen.vectors import F32, LANES, Emit, Value
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # Sums and products are accumulated in f64, the sums as in the reference.
-F64 = ir.DoubleType()
+F64 = ir.F64
 DOUBLES = ir.VectorType(F64, LANES)
 
 
@@ -106,16 +106,12 @@ def _quotient(emit: Emit, found: Value, divisor: Value) -> Value:
 
 def spread(emit: Emit, x: Value) -> Value:
     """Broadcast an f64 to every lane."""
-    same = ir.Constant(DOUBLES, ir.Undefined)
-    for lane in range(LANES):
-        same = emit.builder.insert_element(same, x, ir.Constant(ir.IntType(32), lane))
-    return same
+    return emit.splat(x)
 
 
 def square_root(emit: Emit, x: Value) -> Value:
     """Compute the square root of an f64, or of a vector of them."""
-    name = f"v{LANES}f64" if x.type == DOUBLES else "f64"
-    return emit.builder.call(emit.function(f"llvm.sqrt.{name}", x.type, x.type), [x])
+    return emit.intrinsic("llvm.sqrt", x)
 
 
 def _root(emit: Emit, found: Value, divisor: Value) -> Value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..codegen.language import Instruction, instruction, types
-from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
+from ..codegen.vectors import LANES, Emit, Load, Store, Value
 from ._activation_code import exp
 
 __all__ = [
@@ -180,10 +180,10 @@ def normalize_row(
 @instruction(types.float32, returns=types.float32)
 def sqrt(emit: Emit, x: Value) -> Value:
     """Compute the square root of a number."""
-    return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])
+    return emit.intrinsic("llvm.sqrt", x)
 
 
 @instruction(types.float32, returns=types.float32)
 def log(emit: Emit, x: Value) -> Value:
     """Compute the natural logarithm of a number."""
-    return emit.builder.call(emit.function("llvm.log.f32", F32, F32), [x])
+    return emit.intrinsic("llvm.log", x)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.target import TARGET
 from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = ["floor_mod", "mod"]
 
-_DOUBLES, _WORD = ir.VectorType(ir.DoubleType(), LANES), ir.IntType(LANES)
+_DOUBLES, _WORD = ir.VectorType(ir.F64, LANES), ir.IntType(LANES)
 _INFINITY = float("inf")
 # A quotient in f32 is rounded to an integer by less than one, as long as it is smaller.
 _FEW_BITS = 22
@@ -100,9 +99,9 @@ def _mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
 def _step(emit: Emit, rest: Value, divisor: Value) -> Value:
     """Return the remainder of a division whose quotient has few bits; ``rest`` itself if it is smaller than the divisor."""
     builder = emit.builder
-    whole = _intrinsic(emit, "llvm.trunc", builder.fdiv(rest, divisor))
+    whole = emit.intrinsic("llvm.trunc", builder.fdiv(rest, divisor))
     found = builder.fsub(rest, builder.fmul(whole, divisor))
-    sizes = (_intrinsic(emit, "llvm.fabs", value) for value in (rest, divisor))
+    sizes = (emit.intrinsic("llvm.fabs", value) for value in (rest, divisor))
     return builder.select(builder.fcmp_ordered("<", *sizes), rest, found)
 
 
@@ -110,15 +109,10 @@ def _floor_mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
     """Compute the formula of the reference, in f64 as there."""
     builder = emit.builder
     a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
-    product = builder.fmul(b, _intrinsic(emit, "llvm.floor", builder.fdiv(a, b)))
-    product = _intrinsic(emit, "llvm.arithmetic.fence", product)  # rounded before the difference
+    product = builder.fmul(b, emit.intrinsic("llvm.floor", builder.fdiv(a, b)))
+    product = emit.intrinsic("llvm.arithmetic.fence", product)  # rounded before the difference
     return builder.fptrunc(builder.fsub(a, product), VECTOR)
 
 
 def _double(x: float) -> Value:
     return ir.Constant(_DOUBLES, [x] * LANES)
-
-
-def _intrinsic(emit: Emit, name: str, value: Value) -> Value:
-    function = emit.function(f"{name}.v{LANES}f64", _DOUBLES, _DOUBLES)
-    return emit.builder.call(function, [value])

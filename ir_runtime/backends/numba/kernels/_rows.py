@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import F32, I32, I64, LANES, Emit, Load, Store, Value
 
@@ -49,9 +48,8 @@ def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 @instruction(*[types.int64] * 3)
 def _memcpy(emit: Emit, x: Value, size: Value, out: Value) -> None:
     """Copy ``size`` bytes with memcpy of the C library."""
-    pointer = ir.PointerType()
-    places = [emit.builder.inttoptr(place, pointer) for place in (out, x)]
-    copy = emit.function("memcpy", pointer, pointer, pointer, I64)
+    places = [emit.pointer(place) for place in (out, x)]
+    copy = emit.function("memcpy", ir.POINTER, ir.POINTER, ir.POINTER, I64)
     emit.builder.call(copy, [*places, size])
 
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llvmlite import ir
-
 from ....ops.image.grid_sample import MOST
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
+from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Value
 
 __all__ = ["AxisTaps", "GridJob", "Point", "gather", "grid_points", "point_taps", "weighted_sum"]
 
-DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
+DOUBLES = ir.VectorType(ir.F64, LANES)
 # Coefficients of cubic convolution (Keys 1981) with -0.75.
 NEAR, FAR = (1.25, -2.25), (-0.75, 3.75, -6.0, 3.0)
 
@@ -107,13 +106,7 @@ def grid_points(emit: Emit, grid: Value, count: Value | None = None) -> Point:
 
 def gather(emit: Emit, base: Value, indices: Value, inside: Value | None) -> Value:
     """Load f32 at indices from an address on; those that are not inside are not read, and 0."""
-    builder = emit.builder
-    places = builder.gep(builder.inttoptr(base, ir.PointerType(F32)), [indices], source_etype=F32)
-    places.type = ir.VectorType(ir.PointerType(F32), LANES)  # llvmlite takes it for one pointer
-    mask = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES) if inside is None else inside
-    kinds = places.type, I32, mask.type, VECTOR
-    function = emit.function(f"llvm.masked.gather.v{LANES}f32.v{LANES}p0", VECTOR, *kinds)
-    return builder.call(function, [places, ir.Constant(I32, 4), mask, emit.constant(0)])
+    return emit.gather(base, indices, inside)
 
 
 def weighted_sum(emit: Emit, weights: list[Value], values: list[Value]) -> Value:
@@ -181,8 +174,7 @@ def _reflected(emit: Emit, position: Value, axis: Axis) -> Value:
     """Return the reflections of positions, which are whole and at most `MOST`; so all numbers here are exact."""
     builder = emit.builder
     position = builder.fpext(position, DOUBLES)
-    floor = emit.function(f"llvm.floor.v{LANES}f64", DOUBLES, DOUBLES)
-    periods = builder.call(floor, [builder.fdiv(position, axis.period)])
+    periods = emit.intrinsic("llvm.floor", builder.fdiv(position, axis.period))
     place = builder.fsub(position, builder.fmul(periods, axis.period))
     is_turned = builder.fcmp_ordered(">=", place, axis.length)
     return builder.select(is_turned, builder.fsub(axis.turn, place), place)
@@ -190,7 +182,4 @@ def _reflected(emit: Emit, position: Value, axis: Axis) -> Value:
 
 def _splat_double(emit: Emit, word: Value) -> Value:
     """Broadcast an i64 as f64."""
-    number = emit.builder.sitofp(word, ir.DoubleType())
-    none = ir.Constant(DOUBLES, ir.Undefined)
-    lane = emit.builder.insert_element(none, number, ir.Constant(I32, 0))
-    return emit.builder.shuffle_vector(lane, none, ir.Constant(INTS, [0] * LANES))
+    return emit.splat(emit.builder.sitofp(word, ir.F64))

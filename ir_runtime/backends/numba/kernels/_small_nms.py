@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32, store_i64

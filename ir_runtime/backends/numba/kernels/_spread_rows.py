@@ -138,8 +138,8 @@ def _emit_sums(  # noqa: PLR0913 (values in registers)
             ]
             beside += [builder.sub(place, across), emit.at(tap, kernel_across), *found]
         below += [builder.sub(line, down), emit.at(taps, kernel_down), *beside[2:]]
-    for j, found in enumerate(below[2:]):
-        emit.store(found, emit.at(out, builder.mul(out_step, emit.i64(j))))
+    for j, sum in enumerate(below[2:]):
+        emit.store(sum, emit.at(out, builder.mul(out_step, emit.i64(j))))
 
 
 @instruction(*[types.int64] * 13)

@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 from typing import Annotated, TypeAlias
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
 from ...common.kept_memory import empty
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
@@ -62,10 +62,7 @@ def _copy_elements(
 
     def go(kind: ir.Type) -> None:
         with emit.loop(count, [x, out]) as (_, (source, target), following):
-            read, write = (emit.builder.inttoptr(at, ir.PointerType(kind)) for at in (source, target))
-            value = emit.builder.load(read, typ=kind)
-            value.align = 1
-            emit.builder.store(value, write).align = 1
+            emit.store(emit.load(source, kind, 1), target, 1)
             following += [emit.at(source, stride), emit.at(target, width)]
 
     emit.switch(size, {n: partial(go, ir.IntType(8 * n)) for n in SIZES})

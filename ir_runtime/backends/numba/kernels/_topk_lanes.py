@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from llvmlite import ir
-
+from ..codegen import ir
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, Value, splat_bits
 
@@ -18,7 +17,7 @@ WIDTH = 4 * LANES
 """Bytes of a vector."""
 # How many are held in registers: the next of these numbers.
 REGISTERS = (1, 4, 8)
-_MASK = ir.VectorType(ir.IntType(1), LANES)
+_MASK = ir.VectorType(ir.I1, LANES)
 _NO_LANES = ir.Constant(_MASK, [0] * LANES)
 
 

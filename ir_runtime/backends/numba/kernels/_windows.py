@@ -49,7 +49,7 @@ Combine = Callable[[Emit, Value, Value, Value], Value]
 WINDOWS = 7
 FEW_WINDOWS = 3
 
-F32_SIZE = np.int64(4)
+F32_SIZE = 4
 
 
 class SlidingWindows(Descriptor):

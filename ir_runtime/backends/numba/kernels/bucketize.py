@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
@@ -15,6 +14,7 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, load_i64
@@ -79,7 +79,7 @@ def _count_bounds(
                 more = emit.builder.sub(total, emit.builder.sext(counted, INTS))
                 following += [emit.at(place, 4), more]
             found = following[1]
-            store_typed(emit, found if kind is INTS else emit.builder.sext(found, kind), out, index, mask)
+            store_typed(emit, found if kind == INTS else emit.builder.sext(found, kind), out, index, mask)
 
         typed_loop(emit, count, body)
 

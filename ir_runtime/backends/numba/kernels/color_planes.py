@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from llvmlite import ir
-
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
@@ -15,6 +13,7 @@ from ....ops.image.colors import I420toBGR, I420toRGB, I420ToRGBBase, NV12toBGR,
 from ... import Kernel
 from ...common.kept_memory import empty
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
@@ -29,7 +28,7 @@ __all__: list[str] = []
 
 # Pixels from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 14
-BYTE = ir.IntType(8)
+BYTE = ir.I8
 _TYPES = {ElementType.u8: 0, ElementType.f32: 1}
 
 
@@ -61,7 +60,7 @@ def _spread(emit: Emit, address: Register, kind: ir.Type, step: int) -> Register
     count = LANES // 2 * step - (step - 1)  # no number after the last one
     found = _load(emit, address, kind, count)
     picked = [lane // 2 * step for lane in range(LANES)]
-    none = ir.Constant(found.type, ir.Undefined)
+    none = ir.Constant(found.type, ir.UNDEFINED)
     spread = emit.builder.shuffle_vector(found, none, ir.Constant(ir.VectorType(I32, LANES), picked))
     return _as_f32(emit, spread)
 
@@ -87,8 +86,7 @@ def _store_pixels(
     last = builder.shuffle_vector(third, third, ir.Constant(wide, list(range(2 * LANES))))
     order = [pixel + LANES * color for pixel in range(LANES) for color in range(3)]
     mixed = builder.shuffle_vector(both, last, ir.Constant(ir.VectorType(I32, 3 * LANES), order))
-    pointer = builder.inttoptr(out, ir.PointerType(mixed.type))
-    builder.store(mixed, pointer, align=1 if kind == BYTE else 4)
+    emit.store(mixed, out, 1 if kind == BYTE else 4)
 
 
 def _pixels(kind: ir.Type, step: int) -> Callable[..., None]:
@@ -113,9 +111,7 @@ def _pixels(kind: ir.Type, step: int) -> Callable[..., None]:
 
 
 def _load(emit: Emit, address: Register, kind: ir.Type, count: int) -> Register:
-    whole = ir.VectorType(kind, count)
-    pointer = emit.builder.inttoptr(address, ir.PointerType(whole))
-    return emit.builder.load(pointer, align=1 if kind == BYTE else 4, typ=whole)
+    return emit.load(address, ir.VectorType(kind, count), 1 if kind == BYTE else 4)
 
 
 _WAYS = [_pixels(kind, step) for kind in (BYTE, F32) for step in (1, 2)]

@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
@@ -20,6 +19,7 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64

@@ -13,10 +13,10 @@ from itertools import accumulate
 from typing import Annotated
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array
 from ...common.kept_memory import empty
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Value
 from ....ops.arithmetic.accumulation import CumSum
 from ... import Kernel
 from ...common.layout import is_f32
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, load_i64, store_f32
@@ -88,7 +88,7 @@ def _sum_rows(
         square(following[0], following[1], *emit.masked_access(rest))
     with builder.if_then(is_exclusive):
         for step in steps:
-            emit.store(ir.Constant(ir.FloatType(), 0.0), emit.at(out, step))
+            emit.store(ir.Constant(ir.F32, 0.0), emit.at(out, step))
 
 
 @device

@@ -6,8 +6,6 @@ import math
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from llvmlite import ir
-
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.movement.gather_many import GatherElements
@@ -15,6 +13,7 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from ...core.lengths import accepting
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
@@ -79,16 +78,13 @@ def _gather_columns(
         element = ir.IntType(8 * size)
         with emit.loop(count, [x, indices, out]) as (_, (data, place, target), following):
             index = emit.load(place, kind)
-            index = index if kind is I64 else builder.sext(index, I64)
+            index = index if kind == I64 else builder.sext(index, I64)
             is_negative = builder.icmp_signed("<", index, emit.i64(0))
             index = builder.select(is_negative, builder.add(index, length), index)
             with builder.if_else(builder.icmp_unsigned("<", index, length)) as (inside, outside):
                 with inside:
                     source = emit.at(data, builder.mul(index, scale))
-                    read, write = (builder.inttoptr(at, ir.PointerType(element)) for at in (source, target))
-                    value = builder.load(read, typ=element)
-                    value.align = 1
-                    builder.store(value, write).align = 1
+                    emit.store(emit.load(source, element, 1), target, 1)
                 with outside:
                     emit.fetch_add(emit.at(job, 8 * GatherElementsJob.refused), 1)
             following += [emit.at(data, step), emit.at(place, stride), emit.at(target, size)]

@@ -45,14 +45,16 @@ def _plane_samples(mode: str, padding: str) -> Instruction:
             emit.load(emit.at(job, 8 * index), I64)
             for index in (GridJob.channels, GridJob.plane_bytes, GridJob.points)
         )
-        width = emit.splat_word(builder.trunc(emit.load(emit.at(job, 8 * GridJob.width), I64), I32))
+        width = emit.splat(builder.trunc(emit.load(emit.at(job, 8 * GridJob.width), I64), I32))
         starts = [builder.mul(index, width) for index in down.indices]
         with emit.loop(channels, [image, out]) as (_, (source, target), following):
             rows = []
             for start, row_inside in zip(starts, down.inside, strict=True):
                 pixels = []
                 for index, inside in zip(across.indices, across.inside, strict=True):
-                    both = inside if row_inside is None else builder.and_(row_inside, inside)
+                    both = (
+                        inside if row_inside is None or inside is None else builder.and_(row_inside, inside)
+                    )
                     pixels.append(gather(emit, source, builder.add(start, index), both))
                 rows.append(weighted_sum(emit, across.weights, pixels))
             total = weighted_sum(emit, down.weights, rows)

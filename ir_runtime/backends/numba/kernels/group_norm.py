@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN, GroupNormalization
@@ -16,6 +15,7 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32

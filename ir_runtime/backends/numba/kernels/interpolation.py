@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....kernels.resample import Taps
@@ -20,10 +19,11 @@ from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, free, load_i64
-from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -71,16 +71,6 @@ def _weighted_sum(
     emit.switch(kind, {1: partial(few, 1), 2: partial(few, 2), 3: many})
 
 
-def _gather(emit: Emit, address: ir.Value, indices: ir.Value) -> ir.Value:
-    """Load a vector of f32 at i32 indices from an address."""
-    pointer, mask = ir.PointerType(F32), ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
-    places = emit.builder.gep(emit.builder.inttoptr(address, pointer), [indices], source_etype=F32)
-    places.type = ir.VectorType(pointer, LANES)  # llvmlite takes it for one address
-    kinds = places.type, indices.type.element, mask.type, VECTOR
-    function = emit.function(f"llvm.masked.gather.v{LANES}f32.v{LANES}p0", VECTOR, *kinds)
-    return emit.builder.call(function, [places, ir.Constant(indices.type.element, 4), mask, emit.constant(0)])
-
-
 @instruction(*[types.int64] * 7)
 def _gathered_sum(
     emit: Emit, out: ir.Value, row: ir.Value, places: ir.Value, weights: ir.Value, taps: ir.Value, apart: ir.Value,
@@ -94,7 +84,7 @@ def _gathered_sum(
     builder = emit.builder
 
     def term(at: ir.Value) -> tuple[ir.Value, ir.Value]:
-        return _gather(emit, row, emit.load(emit.at(places, at), INTS)), emit.load(emit.at(weights, at))
+        return emit.gather(row, emit.load(emit.at(places, at), INTS)), emit.load(emit.at(weights, at))
 
     def body(offset: ir.Value, load: Load, store: Store) -> None:
         value, weight = term(offset)

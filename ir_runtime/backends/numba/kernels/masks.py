@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....arrays import DType
 from ....ir.element import ElementType
@@ -20,6 +19,7 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed, typed_loop
@@ -98,7 +98,7 @@ def _operand(
 
 def _compared(emit: Emit, predicate: str, x: ir.Value, y: ir.Value) -> ir.Value:
     builder = emit.builder
-    if x.type is not VECTOR:
+    if x.type != VECTOR:
         return builder.zext(builder.icmp_signed(predicate, x, y), I8S)
     compare = builder.fcmp_unordered if predicate == "!=" else builder.fcmp_ordered
     return builder.zext(compare(predicate, x, y), I8S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.element import ElementType
 from ....ir.shape import PartialShape
@@ -15,6 +14,7 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import channels_first
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64

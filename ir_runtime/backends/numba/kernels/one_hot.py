@@ -6,7 +6,6 @@ import math
 from functools import partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
@@ -15,10 +14,11 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.typed import splat, store_typed, typed_loop
+from ..codegen.typed import store_typed, typed_loop
 from ..codegen.vectors import Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -59,7 +59,7 @@ def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.
 
     def go(width: int) -> None:
         kind = ir.IntType(8 * width)
-        same = splat(emit, value if width == 8 else emit.builder.trunc(value, kind))
+        same = emit.splat(value if width == 8 else emit.builder.trunc(value, kind))
         typed_loop(emit, count, lambda index, mask: store_typed(emit, same, out, index, mask))
 
     emit.switch(size, {width: partial(go, width) for width in SIZES})

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from llvmlite import ir
 
 from ....cached import cached_property
 from ....ir.tensor import Array, Value
@@ -28,6 +27,7 @@ from ... import UNREAD, Kernel, KernelObject
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.descriptor import f32, i64
 from ..codegen.language import Device, Instruction, device, types

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
@@ -15,10 +14,11 @@ from ....ops.generation.random_uniform import RandomUniform
 from ... import Kernel
 from ...common.kept_memory import empty
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
-from ..codegen.typed import I64S, splat
+from ..codegen.typed import I64S
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -51,13 +51,13 @@ def _draw(emit: Emit, job: ir.Value, group: ir.Value, out: ir.Value) -> None:
     """Store the numbers of a group of blocks."""
     builder = emit.builder
     key, stream, first = (
-        emit.load(emit.at(job, 8 * index), ir.IntType(64))
+        emit.load(emit.at(job, 8 * index), ir.I64)
         for index in (UniformJob.key, UniformJob.stream, UniformJob.first)
     )
-    begin = splat(emit, builder.add(first, builder.mul(group, emit.i64(LANES))))
+    begin = emit.splat(builder.add(first, builder.mul(group, emit.i64(LANES))))
     blocks = builder.add(begin, ir.Constant(I64S, list(range(LANES))))
-    words = [half for each in (blocks, splat(emit, stream)) for half in _halves(emit, each)]
-    encrypted = _encrypted(emit, words, _halves(emit, splat(emit, key)))
+    words = [half for each in (blocks, emit.splat(stream)) for half in _halves(emit, each)]
+    encrypted = _encrypted(emit, words, _halves(emit, emit.splat(key)))
     spread, low = (
         emit.splat(emit.load(emit.at(job, 4 * index), F32)) for index in (UniformJob.spread, UniformJob.low)
     )

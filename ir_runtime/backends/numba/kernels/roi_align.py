@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.detection.roi_align import MOST_POINTS, ROIAlign3, ROIAlign9
@@ -14,6 +13,7 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, free, load_i64, store_i64

@@ -7,7 +7,6 @@ up to 26 bits are exact. The polynomials are those of Cephes. Numbers beyond 2^2
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
@@ -17,6 +16,7 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
@@ -33,7 +33,7 @@ CHUNK = 1 << 12
 MIN_PARALLEL_SIZE = 1 << 14
 MOST = float(1 << 26)
 
-_DOUBLES, _WORDS = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(64), LANES)
+_DOUBLES, _WORDS = ir.VectorType(ir.F64, LANES), ir.VectorType(ir.I64, LANES)
 # Adding this to a number rounds it to an integer, whose lowest bits are then those of the sum.
 _ROUNDING = 1.5 * 2**52
 _HALF_PI = (1.570796325802803, 9.920935739593517e-10, 5.721188726109832e-18)

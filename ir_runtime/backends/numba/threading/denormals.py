@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from llvmlite import ir
-
 from ....scoped import Scope
 from ..codegen.language import device, instruction, types
-from ..codegen.target import IS_ARM, IS_X86
+from ..codegen.target import TARGET
 from ..codegen.vectors import I64, Emit, Value
 
 __all__ = ["FLUSHING_BITS", "float_mode", "flushing", "keep_denormals", "mode_bits", "set_float_mode"]
 
-FLUSHING_BITS = 0x8040 if IS_X86 else 1 << 24 if IS_ARM else 0
+FLUSHING_BITS = 0x8040 if TARGET.is_x86 else 1 << 24 if TARGET.is_arm else 0
 """The bits of the mode for denormal operands and results to be zero: FTZ and DAZ of MXCSR, or FZ of FPCR; 0 if unknown."""
 
 
 @instruction(returns=types.int64)
 def float_mode(emit: Emit) -> Value:
     """Return the floating-point mode of this thread."""
-    if IS_ARM:
+    if TARGET.is_arm:
         return emit.builder.call(emit.function("llvm.aarch64.get.fpcr", I64), [])
-    if not IS_X86:
+    if not TARGET.is_x86:
         return emit.i64(0)
     word = emit.stack_words(1)
     _mxcsr(emit, "stmxcsr", word)
@@ -36,9 +34,9 @@ def float_mode(emit: Emit) -> Value:
 @instruction(types.int64)
 def set_float_mode(emit: Emit, mode: Value) -> None:
     """Set the floating-point mode of this thread."""
-    if IS_ARM:
+    if TARGET.is_arm:
         emit.builder.call(emit.function("llvm.aarch64.set.fpcr", None, I64), [mode])
-    elif IS_X86:
+    elif TARGET.is_x86:
         word = emit.stack_words(1)
         emit.store(mode, word)
         _mxcsr(emit, "ldmxcsr", word)
@@ -57,7 +55,7 @@ def keep_denormals() -> int:
 
 
 def _mxcsr(emit: Emit, name: str, word: Value) -> None:
-    pointer = emit.builder.inttoptr(word, ir.PointerType())
+    pointer = emit.pointer(word)
     emit.builder.call(emit.function(f"llvm.x86.sse.{name}", None, pointer.type), [pointer])
 
 

@@ -30,7 +30,7 @@ from ..codegen.memory import (
     store_i64,
 )
 from ..codegen.vectors import I64, Emit, Value
-from ..jit.loader import loader
+from ..machine_code.loader import loader
 from .denormals import float_mode, set_float_mode
 from .task import CALL_WORDS, WORKER_WORDS, store_args, store_ranges, store_worker
 

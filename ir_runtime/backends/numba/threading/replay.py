@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
 from ..codegen.memory import load_i64, store_i64
-from ..jit.loader import loader
+from ..machine_code.loader import loader
 from .denormals import float_mode, set_float_mode
 from .pool import array_data, new_call, run_call
 from .task import store_args

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..codegen.language import Routine, device, routine, types
 from ..codegen.memory import fetch_add, load_atomic, load_i64, store_i64
-from ..jit.loader import loader
+from ..machine_code.loader import loader
 
 __all__ = [
     "CALL_WORDS",

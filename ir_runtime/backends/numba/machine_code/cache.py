@@ -1,7 +1,7 @@
 """The cache of compiled kernels: its directory, and which of its files are trusted.
 
 It is ``IR_RUNTIME_CACHE``, else the user's cache folder by the conventions of the system. The subfolder depends on the
-version of this package, the contents of the files of the kernels, numba and LLVM, the processor, and the vector target; not on
+version of this package, the contents of the files of the kernels, LLVM, the processor, and the vector target; not on
 times or places of files, so that a copy of an installation finds what was compiled for the original. Each routine is
 a file that begins with the SHA-256 of its machine code.
 
@@ -22,11 +22,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import llvmlite
-import llvmlite.binding as llvm
 
 from ...._version import __version__
 from ....files import temporary_file
@@ -174,12 +172,12 @@ def _check_once(place: Path) -> None:
 def _fingerprint() -> str:
     """Return a cryptographic hash of everything that machine code depends on."""
     digest = hashlib.sha256()
-    for name, path in [*_sources(os.path.dirname(os.path.dirname(__file__))), *_compiler()]:
+    for name, path in _sources(os.path.dirname(os.path.dirname(__file__))):
         with open(path, "rb", buffering=0) as file:
             code = file.readall()
         digest.update(f"{name} {len(code)}\n".encode() + code)
-    features = llvm.get_host_cpu_features().flatten()
-    rest = [llvmlite.__version__, llvm.get_host_cpu_name(), features, _interpreter()]
+    processor = TARGET.processor
+    rest = [llvmlite.__version__, processor.name, ",".join(processor.features), _interpreter()]
     digest.update("\n".join(rest).encode())
     return digest.hexdigest()[:32]
 
@@ -193,15 +191,6 @@ def _sources(folder: str, inside: str = "") -> Iterator[tuple[str, str]]:
                 yield name, entry.path
             elif entry.is_dir() and entry.name != "__pycache__":
                 yield from _sources(entry.path, name)
-
-
-def _compiler() -> list[tuple[str, str]]:
-    """Return the file of numba that says which version it is."""
-    numba = find_spec("numba")
-    if numba is None or numba.origin is None:
-        return []
-    path = os.path.join(os.path.dirname(numba.origin), "_version.py")
-    return [("numba", path if os.path.exists(path) else numba.origin)]
 
 
 def _interpreter() -> str:

@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 
 from ....forks import in_child, register
 from ..codegen.language import ROUTINES, Routine
+from ..codegen.target import TARGET
 from .cache import is_cached, load, store
 from .host import RUNTIME_SYMBOLS, target_machine
 
@@ -27,9 +28,9 @@ def missing() -> list[Routine]:
 
 def build(routine: Routine) -> bytes:
     """Compile a routine and store its machine code in the cache, if possible."""
-    from .compiler import machine_code
+    from ..build.compiler import machine_code
 
-    code = machine_code(routine)
+    code = machine_code(routine, TARGET)
     store(routine.name, code)
     return code
 
@@ -44,7 +45,7 @@ class Loader:
     def __init__(self) -> None:
         for name, function in RUNTIME_SYMBOLS.items():
             llvm.add_symbol(name, _address(function()))
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(TARGET.processor))
         self._addresses: dict[str, int] = {}
         self.after_fork()
         register(self)

@@ -1,0 +1,566 @@
+"""The front end of the kernel language: from the syntax trees of Python functions to LLVM IR.
+
+The language is a subset of Python: numbers (see `numbers`), tuples of them, variables that keep the type of what is
+assigned first, ``if``, ``while``, ``for`` over ``range``, ``min`` and ``max`` of two numbers, and calls of a `Callee`. Names
+that no assignment of the function defines are those of its module or closure, and known when it is compiled; so are
+attributes of such objects. Conditions that are known choose what is compiled.
+
+A `Device` becomes a function for each combination of types that it is called with, which LLVM inlines where it pays.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..codegen import ir
+from ..codegen.language import Device, Instruction, Routine
+from ..codegen.vectors import Emit
+from .numbers import Number, Operations, is_number
+from .source import CompileError, Source, source_of
+
+__all__ = ["CompileError", "translate"]
+
+_KINDS: Mapping[str, ir.Type] = {"void": ir.VOID, "int64": ir.I64, "float32": ir.F32}
+_EXTREMES: dict[object, ast.cmpop] = {min: ast.Lt(), max: ast.Gt()}
+
+Operand: TypeAlias = Any
+"""A number, a tuple of operands, or an object that is known when the kernel is compiled."""
+_Slot: TypeAlias = "tuple[_Slot, ...] | _Variable"
+_Shape: TypeAlias = "tuple[_Shape, ...] | ir.Type"
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A place on the stack, which LLVM turns into a value."""
+
+    kind: ir.Type
+    pointer: ir.Value
+
+
+@dataclass
+class _Loop:
+    """Where ``continue`` and ``break`` go, and whether there is a ``break``."""
+
+    following: ir.Block
+    after: ir.Block
+    is_left: bool = False
+
+
+def translate(routine: Routine) -> ir.Module:
+    """Translate a routine and the devices that it calls; its function has its name.
+
+    Raises:
+        CompileError: if it uses something that the language lacks.
+    """
+    program = _Program()
+    kinds = [_KINDS[kind] for kind in routine.kinds]
+    function = ir.Function(program.module, routine.name, _KINDS[routine.returns], kinds)
+    _FunctionWriter(program, source_of(routine.function), function, function.args).write(function.returns)
+    return program.module
+
+
+class _Program:
+    """A module, and the functions of devices that it has."""
+
+    def __init__(self) -> None:
+        self.module = ir.Module()
+        self._functions: dict[tuple[Device[..., object], _Shape], tuple[ir.Function, _Shape | None]] = {}
+        self._begun: set[Device[..., object]] = set()
+
+    def function(
+        self, device: Device[..., object], shape: tuple[_Shape, ...]
+    ) -> tuple[ir.Function, _Shape | None]:
+        """Return the function of a device for arguments of these types, and the type of what it returns, ``None`` for nothing."""
+        if (device, shape) not in self._functions:
+            source = source_of(device.function)
+            if device in self._begun:
+                source.fail(source.tree, "a kernel cannot call itself")
+            self._begun.add(device)
+            name = f"{source.name}.{len(self._functions)}"
+            function = ir.Function(self.module, name, ir.VOID, list(_flat(shape)), internal=True)
+            arguments = _nest(shape, iter(function.args))
+            returned = _FunctionWriter(self, source, function, arguments).write()
+            self._begun.remove(device)
+            self._functions[device, shape] = function, returned
+        return self._functions[device, shape]
+
+
+class _FunctionWriter:
+    """Writes one function."""
+
+    def __init__(
+        self, program: _Program, source: Source, function: ir.Function, arguments: Sequence[Operand]
+    ) -> None:
+        self._program, self._source, self._function = program, source, function
+        self._builder = ir.Builder(function)
+        self._numbers = Operations(self._builder)
+        self._slots: dict[str, _Slot] = {}
+        self._loops: list[_Loop] = []
+        self._result: _Slot | None = None
+        self._end = self._builder.append_basic_block("end")
+        self._assigned = {
+            node.id
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        } | set(source.parameters)
+        for name, argument in zip(source.parameters, arguments, strict=True):
+            self._slots[name] = self._store(None, argument)
+
+    def write(self, returns: ir.Type | None = None) -> _Shape | None:
+        """Write the function; return the type of its result, which is inferred unless it is given, ``None`` for nothing."""
+        self._block(self._source.tree.body)
+        builder = self._builder
+        if not builder.block.is_terminated:
+            if self._result is not None:
+                self._source.fail(self._source.tree, "it may end without returning a value")
+            builder.branch(self._end)
+        builder.position_at_end(self._end)
+        if self._result is None:
+            if returns not in (None, ir.VOID):
+                self._source.fail(self._source.tree, f"it returns nothing, but must return {returns}")
+            builder.ret_void()
+            return None
+        if returns == ir.VOID:
+            self._source.fail(self._source.tree, "it returns a value, but must return nothing")
+        result = self._load(self._result)
+        if returns is not None:
+            with self._explained(self._source.tree):
+                builder.ret(self._numbers.value(result, returns))
+            return returns
+        return self._return(result)
+
+    def _return(self, result: Operand) -> _Shape:
+        shape = _shape(result)
+        self._function.returns = _returned_type(shape)
+        values = list(_flat(result))
+        if isinstance(shape, tuple):
+            whole: ir.Value = ir.Constant(self._function.returns, ir.UNDEFINED)
+            for index, value in enumerate(values):
+                whole = self._builder.insert_value(whole, value, index)
+            values = [whole]
+        self._builder.ret(values[0])
+        return shape
+
+    @contextmanager
+    def _explained(self, node: ast.AST) -> Iterator[None]:
+        """Let errors of operations name the place in the kernel."""
+        try:
+            yield
+        except CompileError:
+            raise
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as reason:
+            self._source.fail(node, str(reason))
+
+    # Variables
+
+    def _load(self, slot: _Slot) -> Operand:
+        if isinstance(slot, tuple):
+            return tuple(self._load(part) for part in slot)
+        return self._builder.load(slot.pointer, slot.kind)
+
+    def _store(self, slot: _Slot | None, value: Operand) -> _Slot:
+        """Store an operand in a variable, which is a new one if there is none yet."""
+        if isinstance(value, tuple):
+            parts = (None,) * len(value) if slot is None else slot
+            if not isinstance(parts, tuple) or len(parts) != len(value):
+                raise TypeError("a variable keeps its type: it cannot hold this tuple")
+            return tuple(self._store(part, item) for part, item in zip(parts, value, strict=True))
+        if not is_number(value) or isinstance(slot, tuple):
+            raise TypeError(f"variables hold numbers and tuples of them, not {_describe(value)}")
+        number = self._numbers.value(value, None if slot is None else slot.kind)
+        if slot is None:
+            slot = _Variable(number.type, self._builder.slot(number.type))
+        self._builder.store(number, slot.pointer)
+        return slot
+
+    def _assign(self, target: ast.expr, value: Operand) -> None:
+        if isinstance(target, ast.Tuple):
+            if not isinstance(value, tuple) or len(value) != len(target.elts):
+                self._source.fail(target, f"expected {len(target.elts)} values, got {_describe(value)}")
+            for part, item in zip(target.elts, value, strict=True):
+                self._assign(part, item)
+        elif isinstance(target, ast.Name):
+            with self._explained(target):
+                self._slots[target.id] = self._store(self._slots.get(target.id), value)
+        else:
+            self._source.fail(target, "only variables can be assigned")
+
+    # Statements
+
+    def _block(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            if self._builder.block.is_terminated:
+                return
+            write = _STATEMENTS.get(type(statement))
+            if write is None:
+                self._source.fail(statement, f"{type(statement).__name__} is not supported in kernels")
+            write(self, statement)
+
+    def _expression_statement(self, statement: ast.Expr) -> None:
+        if not isinstance(statement.value, ast.Constant):  # a docstring
+            self._evaluate(statement.value)
+
+    def _pass(self, statement: ast.Pass) -> None:
+        pass
+
+    def _assign_statement(self, statement: ast.Assign) -> None:
+        value = self._evaluate(statement.value)
+        for target in statement.targets:
+            self._assign(target, value)
+
+    def _annotated_statement(self, statement: ast.AnnAssign) -> None:
+        if statement.value is None:
+            self._source.fail(statement, "a variable must be assigned a value")
+        self._assign(statement.target, self._evaluate(statement.value))
+
+    def _augmented_statement(self, statement: ast.AugAssign) -> None:
+        before, more = self._evaluate(statement.target), self._evaluate(statement.value)
+        with self._explained(statement):
+            value = self._numbers.binary(statement.op, self._number(before), self._number(more))
+        self._assign(statement.target, value)
+
+    def _return_statement(self, statement: ast.Return) -> None:
+        if statement.value is not None:
+            with self._explained(statement):
+                self._result = self._store(self._result, self._evaluate(statement.value))
+        self._builder.branch(self._end)
+
+    def _break(self, statement: ast.Break) -> None:
+        self._loops[-1].is_left = True
+        self._builder.branch(self._loops[-1].after)
+
+    def _continue(self, statement: ast.Continue) -> None:
+        self._builder.branch(self._loops[-1].following)
+
+    def _if(self, statement: ast.If) -> None:
+        test = self._condition(statement.test)
+        if isinstance(test, bool):
+            self._block(statement.body if test else statement.orelse)
+            return
+        builder = self._builder
+        branches = [(builder.append_basic_block("then"), statement.body)]
+        after = builder.append_basic_block("after")
+        if statement.orelse:
+            branches.append((builder.append_basic_block("else"), statement.orelse))
+        builder.cbranch(test, branches[0][0], branches[1][0] if statement.orelse else after)
+        is_reached = not statement.orelse
+        for block, body in branches:
+            builder.position_at_end(block)
+            self._block(body)
+            if not builder.block.is_terminated:
+                is_reached = True
+                builder.branch(after)
+        builder.position_at_end(after)
+        if not is_reached:
+            builder.unreachable()
+
+    def _while(self, statement: ast.While) -> None:
+        if statement.orelse:
+            self._source.fail(statement, "else of a loop is not supported in kernels")
+        self._loop(lambda: self._condition(statement.test), lambda: self._block(statement.body))
+
+    def _for(self, statement: ast.For) -> None:
+        call = statement.iter
+        if not isinstance(call, ast.Call) or self._evaluate(call.func) is not range or statement.orelse:
+            self._source.fail(statement.iter, "for is only supported over range, without else")
+        start, stop, step = self._range(call)
+        builder, zero = self._builder, ir.Constant(ir.I64, 0)
+        counter = builder.slot(ir.I64)
+        builder.store(start, counter)
+
+        def test() -> ir.Value:
+            now = builder.load(counter, ir.I64)
+            if isinstance(step, ir.Constant) and step.constant != 0:
+                return builder.icmp_signed("<" if step.constant > 0 else ">", now, stop)
+            rises = builder.and_(builder.icmp_signed(">", step, zero), builder.icmp_signed("<", now, stop))
+            falls = builder.and_(builder.icmp_signed("<", step, zero), builder.icmp_signed(">", now, stop))
+            return builder.or_(rises, falls)
+
+        def body() -> None:
+            self._assign(statement.target, builder.load(counter, ir.I64))
+            self._block(statement.body)
+
+        def advance() -> None:
+            builder.store(builder.add_nsw(builder.load(counter, ir.I64), step), counter)
+
+        self._loop(test, body, advance)
+
+    def _range(self, call: ast.Call) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return the first value, the end and the step of a range."""
+        numbers = self._arguments(call)
+        values = [self._numbers.value(number) for number in numbers if is_number(number)]
+        if not 1 <= len(values) == len(numbers) <= 3 or any(value.type != ir.I64 for value in values):
+            self._source.fail(call, "range expected one to three integers")
+        if len(values) == 1:
+            values.insert(0, ir.Constant(ir.I64, 0))
+        start, stop = values[:2]
+        return start, stop, values[2] if len(values) == 3 else ir.Constant(ir.I64, 1)
+
+    def _loop(
+        self,
+        test: Callable[[], ir.Value | bool],
+        body: Callable[[], None],
+        advance: Callable[[], None] = lambda: None,
+    ) -> None:
+        builder = self._builder
+        head, inside, following, after = map(builder.append_basic_block, ("head", "body", "next", "after"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        condition = test()
+        if isinstance(condition, ir.Value):
+            builder.cbranch(condition, inside, after)
+        else:
+            builder.branch(inside if condition else after)
+        builder.position_at_end(inside)
+        loop = _Loop(following, after, condition is not True)
+        self._loops.append(loop)
+        body()
+        self._loops.pop()
+        if not builder.block.is_terminated:
+            builder.branch(following)
+        builder.position_at_end(following)
+        advance()
+        builder.branch(head)
+        builder.position_at_end(after)
+        if not loop.is_left:
+            builder.unreachable()
+
+    # Expressions
+
+    def _evaluate(self, node: ast.expr) -> Operand:
+        evaluate = _EXPRESSIONS.get(type(node))
+        if evaluate is None:
+            self._source.fail(node, f"{type(node).__name__} is not supported in kernels")
+        with self._explained(node):
+            return evaluate(self, node)
+
+    def _number(self, operand: Operand) -> Number:
+        if not is_number(operand):
+            raise TypeError(f"expected a number, got {_describe(operand)}")
+        number: Number = operand
+        return number
+
+    def _condition(self, node: ast.expr) -> ir.Value | bool:
+        """Return whether an expression is true, if it is known, or an i1."""
+        operand = self._evaluate(node)
+        with self._explained(node):
+            return (
+                self._numbers.truth(operand) if isinstance(operand, ir.Value) else bool(self._number(operand))
+            )
+
+    def _constant(self, node: ast.Constant) -> Operand:
+        if not isinstance(node.value, (bool, int, float)):
+            raise TypeError(f"{_describe(node.value)} is not supported in kernels")
+        return node.value
+
+    def _tuple(self, node: ast.Tuple) -> Operand:
+        return tuple(map(self._evaluate, node.elts))
+
+    def _name(self, node: ast.Name) -> Operand:
+        if node.id in self._slots:
+            return self._load(self._slots[node.id])
+        if node.id in self._assigned:
+            self._source.fail(node, "the variable is read before it is assigned")
+        try:
+            return self._source.resolve(node.id)
+        except KeyError:
+            self._source.fail(node, "there is no such name")
+
+    def _attribute(self, node: ast.Attribute) -> Operand:
+        owner = self._evaluate(node.value)
+        if is_number(owner) or isinstance(owner, tuple):
+            raise TypeError("numbers and tuples have no attributes in kernels")
+        return getattr(owner, node.attr)
+
+    def _binary(self, node: ast.BinOp) -> Operand:
+        a, b = self._evaluate(node.left), self._evaluate(node.right)
+        return self._numbers.binary(node.op, self._number(a), self._number(b))
+
+    def _unary(self, node: ast.UnaryOp) -> Operand:
+        operand = self._number(self._evaluate(node.operand))
+        if isinstance(node.op, ast.USub):
+            return self._numbers.negative(operand)
+        if not isinstance(node.op, ast.Not):
+            raise TypeError(f"{type(node.op).__name__} is not supported in kernels")
+        if not isinstance(operand, ir.Value):
+            return not operand
+        return self._builder.not_(self._numbers.truth(operand))
+
+    def _compare(self, node: ast.Compare) -> Operand:
+        left, found = self._number(self._evaluate(node.left)), None
+        for sign, operand in zip(node.ops, node.comparators, strict=True):
+            right = self._number(self._evaluate(operand))
+            holds = self._numbers.compare(sign, left, right)
+            found = holds if found is None else self._numbers.binary(ast.BitAnd(), found, holds)
+            left = right
+        return found
+
+    def _conditional(self, node: ast.IfExp) -> Operand:
+        test = self._condition(node.test)
+        return self._choose(test, lambda: self._evaluate(node.body), lambda: self._evaluate(node.orelse))
+
+    def _logical(self, node: ast.BoolOp) -> Operand:
+        """Return whether all or some operands are true; the others are evaluated only if the first ones do not decide it."""
+        found: Operand = self._condition(node.values[0])
+        for operand in node.values[1:]:
+
+            def others(operand: ast.expr = operand) -> Operand:
+                return self._condition(operand)
+
+            if isinstance(node.op, ast.And):
+                found = self._choose(found, others, lambda: False)
+            else:
+                found = self._choose(found, lambda: True, others)
+        return found
+
+    def _choose(
+        self, test: ir.Value | bool, yes: Callable[[], Operand], no: Callable[[], Operand]
+    ) -> Operand:
+        """Return one of two operands, of which only that one is evaluated."""
+        if not isinstance(test, ir.Value):
+            return yes() if test else no()
+        builder = self._builder
+        then, otherwise, after = map(builder.append_basic_block, ("then", "else", "after"))
+        builder.cbranch(test, then, otherwise)
+        builder.position_at_end(then)
+        first, end_of_then = yes(), builder.block
+        builder.position_at_end(otherwise)
+        second, end_of_else = no(), builder.block
+        pairs = self._alike((first, second), (end_of_then, end_of_else))
+        for end in (end_of_then, end_of_else):
+            builder.position_at_end(end)
+            builder.branch(after)
+        builder.position_at_end(after)
+        return self._merge(pairs, end_of_then, end_of_else)
+
+    def _alike(self, operands: tuple[Operand, Operand], ends: tuple[ir.Block, ir.Block]) -> Operand:
+        """Return pairs of values of the same type, each computed at the end of its block; a tuple of them for tuples."""
+        first, second = operands
+        if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
+            return tuple(self._alike(pair, ends) for pair in zip(first, second, strict=True))
+        kind = self._numbers.common(self._number(first), self._number(second))
+        values = []
+        for operand, end in zip(operands, ends, strict=True):
+            self._builder.position_at_end(end)
+            values.append(self._numbers.value(operand, kind))
+        return values
+
+    def _merge(self, pairs: Operand, then: ir.Block, otherwise: ir.Block) -> Operand:
+        if isinstance(pairs, tuple):
+            return tuple(self._merge(pair, then, otherwise) for pair in pairs)
+        found = self._builder.phi(pairs[0].type)
+        for value, end in zip(pairs, (then, otherwise), strict=True):
+            found.add_incoming(value, end)
+        return found
+
+    # Calls
+
+    def _arguments(self, node: ast.Call) -> list[Operand]:
+        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+            self._source.fail(node, "calls have positional arguments only")
+        return [self._evaluate(argument) for argument in node.args]
+
+    def _call(self, node: ast.Call) -> Operand:
+        callee, arguments = self._evaluate(node.func), self._arguments(node)
+        if isinstance(callee, Device):
+            return self._call_device(callee, arguments)
+        if isinstance(callee, (Instruction, Routine)):
+            return self._call_declared(callee, arguments)
+        if callee in _EXTREMES:
+            if len(arguments) != 2:
+                raise TypeError(f"{callee.__name__} expected two numbers")
+            return self._numbers.extreme(_EXTREMES[callee], *map(self._number, arguments))
+        if callee is np.float32 and len(arguments) == 1:
+            number = self._number(arguments[0])
+            return self._numbers.value(number, ir.F32) if isinstance(number, ir.Value) else np.float32(number)
+        raise TypeError(f"kernels cannot call {_describe(callee)}")
+
+    def _call_device(self, callee: Device[..., object], arguments: Sequence[Operand]) -> Operand:
+        expected = len(source_of(callee.function).parameters)
+        if len(arguments) != expected:
+            raise TypeError(
+                f"{callee.function.__qualname__} expected {expected} arguments, got {len(arguments)}"
+            )
+        operands = tuple(map(self._value, arguments))
+        function, shape = self._program.function(callee, tuple(map(_shape, operands)))
+        found = self._builder.call(function, list(_flat(operands)))
+        if not isinstance(shape, tuple):
+            return None if shape is None else found
+        members = (self._builder.extract_value(found, index) for index in range(len(list(_flat(shape)))))
+        return _nest(shape, members)
+
+    def _value(self, operand: Operand) -> Operand:
+        """Return an operand whose numbers are values of LLVM."""
+        if isinstance(operand, tuple):
+            return tuple(map(self._value, operand))
+        return self._numbers.value(self._number(operand))
+
+    def _call_declared(self, callee: Instruction | Routine, arguments: Sequence[Operand]) -> Operand:
+        if len(arguments) != len(callee.kinds):
+            name = callee.function.__qualname__
+            raise TypeError(f"{name} expected {len(callee.kinds)} arguments, got {len(arguments)}")
+        kinds, returns = [_KINDS[kind] for kind in callee.kinds], _KINDS[callee.returns]
+        values = [
+            self._numbers.value(self._number(argument), kind)
+            for argument, kind in zip(arguments, kinds, strict=True)
+        ]
+        if isinstance(callee, Instruction):
+            found = callee.function(Emit(self._builder), *values)
+        else:
+            found = self._builder.call(self._program.module.declare(callee.name, returns, kinds), values)
+        return None if returns == ir.VOID else found
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[[_FunctionWriter, Any], None]] = {
+    ast.Expr: _FunctionWriter._expression_statement, ast.Pass: _FunctionWriter._pass,
+    ast.Assign: _FunctionWriter._assign_statement, ast.AnnAssign: _FunctionWriter._annotated_statement,
+    ast.AugAssign: _FunctionWriter._augmented_statement, ast.Return: _FunctionWriter._return_statement,
+    ast.Break: _FunctionWriter._break, ast.Continue: _FunctionWriter._continue, ast.If: _FunctionWriter._if,
+    ast.While: _FunctionWriter._while, ast.For: _FunctionWriter._for,
+}  # fmt: skip
+_EXPRESSIONS: dict[type[ast.expr], Callable[[_FunctionWriter, Any], Operand]] = {
+    ast.Constant: _FunctionWriter._constant, ast.Tuple: _FunctionWriter._tuple, ast.Name: _FunctionWriter._name,
+    ast.Attribute: _FunctionWriter._attribute, ast.BinOp: _FunctionWriter._binary,
+    ast.UnaryOp: _FunctionWriter._unary, ast.Compare: _FunctionWriter._compare,
+    ast.IfExp: _FunctionWriter._conditional, ast.BoolOp: _FunctionWriter._logical, ast.Call: _FunctionWriter._call,
+}  # fmt: skip
+
+
+def _shape(operand: Operand) -> _Shape:
+    """Return the type of a value, or a tuple of the types of its members."""
+    return tuple(map(_shape, operand)) if isinstance(operand, tuple) else operand.type
+
+
+def _flat(operand: Operand) -> Iterator[Any]:
+    """Yield the members of nested tuples."""
+    if isinstance(operand, tuple):
+        for item in operand:
+            yield from _flat(item)
+    else:
+        yield operand
+
+
+def _nest(shape: _Shape, values: Iterator[ir.Value]) -> Any:
+    """Return the values as nested tuples of a shape."""
+    return tuple(_nest(part, values) for part in shape) if isinstance(shape, tuple) else next(values)
+
+
+def _returned_type(shape: _Shape) -> ir.Type:
+    return ir.StructType(list(_flat(shape))) if isinstance(shape, tuple) else shape
+
+
+def _describe(operand: Operand) -> str:
+    """Describe an operand in a message."""
+    if isinstance(operand, ir.Value):
+        return f"a number of type {operand.type}"
+    if isinstance(operand, tuple):
+        return f"a tuple of {len(operand)}"
+    if operand is None:
+        return "nothing"
+    return getattr(operand, "__qualname__", None) or repr(operand)

@@ -1,0 +1,491 @@
+"""LLVM IR as text: types, values, and a builder that writes instructions.
+
+It has the instructions that kernels use. Modules with kernels need no LLVM: only the build parses and compiles the text.
+
+Floating-point arithmetic has the flags ``nsz contract``: LLVM may fuse ``a * b + c``, but not reorder arithmetic, as rounding
+and polynomials rely on the order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "POINTER", "UNDEFINED", "VOID", "BFLOAT", "ArrayType", "Block", "Builder",
+    "Constant", "Function", "InlineAsm", "IntType", "Module", "StructType", "Type", "Value", "VectorType",
+]  # fmt: skip
+
+_FLAGS = "nsz contract "
+_SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+
+class Type:
+    """A type; two are equal if their texts are.
+
+    Args:
+        text: in LLVM's syntax.
+        suffix: in names of intrinsics.
+        size: in memory, in bytes; 0 if nothing needs it.
+    """
+
+    __slots__ = ("size", "suffix", "text")
+
+    def __init__(self, text: str, suffix: str = "", size: int = 0) -> None:
+        self.text, self.suffix, self.size = text, suffix, size
+
+    def __str__(self) -> str:
+        """Return the type in LLVM's syntax."""
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by text."""
+        return isinstance(other, Type) and self.text == other.text
+
+    def __hash__(self) -> int:
+        """Hash the text."""
+        return hash(self.text)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a type of floating-point numbers."""
+        return self in (F32, F64, F16, BFLOAT)
+
+
+class IntType(Type):
+    """Integers of ``width`` bits."""
+
+    __slots__ = ("width",)
+
+    def __init__(self, width: int) -> None:
+        super().__init__(f"i{width}", f"i{width}", -(-width // 8))
+        self.width = width
+
+
+class VectorType(Type):
+    """A vector of ``count`` numbers of one type."""
+
+    __slots__ = ("count", "element")
+
+    def __init__(self, element: Any, count: int) -> None:
+        super().__init__(f"<{count} x {element}>", f"v{count}{element.suffix}")
+        self.element, self.count = element, count
+
+
+class ArrayType(Type):
+    """An array in memory."""
+
+    __slots__ = ()
+
+    def __init__(self, element: Type, count: int) -> None:
+        super().__init__(f"[{count} x {element}]")
+
+
+class StructType(Type):
+    """Several values, such as a function returns."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: Sequence[Type]) -> None:
+        super().__init__("{" + ", ".join(member.text for member in members) + "}")
+        self.members = tuple(members)
+
+
+VOID, POINTER = Type("void"), Type("ptr", "p0", 8)
+F16, F32, F64, BFLOAT = (
+    Type("half", "f16", 2),
+    Type("float", "f32", 4),
+    Type("double", "f64", 8),
+    Type("bfloat", "bf16", 2),
+)
+I1, I8, I16, I32, I64 = (IntType(width) for width in (1, 8, 16, 32, 64))
+
+UNDEFINED = object()
+"""The value of a constant that may be anything."""
+
+
+class Value:
+    """A value: its type, and what stands for it as an operand."""
+
+    __slots__ = ("text", "type")
+
+    def __init__(self, kind: Any, text: str) -> None:
+        self.type, self.text = kind, text
+
+    def __str__(self) -> str:
+        """Return the operand, without its type."""
+        return self.text
+
+    @property
+    def typed(self) -> str:
+        """The operand after its type."""
+        return f"{self.type} {self.text}"
+
+
+class Constant(Value):
+    """A constant: a number, a list of them for a vector, ``None`` for zeros, or `UNDEFINED`."""
+
+    __slots__ = ("constant",)
+
+    def __init__(self, kind: Type, constant: Any) -> None:
+        super().__init__(kind, _literal(kind, constant))
+        self.constant = constant
+
+
+def _literal(kind: Type, value: Any) -> str:
+    """Return a constant in LLVM's syntax; floating-point numbers as their bits."""
+    if value is UNDEFINED:
+        return "undef"
+    if isinstance(kind, IntType):
+        return str(int(value or 0))
+    if kind.is_float:
+        return _real(kind, 0.0 if value is None else float(value))
+    if value is None:
+        return "null" if kind == POINTER else "zeroinitializer"
+    if isinstance(kind, VectorType) and len(value) == kind.count:
+        return "<" + ", ".join(f"{kind.element} {_literal(kind.element, item)}" for item in value) + ">"
+    raise TypeError(f"{value!r} is no constant of {kind}")
+
+
+def _real(kind: Type, value: float) -> str:
+    with np.errstate(over="ignore"):
+        if kind == F16:
+            return f"0xH{np.float16(value).view(np.uint16):04X}"
+        rounded = float(np.float32(value)) if kind == F32 else value
+    return f"0x{struct.pack('>d', rounded).hex()}"
+
+
+class InlineAsm:
+    """An instruction of the processor, called like a function without side effects."""
+
+    def __init__(self, returns: Type, code: str, constraints: str) -> None:
+        self.returns, self.text = returns, f'asm "{code}", "{constraints}"'
+
+
+class Phi(Value):
+    """A value that depends on the block from which control comes."""
+
+    __slots__ = ("_incoming",)
+
+    def __init__(self, kind: Type, text: str) -> None:
+        super().__init__(kind, text)
+        self._incoming: list[str] = []
+
+    def add_incoming(self, value: Value, block: Block) -> None:
+        """Take a value if control comes from a block."""
+        self._incoming.append(f"[{value.text}, %{block.name}]")
+
+    def __str__(self) -> str:
+        """Return the operand."""
+        return self.text
+
+    @property
+    def line(self) -> str:
+        """The instruction."""
+        return f"{self.text} = phi {self.type} {', '.join(self._incoming)}"
+
+
+class Switch:
+    """A branch by a number."""
+
+    def __init__(self, number: Value, default: Block) -> None:
+        self._head, self._cases = f"switch {number.typed}, label %{default.name}", [""] * 0
+
+    def add_case(self, number: Value, block: Block) -> None:
+        """Branch to a block for a number."""
+        self._cases.append(f"{number.typed}, label %{block.name}")
+
+    @property
+    def line(self) -> str:
+        """The instruction."""
+        return f"{self._head} [ {' '.join(self._cases)} ]"
+
+
+class Block:
+    """A basic block: instructions, the last of which says where control goes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: list[str | Phi | Switch] = []
+        self.is_terminated = False
+
+    def __str__(self) -> str:
+        """Return the block in LLVM's syntax."""
+        lines = (line if isinstance(line, str) else line.line for line in self.lines)
+        return "\n  ".join([f"{self.name}:", *lines])
+
+
+class Function(Value):
+    """A function of a module; it is only declared as long as it has no blocks.
+
+    ``returns`` may be set when the blocks are written.
+    """
+
+    def __init__(
+        self, module: Module, name: str, returns: Type, kinds: Sequence[Type], internal: bool = False
+    ) -> None:
+        super().__init__(POINTER, f'@"{name}"')
+        self.module, self.name, self.returns, self.internal = module, name, returns, internal
+        self.args = [Value(kind, f"%a{index}") for index, kind in enumerate(kinds)]
+        self.blocks: list[Block] = []
+        self.slots: list[str] = []
+        self._count = 0
+        module.functions[name] = self
+
+    def next_name(self) -> str:
+        """Return a name that no value or block of it has."""
+        self._count += 1
+        return f"v{self._count}"
+
+    def append_block(self, name: str) -> Block:
+        """Add a block."""
+        self.blocks.append(Block(f"{name}.{self.next_name()}" if self.blocks else "entry"))
+        return self.blocks[-1]
+
+    def __str__(self) -> str:
+        """Return the definition or declaration in LLVM's syntax."""
+        if not self.blocks:
+            return f"declare {self.returns} {self.text}({', '.join(str(arg.type) for arg in self.args)})"
+        head = f"define {'internal ' if self.internal else ''}{self.returns} {self.text}"
+        first, *others = self.blocks
+        start = "\n  ".join(["entry:", *self.slots])
+        body = "\n".join([start + str(first).removeprefix("entry:"), *map(str, others)])
+        return f"{head}({', '.join(arg.typed for arg in self.args)}) {{\n{body}\n}}"
+
+
+class Module:
+    """Functions that are compiled together."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, Function] = {}
+
+    def declare(self, name: str, returns: Type, kinds: Sequence[Type]) -> Function:
+        """Return the function of a name, which is declared if there is none yet."""
+        return self.functions.get(name) or Function(self, name, returns, kinds)
+
+    def __str__(self) -> str:
+        """Return the module in LLVM's syntax."""
+        return "\n\n".join(map(str, self.functions.values())) + "\n"
+
+
+def _binary(code: str) -> Callable[[Builder, Value, Value], Value]:
+    def write(self: Builder, a: Value, b: Value) -> Value:
+        return self.value(a.type, f"{code} {a.type} {a.text}, {b.text}")
+
+    return write
+
+
+def _cast(code: str) -> Callable[[Builder, Value, Type], Value]:
+    def write(self: Builder, value: Value, kind: Type) -> Value:
+        return value if value.type == kind else self.value(kind, f"{code} {value.typed} to {kind}")
+
+    return write
+
+
+class Builder:
+    """Writes instructions at the end of a block."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.module = function, function.module
+        self.block = function.append_block("entry")
+
+    def value(self, kind: Type, text: str) -> Value:
+        """Write an instruction that has a value."""
+        name = f"%{self.function.next_name()}"
+        self.block.lines.append(f"{name} = {text}")
+        return Value(kind, name)
+
+    add, sub, mul, sdiv, srem = (_binary(code) for code in ("add", "sub", "mul", "sdiv", "srem"))
+    and_, or_, xor, shl, lshr, ashr = (_binary(code) for code in ("and", "or", "xor", "shl", "lshr", "ashr"))
+    add_nsw = _binary("add nsw")
+    fadd, fsub, fmul, fdiv = (
+        _binary(f"{code} {_FLAGS.strip()}") for code in ("fadd", "fsub", "fmul", "fdiv")
+    )
+    trunc, zext, sext, bitcast = (_cast(code) for code in ("trunc", "zext", "sext", "bitcast"))
+    fptrunc, fpext, sitofp, uitofp = (_cast(code) for code in ("fptrunc", "fpext", "sitofp", "uitofp"))
+    fptosi, fptoui, inttoptr, ptrtoint = (
+        _cast(code) for code in ("fptosi", "fptoui", "inttoptr", "ptrtoint")
+    )
+
+    def not_(self, value: Value) -> Value:
+        """Negate the bits of a number of one bit."""
+        return self.xor(value, Constant(value.type, 1))
+
+    def fneg(self, value: Value) -> Value:
+        """Negate floating-point numbers."""
+        return self.value(value.type, f"fneg {value.typed}")
+
+    def icmp_signed(self, sign: str, a: Value, b: Value) -> Value:
+        """Compare signed integers."""
+        return self._compare("icmp", "s", sign, a, b)
+
+    def icmp_unsigned(self, sign: str, a: Value, b: Value) -> Value:
+        """Compare unsigned integers."""
+        return self._compare("icmp", "u", sign, a, b)
+
+    def fcmp_ordered(self, sign: str, a: Value, b: Value) -> Value:
+        """Compare floating-point numbers; false if one is NaN."""
+        return self._compare(f"fcmp {_FLAGS.strip()}", "o", sign, a, b)
+
+    def fcmp_unordered(self, sign: str, a: Value, b: Value) -> Value:
+        """Compare floating-point numbers; true if one is NaN. The sign ``uno`` asks for nothing else."""
+        return self._compare(f"fcmp {_FLAGS.strip()}", "u", sign, a, b)
+
+    def _compare(self, code: str, order: str, sign: str, a: Value, b: Value) -> Value:
+        how = _SIGNS.get(sign)
+        if how is None:
+            how = sign
+        elif code != "icmp" or how not in ("eq", "ne"):
+            how = order + how
+        kind = VectorType(I1, a.type.count) if isinstance(a.type, VectorType) else I1
+        return self.value(kind, f"{code} {how} {a.type} {a.text}, {b.text}")
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        """Choose one of two values, or lane by lane."""
+        return self.value(yes.type, f"select {condition.typed}, {yes.typed}, {no.typed}")
+
+    def insert_element(self, vector: Value, number: Value, index: Value) -> Value:
+        """Replace one lane."""
+        return self.value(vector.type, f"insertelement {vector.typed}, {number.typed}, {index.typed}")
+
+    def extract_element(self, vector: Value, index: Value) -> Value:
+        """Return one lane."""
+        return self.value(vector.type.element, f"extractelement {vector.typed}, {index.typed}")
+
+    def shuffle_vector(self, a: Value, b: Value, order: Value) -> Value:
+        """Return lanes of two vectors by their constant indices."""
+        kind = VectorType(a.type.element, order.type.count)
+        return self.value(kind, f"shufflevector {a.typed}, {b.typed}, {order.typed}")
+
+    def insert_value(self, whole: Value, member: Value, index: int) -> Value:
+        """Replace a member of a struct."""
+        return self.value(whole.type, f"insertvalue {whole.typed}, {member.typed}, {index}")
+
+    def extract_value(self, whole: Value, index: int) -> Value:
+        """Return a member of a struct."""
+        return self.value(whole.type.members[index], f"extractvalue {whole.typed}, {index}")
+
+    def slot(self, kind: Type, align: int = 0) -> Value:
+        """Return the address of memory on the stack, which there is once in a call of the function."""
+        name = f"%{self.function.next_name()}"
+        self.function.slots.append(f"{name} = alloca {kind}{_aligned(align)}")
+        return Value(POINTER, name)
+
+    def load(self, pointer: Value, kind: Type, align: int = 0) -> Value:
+        """Load a value; it is aligned to its size unless ``align`` says otherwise."""
+        return self.value(kind, f"load {kind}, {pointer.typed}{_aligned(align)}")
+
+    def store(self, value: Value, pointer: Value, align: int = 0) -> None:
+        """Store a value; it is aligned to its size unless ``align`` says otherwise."""
+        self.block.lines.append(f"store {value.typed}, {pointer.typed}{_aligned(align)}")
+
+    def load_atomic(self, pointer: Value, kind: Type, align: int) -> Value:
+        """Load a value atomically, sequentially consistent."""
+        return self.value(kind, f"load atomic {kind}, {pointer.typed} seq_cst, align {align}")
+
+    def store_atomic(self, value: Value, pointer: Value, align: int) -> None:
+        """Store a value atomically, sequentially consistent."""
+        self.block.lines.append(f"store atomic {value.typed}, {pointer.typed} seq_cst, align {align}")
+
+    def atomic_add(self, pointer: Value, more: Value) -> Value:
+        """Add atomically, sequentially consistent; return what was there before."""
+        return self.value(more.type, f"atomicrmw add {pointer.typed}, {more.typed} seq_cst")
+
+    def element_pointer(self, pointer: Value, index: Value, kind: Type) -> Value:
+        """Return the address of an element, or a vector of addresses for a vector of indices."""
+        found = VectorType(POINTER, index.type.count) if isinstance(index.type, VectorType) else POINTER
+        return self.value(found, f"getelementptr {kind}, {pointer.typed}, {index.typed}")
+
+    def call(self, function: Function | InlineAsm, arguments: Sequence[Value]) -> Value:
+        """Call a function; what one without a result returns is no operand."""
+        return self._call(function.returns, function.text, arguments)
+
+    def call_pointer(self, pointer: Value, arguments: Sequence[Value]) -> None:
+        """Call the function at an address, which has no result."""
+        self._call(VOID, pointer.text, arguments)
+
+    def _call(self, returns: Type, callee: str, arguments: Sequence[Value]) -> Value:
+        flags = _FLAGS if returns in (F32, F64) else ""
+        text = f"call {flags}{returns} {callee}({', '.join(value.typed for value in arguments)})"
+        if returns != VOID:
+            return self.value(returns, text)
+        self.block.lines.append(text)
+        return Value(VOID, "")
+
+    def phi(self, kind: Type) -> Phi:
+        """Start a block with a value that depends on where control comes from."""
+        found = Phi(kind, f"%{self.function.next_name()}")
+        self.block.lines.append(found)
+        return found
+
+    def append_basic_block(self, name: str) -> Block:
+        """Add a block to the function."""
+        return self.function.append_block(name)
+
+    def position_at_end(self, block: Block) -> None:
+        """Continue at the end of a block."""
+        self.block = block
+
+    def _end(self, line: str | Switch) -> None:
+        self.block.lines.append(line)
+        self.block.is_terminated = True
+
+    def branch(self, block: Block) -> None:
+        """Go to a block."""
+        self._end(f"br label %{block.name}")
+
+    def cbranch(self, condition: Value, yes: Block, no: Block) -> None:
+        """Go to one of two blocks."""
+        self._end(f"br {condition.typed}, label %{yes.name}, label %{no.name}")
+
+    def switch(self, number: Value, default: Block) -> Switch:
+        """Go to the block of a number."""
+        found = Switch(number, default)
+        self._end(found)
+        return found
+
+    def ret(self, value: Value) -> None:
+        """Return a value."""
+        self._end(f"ret {value.typed}")
+
+    def ret_void(self) -> None:
+        """Return nothing."""
+        self._end("ret void")
+
+    def unreachable(self) -> None:
+        """Mark a place that control never reaches."""
+        self._end("unreachable")
+
+    @contextmanager
+    def if_then(self, condition: Value) -> Iterator[None]:
+        """Write what is done only if a condition holds."""
+        then, after = (self.append_basic_block(name) for name in ("then", "after"))
+        self.cbranch(condition, then, after)
+        with self._branch(then, after):
+            yield
+        self.position_at_end(after)
+
+    @contextmanager
+    def if_else(
+        self, condition: Value
+    ) -> Iterator[tuple[AbstractContextManager[None], AbstractContextManager[None]]]:
+        """Write what is done if a condition holds, and what otherwise."""
+        then, otherwise, after = (self.append_basic_block(name) for name in ("then", "else", "after"))
+        self.cbranch(condition, then, otherwise)
+        yield self._branch(then, after), self._branch(otherwise, after)
+        self.position_at_end(after)
+
+    @contextmanager
+    def _branch(self, block: Block, after: Block) -> Iterator[None]:
+        self.position_at_end(block)
+        yield
+        if not self.block.is_terminated:
+            self.branch(after)
+
+
+def _aligned(align: int) -> str:
+    return f", align {align}" if align else ""

@@ -1,1 +1,0 @@
-"""Compile kernels, keep them in a cache, and load them."""

@@ -1,0 +1,290 @@
+"""The kernel language: what Python functions become, and what is said of those that are no kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from ir_runtime.backends.numba.build.source import CompileError
+from ir_runtime.backends.numba.build.translate import translate
+from ir_runtime.backends.numba.codegen import language
+from ir_runtime.backends.numba.codegen.language import Routine, device, routine, types
+from ir_runtime.backends.numba.codegen.memory import load_f32, load_i64, store_f32, store_i64
+from ir_runtime.backends.numba.machine_code import loader
+
+FACTOR, HALF, HUGE = 3, np.float32(0.5), 2**64
+
+
+@pytest.fixture(autouse=True)
+def own_routines(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = dict(language.ROUTINES)
+    monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path_factory.mktemp("cache")))
+    yield
+    language.ROUTINES.clear()
+    language.ROUTINES.update(before)
+
+
+def run(function: Callable[..., Any], *arguments: int) -> list[int]:
+    """Return what a kernel stores, given integers and an address."""
+    kernel = routine(*[types.int64] * (len(arguments) + 1))(function)
+    out = np.zeros(8, np.int64)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kernel.kinds))(loader.loader().address(kernel))
+    call(*arguments, out.ctypes.data)
+    return out.tolist()
+
+
+@device
+def _ordered(a: int, b: int) -> tuple[int, tuple[int, bool]]:
+    if a <= b:
+        return a, (b, False)
+    return b, (a, True)
+
+
+@device
+def _scaled(x: float) -> float:
+    return x * HALF
+
+
+@device
+def _remember(out: int, place: int, value: int) -> None:
+    if value == 0:
+        return
+    store_i64(out, place, value)
+
+
+def _tuples(a: int, b: int, out: int) -> None:
+    low, (high, turned) = _ordered(a, b)
+    _remember(out, 0, low)
+    _remember(out, 1, high)
+    _remember(out, 2, FACTOR * turned)
+    _remember(out, 3, 0)
+    first, second = (low, high) if turned else (high, low)
+    _remember(out, 4, first - second)
+
+
+def test_devices_return_nested_tuples() -> None:
+    assert run(_tuples, 7, 4)[:5] == [4, 7, 3, 0, -3]
+    assert run(_tuples, 4, 7)[:5] == [4, 7, 0, 0, 3]
+
+
+def _branches(a: int, b: int, out: int) -> None:
+    if (a > 0 and b // a > 1) or not b:
+        store_i64(out, 0, 1)
+    elif a == -1:
+        store_i64(out, 0, 2)
+    else:
+        store_i64(out, 0, 3)
+    count = 0
+    while True:
+        count += 1
+        if count % 2:
+            continue
+        if count >= a:
+            break
+    store_i64(out, 1, count)
+    store_i64(out, 2, -a)
+    store_i64(out, 3, 0 < a <= b)
+
+
+def test_branches_and_loops() -> None:
+    for a in range(-2, 6):
+        for b in range(5):
+            wanted = 1 if (a > 0 and b // a > 1) or not b else 2 if a == -1 else 3
+            assert run(_branches, a, b)[:4] == [wanted, max(2, a + a % 2), -a, 0 < a <= b]
+
+
+def _known(out: int) -> None:
+    if FACTOR > 2:
+        store_i64(out, 0, FACTOR * 5 // 2)
+    else:
+        store_i64(out, 0, load_i64(out))  # which would be refused
+    store_f32(out, 2, _scaled(np.float32(5)))
+
+
+def test_conditions_that_are_known_choose_what_is_compiled() -> None:
+    stored = np.array(run(_known))
+    assert stored[0] == 7
+    assert stored[1:2].view(np.float32)[0] == 2.5
+
+
+@routine(types.int64, types.int64, returns=types.int64)
+def _sum(a: int, b: int) -> int:
+    return a + b
+
+
+def _calls(a: int, out: int) -> None:
+    store_i64(out, 0, _sum(a, 1))
+
+
+def test_routines_call_each_other() -> None:
+    assert run(_calls, 5)[0] == 6
+
+
+# What kernels are refused for.
+
+
+def _learned(at: int) -> None:
+    store_f32(at, 0, math.lgamma(load_f32(at, 0)))
+
+
+@device
+def _deep(x: float) -> Any:
+    return math.lgamma(x)
+
+
+def _learned_elsewhere(at: int) -> None:
+    store_f32(at, 0, _deep(load_f32(at, 0)))
+
+
+def _list(at: int) -> None:
+    store_f32(at, 0, [np.float32(1)][at])
+
+
+def _too_many(at: int) -> None:
+    store_f32(at, 0, at, at)
+
+
+def _too_few(at: int) -> None:
+    _remember(at)  # type: ignore[call-arg]
+
+
+def _three(at: int) -> None:
+    store_i64(at, 0, min(at, at, at))
+
+
+def _floor(at: int) -> None:
+    store_f32(at, 0, load_f32(at, 0) // load_f32(at, 1))
+
+
+def _changed_type(at: int) -> None:
+    x = 0
+    x = load_f32(at, 0)
+    store_i64(at, 0, x)
+
+
+def _unassigned(at: int) -> None:
+    store_i64(at, 0, y)  # noqa: F821
+    y = 1  # noqa: F841
+
+
+def _unknown(at: int) -> None:
+    store_i64(at, 0, nowhere)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _unbalanced(at: int) -> None:
+    low, high, turned = _ordered(at, 1)  # type: ignore[misc]
+    store_i64(at, low, high + turned)
+
+
+def _real_condition(at: int) -> None:
+    if load_f32(at, 0):
+        store_i64(at, 0, 1)
+
+
+def _keyword(at: int) -> None:
+    store_i64(at, 0, _sum(a=1, b=2))
+
+
+def _over_a_tuple(at: int) -> None:
+    for i in (1, 2):
+        store_i64(at, 0, i)
+
+
+def _too_large(at: int) -> None:
+    store_i64(at, 0, at + HUGE)
+
+
+def _power(at: int) -> None:
+    store_i64(at, 0, FACTOR**2)
+
+
+def _divided(at: int) -> None:
+    store_i64(at, 0, FACTOR // 0)
+
+
+@device
+def _endless(x: int) -> Any:
+    return _endless(x)
+
+
+def _recursive(at: int) -> None:
+    store_i64(at, 0, _endless(at))
+
+
+@device  # noqa: RET503
+def _sometimes(x: int) -> Any:
+    if x > 0:
+        return 1
+
+
+def _valueless(at: int) -> None:
+    store_i64(at, 0, _sometimes(at))
+
+
+def _nothing(at: int) -> None:
+    store_i64(at, 0, _remember(at, 0, 1))  # type: ignore[func-returns-value]
+
+
+def _attribute(at: int) -> None:
+    store_i64(at, 0, at.real)
+
+
+def _default(at: int, more: int = 1) -> None:
+    store_i64(at, 0, more)
+
+
+REFUSED: list[tuple[Callable[..., None], str]] = [
+    (_learned, "kernels cannot call lgamma: math.lgamma(load_f32(at, 0))"),
+    (_learned_elsewhere, "kernels cannot call lgamma: math.lgamma(x)"),
+    (_list, "Subscript is not supported in kernels: [np.float32(1)][at]"),
+    (_too_many, "store_f32 expected 3 arguments, got 4: store_f32(at, 0, at, at)"),
+    (_too_few, "_remember expected 3 arguments, got 1: _remember(at)"),
+    (_three, "min expected two numbers: min(at, at, at)"),
+    (_floor, "FloorDiv of float is not supported: load_f32(at, 0) // load_f32(at, 1)"),
+    (_changed_type, "a number of type float is no i64: x"),
+    (_unassigned, "the variable is read before it is assigned: y"),
+    (_unknown, "there is no such name: nowhere"),
+    (_unbalanced, "expected 3 values, got a tuple of 2: (low, high, turned)"),
+    (_real_condition, "a number of type float is no condition: load_f32(at, 0)"),
+    (_keyword, "calls have positional arguments only: _sum(a=1, b=2)"),
+    (_over_a_tuple, "for is only supported over range, without else: (1, 2)"),
+    (_too_large, "18446744073709551616 does not fit i64: at + HUGE"),
+    (_power, "Pow is not supported: FACTOR ** 2"),
+    (_divided, "integer division or modulo by zero: FACTOR // 0"),
+    (_recursive, "a kernel cannot call itself"),
+    (_valueless, "it may end without returning a value"),
+    (_nothing, "expected a number, got nothing: store_i64(at, 0, _remember(at, 0, 1))"),
+    (_attribute, "numbers and tuples have no attributes in kernels: at.real"),
+    (_default, "kernels have positional parameters without defaults only"),
+]
+
+
+@pytest.mark.parametrize(("function", "reason"), REFUSED, ids=[function.__name__ for function, _ in REFUSED])
+def test_python_that_is_no_kernel_is_refused(function: Callable[..., None], reason: str) -> None:
+    """The message has the file and the line of the function that is wrong, and the code."""
+    with pytest.raises(CompileError) as caught:
+        translate(Routine(function, (types.int64,) * function.__code__.co_argcount))
+    place, _, said = str(caught.value).partition(": in ")
+    file, _, line = place.rpartition(":")
+    assert file == __file__
+    assert said.partition(": ")[2] == reason
+    with open(file, encoding="utf-8") as text:
+        shown = text.read().splitlines()[int(line) - 1]
+    code = reason.rpartition(": ")[2].partition("(")[0]
+    assert code.replace(" ", "") in shown.replace(" ", "") or "def " in shown
+
+
+def test_what_has_no_source_is_refused() -> None:
+    made: Any = {}
+    made["__name__"] = __name__
+    exec("def nowhere(at):\n    pass", made)
+    for function in (made["nowhere"], lambda at: None):
+        with pytest.raises(CompileError, match="is not defined by def, or its file cannot be read"):
+            translate(Routine(function, (types.int64,)))
