@@ -1,4 +1,4 @@
-"""Replace a layer by others: its place in the graph, and the operations that are put there."""
+"""Replacement of a layer by other operations: its inputs, the operations added so far, and the resulting layers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ f32, i64 = ElementType.f32, ElementType.i64
 
 
 class Tensor(NamedTuple):
-    """A tensor of the graph that is built. One that is read from a legacy layer knows what the file declares of it."""
+    """A tensor of the new graph; an input of the replaced layer also has the port that declares it."""
 
     port: Port | None
     """``None`` if no edge leads to the input of the legacy layer."""
@@ -34,11 +34,11 @@ class Tensor(NamedTuple):
     spec: PortSpec | None = None
     """The input port of the legacy layer."""
     is_severed: bool = False
-    """Whether a bad edge was reported already; a missing input is then not reported again."""
+    """Whether a bad edge to it has been reported, so that the missing input is not reported again."""
 
 
 class Draft(NamedTuple):
-    """An operation that replaces a legacy layer, or a part of one."""
+    """One of the operations that replace a layer."""
 
     id: int
     name: str
@@ -49,21 +49,21 @@ class Draft(NamedTuple):
 
 @dataclass(slots=True)
 class Unused:
-    """Ids and names that no layer of a graph has."""
+    """Generator of unused layer ids and names."""
 
     ids: Iterator[int]
-    """Ids that no layer has."""
+    """Unused ids."""
     names: set[str]
-    """Names that are taken."""
+    """Names already in use."""
     numbers: dict[str, int] = field(default_factory=dict, kw_only=True)
     """The last suffix used for each repeated name."""
 
     def new_id(self) -> int:
-        """Return an id that no layer has."""
+        """Return an unused id."""
         return next(self.ids)
 
     def new_name(self, wanted: str) -> str:
-        """Return an unused name: the requested one, or that one with a number."""
+        """Return an unused name: the requested one, numbered if it is taken."""
         name, number = wanted, self.numbers.get(wanted, 1)
         while name in self.names:
             number += 1
@@ -83,20 +83,20 @@ class Replacement:
     net: Unused
     drafts: list[Draft] = field(default_factory=list, kw_only=True)
     main: Tensor | None = field(default=None, kw_only=True)
-    """The tensor whose operation keeps the name of the layer, if it is not the first output."""
+    """The tensor whose operation keeps the name of the layer; by default the first output."""
 
     def refuse(self, message: str, code: str = Code.CONTRADICTION, hint: str = "") -> NoReturn:
-        """Say why the layer cannot be rebuilt."""
+        """Raise the reason why the layer cannot be replaced."""
         raise ValidationError(message, code=code, hint=hint)
 
     def op(self, versioned_name: str, *inputs: Tensor, **attributes: Any) -> Tensor:
-        """Add an operation of one output."""
+        """Add an operation with one output."""
         return self.ops(versioned_name, inputs, 1, **attributes)[0]
 
     def ops(
         self, versioned_name: str, inputs: Sequence[Tensor], outputs: int, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        """Add an operation of some outputs.
+        """Add an operation with several outputs.
 
         Raises:
             ValidationError: if an attribute is not allowed.
@@ -109,7 +109,7 @@ class Replacement:
     def add(
         self, op: Op, inputs: Sequence[Tensor] = (), outputs: int = 1, name: str = ""
     ) -> tuple[Tensor, ...]:
-        """Add an operation with its attributes."""
+        """Add an operation."""
         number = self.net.new_id()
         named = self.net.new_name(f"{self.layer.name}/{name or op.name.lower()}")
         elements = tuple(_element(op, index, inputs) for index in range(outputs))
@@ -117,7 +117,7 @@ class Replacement:
         return tuple(Tensor(Port(number, index), element) for index, element in enumerate(elements))
 
     def constant(self, values: ArrayLike, element: ElementType = i64, name: str = "") -> Tensor:
-        """Add a constant that the file does not have.
+        """Add a constant.
 
         Raises:
             ValidationError: if a number of an attribute does not fit the element type.
@@ -143,24 +143,24 @@ class Replacement:
         return self.op("Convert-1", tensor, destination_type=element)
 
     def scalar(self, tensor: Tensor) -> Tensor:
-        """Drop the dims of a tensor of one element."""
+        """Reshape a tensor of one element to a scalar."""
         return self.op("Reshape-1", tensor, self.constant([], i64), special_zero=False)
 
     def reshape(self, tensor: Tensor, dims: Sequence[int], keep: bool = True) -> Tensor:
-        """Give a tensor other dims: 0 copies one, -1 takes what is left; ``keep=False`` takes 0 as a length."""
+        """Reshape a tensor; 0 keeps a dim, unless ``keep`` is false, and -1 is inferred."""
         return self.op("Reshape-1", tensor, self.constant(list(dims), i64, "shape"), special_zero=keep)
 
     def lengths(self, tensor: Tensor, axes: Sequence[int]) -> Tensor:
-        """Return the lengths of some axes of a tensor, which follow its shape when the model is reshaped."""
+        """Return the lengths of some axes of a tensor, computed from its shape."""
         shape = self.op("ShapeOf-3", tensor, output_type=i64)
         return self.op("Gather-1", shape, self.constant(list(axes)), self.constant(0))
 
     def identity(self, tensor: Tensor) -> Tensor:
-        """Pass a tensor on under the name of the layer."""
+        """Add an operation that returns a tensor unchanged, under the name of the layer."""
         return self.op("Concat-1", tensor, axis=0)
 
     def finish(self, outputs: Sequence[Tensor]) -> Rebuilt:
-        """Return what replaces the layer: one of the new layers has its id, its name and its outputs."""
+        """Return the new layers, one of which has the id, the name and the output ports of the replaced one."""
         own = {draft.id for draft in self.drafts}
         outputs = [t if t.port and t.port.layer in own else self.identity(t) for t in outputs]
         main = self.main or (outputs[0] if outputs else Tensor(Port(self.drafts[-1].id, 0)))
@@ -199,18 +199,18 @@ class Replacement:
 
 
 class Rebuilt(NamedTuple):
-    """The layers that replace a legacy layer."""
+    """The layers that replace a layer."""
 
     layers: list[Layer]
     edges: list[Edge]
     severed: list[Port]
-    """Inputs whose edges are missing because of errors that have been reported."""
+    """Inputs whose edges are missing due to errors that have been reported."""
     outputs: list[Tensor]
-    """The tensors that replace the outputs of the legacy layer."""
+    """Replacements for the outputs of the layer."""
 
 
 def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
-    """Return the element type of an output, as far as the types of inputs tell."""
+    """Return the element type of an output; dynamic if the inputs do not determine it."""
     port = op.outputs[min(index, len(op.outputs) - 1)]
     if isinstance(port.element, ElementType):
         return port.element
@@ -229,12 +229,12 @@ def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
 
 
 def _lacks_value(op: Op) -> bool:
-    """Return whether an operation is a constant of a model whose weights are missing."""
+    """Return whether an operation is a constant whose weights are missing."""
     return op.name == "Constant" and vars(op)["value"] is None
 
 
 def _without_operation(constant: Layer) -> Layer:
-    """Return a constant whose port declares its type, and that has no operation, as the reader of files of today returns it."""
+    """Return a constant without its operation, with the type declared by its port, as version 11 files are read without weights."""
     said = vars(constant.op)
     type = TensorType(said["element_type"], said["shape"])
     return replace(constant, op=None, outputs=tuple(replace(port, type=type) for port in constant.outputs))
@@ -249,7 +249,7 @@ def _texts(op: Op) -> Mapping[str, str]:
 
 
 def _input_specs(inputs: Sequence[Tensor]) -> tuple[PortSpec, ...]:
-    """Return input ports: those that the file has keep their ids and dims, others get free ids."""
+    """Return input ports: those of the file keep their ids and dims, others get unused ids."""
     taken = [tensor.spec.id for tensor in inputs if tensor.spec is not None]
     kept = set(taken) if len(set(taken)) == len(taken) else set()
     free = iter(number for number in range(len(kept) + len(inputs)) if number not in kept)
@@ -264,7 +264,7 @@ def _input_specs(inputs: Sequence[Tensor]) -> tuple[PortSpec, ...]:
 
 
 def _output_spec(spec: PortSpec | None, number: int, element: ElementType) -> PortSpec:
-    """Return an output port: the dims of the file with the element type that is computed."""
+    """Return an output port with the dims that the file declares and the computed element type."""
     if spec is None:
         return PortSpec(number)
     shape = spec.type.shape if spec.type else PartialShape.dynamic()
