@@ -22,9 +22,11 @@ def _keras() -> Any:
 
 
 def _with_random_weights(model: Any) -> Any:
-    """Give a model weights, none of which is negative, as variances must not be."""
+    """Give a model weights; variances are not negative."""
     draw = np.random.default_rng(6)
-    model.set_weights([np.abs(draw.normal(0.1, 0.2, w.shape)).astype(w.dtype) for w in model.get_weights()])
+    weights = [draw.normal(0, 0.3, weight.shape).astype(np.float32) for weight in model.weights]
+    pairs = zip(model.weights, weights, strict=True)
+    model.set_weights([np.abs(w) if "variance" in variable.path else w for variable, w in pairs])
     return model
 
 
