@@ -27,8 +27,6 @@ from .table import report
 from .verdict import Outcome, Row, difference
 
 _VERSION = re.compile(rb"<net\b[^>]*\bversion\s*=\s*[\"'](\d+)[\"']")
-_STEPS = re.compile(rb"[\"']FakeQuantize[\"']")
-_HALF = re.compile(rb"[\"'](?:f16|FP16)[\"']")
 _NET = re.compile(rb"<net\b")
 START = 1 << 14
 """Bytes of a file in which its <net> is looked for."""
@@ -47,15 +45,38 @@ def examine(path: Path, name: str, backends: Sequence[str], seconds: float) -> R
     with tempfile.TemporaryDirectory(prefix="ir_runtime-world-") as folder:
         work = Path(folder)
         row = Row(name, match[1].decode() if match else "?", attempt(sides.openvino, path, work, seconds))
-        row.computes = "steps" if _STEPS.search(text) else "f16" if _HALF.search(text) else "f32"
         for backend in backends:
             row.ours[backend] = attempt(functools.partial(sides.ours, backend=backend), path, work, seconds)
             if row.openvino.ran and row.ours[backend].ran:
                 row.differences[backend] = difference(
                     sides.kept(work / backend), sides.kept(work / "openvino")
                 )
+        if row.differing:
+            settle(row, path, work, seconds)
         row.validate = attempt(sides.validate, path, work, seconds)
     return row
+
+
+def settle(row: Row, path: Path, work: Path, seconds: float) -> None:
+    """Find the reasons for which backends differ from OpenVINO's CPU plugin."""
+    theirs = sides.kept(work / "openvino")
+    if attempt(sides.repeat, path, work, seconds).ran and difference(sides.kept(work / "repeat"), theirs) > 1:
+        row.reasons = dict.fromkeys(row.differing, "OpenVINO differs from itself in another run")
+        return
+    is_evaluated = attempt(sides.evaluate, path, work, seconds).ran
+    for backend in row.differing:
+        if is_evaluated and difference(sides.kept(work / backend), sides.kept(work / "evaluate")) <= 1:
+            row.reasons[backend] = "OpenVINO's Model.evaluate gives the same"
+    if not row.apart:
+        return
+    explains = {
+        side: attempt(functools.partial(sides.explain, side=side), path, work, seconds).ran
+        for side in (*row.apart, "openvino")
+    }
+    other = "and OpenVINO's" if explains.pop("openvino") else "not OpenVINO's"
+    for backend, is_explained in explains.items():
+        if is_explained:
+            row.reasons[backend] = f"rounding explains our results, {other}, layer by layer"
 
 
 def main(arguments: Sequence[str]) -> int:

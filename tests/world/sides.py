@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.oracle import PLUGIN, array_of, core, tensor
+from harness.oracle import PLUGIN, array_of, core, evaluated, tensor
 
 import ir_runtime as ir
 from ir_runtime.cli import main
+from ir_runtime.debug import compare
 
 from .inputs import candidates
+from .verdict import difference
 
-__all__ = ["kept", "openvino", "ours", "validate"]
+__all__ = ["evaluate", "explain", "kept", "openvino", "ours", "repeat", "validate"]
 
 
 def openvino(path: Path, work: Path) -> str:
@@ -28,7 +30,8 @@ def openvino(path: Path, work: Path) -> str:
     model = core().read_model(path)
     compiled = core().compile_model(model, "CPU", PLUGIN)
     problem: RuntimeError | None = None
-    for inputs in candidates(path, model):
+    fitting = [inputs for inputs in candidates(path, model) if _fit(model, inputs)]
+    for inputs in fitting or candidates(path, model):
         try:
             results = _infer(compiled, model, inputs)
         except RuntimeError as reason:
@@ -38,6 +41,61 @@ def openvino(path: Path, work: Path) -> str:
         _keep(work / "openvino", results)
         return ""
     raise problem or RuntimeError("no inputs")
+
+
+def _fit(model: Any, inputs: list[Any]) -> bool:
+    """Return whether shape inference accepts inputs: the plugin does not compare all lengths while it runs."""
+    if not model.is_dynamic():
+        return True
+    try:
+        model.clone().reshape({number: array.shape for number, array in enumerate(inputs)})
+    except RuntimeError:
+        return False
+    return True
+
+
+def repeat(path: Path, work: Path) -> str:
+    """Run a file in OpenVINO's CPU plugin once more; keep the results."""
+    model = core().read_model(path)
+    compiled = core().compile_model(model, "CPU", PLUGIN)
+    _keep(work / "repeat", _infer(compiled, model, kept(work / "inputs")))
+    return ""
+
+
+def evaluate(path: Path, work: Path) -> str:
+    """Run a file by OpenVINO's own definitions of its operations; keep the results.
+
+    Raises:
+        RuntimeError: if it has none for some operation.
+    """
+    found = evaluated(core().read_model(path), kept(work / "inputs"))
+    if found is None:
+        raise RuntimeError("not all operations can be evaluated")
+    _keep(work / "evaluate", found)
+    return ""
+
+
+def explain(path: Path, work: Path, side: str) -> str:
+    """Compare a side with f64, layer by layer.
+
+    Args:
+        path: the file.
+        work: the folder with its results.
+        side: ``openvino``, or a backend: then the results in the folder must be those that it gives again.
+
+    Raises:
+        RuntimeError: unless rounding explains how it differs.
+    """
+    model, inputs = ir.read_model(path), kept(work / "inputs")
+    if side != "openvino":
+        compiled = ir.compile_model(model, backend=side)
+        again = [np.asarray(array) for array in compiled(inputs).to_tuple()]
+        if difference(again, kept(work / side)):
+            raise RuntimeError(f"{side} differs from itself in another run")
+    report = compare(model, inputs, side)
+    if not report.explained:
+        raise RuntimeError(report.summary)
+    return report.summary
 
 
 def _infer(compiled: Any, model: Any, inputs: list[Any]) -> list[Any]:

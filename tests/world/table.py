@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .verdict import Outcome, Row
@@ -29,6 +30,8 @@ def report(rows: Sequence[Row], backends: Sequence[str]) -> Iterator[str]:
     broken = sum(row.broken for row in rows)
     yield f"{good} of {len(running)} files that OpenVINO runs run here as well, on {', '.join(backends)};"
     yield f"validate ends with 0 for {valid} of them. {broken} crashed or took too long."
+    reasons = Counter(reason for row in running for reason in {*row.reasons.values()})
+    yield from (f"{count} differ from the CPU plugin: {reason}." for reason, count in reasons.most_common())
     yield ""
     groups = [(v, [row for row in rows if row.version == v]) for v in sorted({row.version for row in rows})]
     cells = [
@@ -54,8 +57,7 @@ def _cells(version: str, rows: Sequence[Row], backends: Sequence[str]) -> tuple[
         sum(row.valid for row in rows),
     )
     largest = (
-        max((r.differences.get(b, 0.0) for r in theirs if r.computes != "steps"), default=0.0)
-        for b in backends
+        max((r.differences.get(b, 0.0) for r in theirs if b not in r.reasons), default=0.0) for b in backends
     )
     return version, *map(str, counts), " ".join(f"{d:.2g}" for d in largest)
 
