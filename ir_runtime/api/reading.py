@@ -88,7 +88,7 @@ def _without_unneeded(model: Model, source: Source) -> Model:
     from .unneeded import downgrade, read_needed
 
     report = Diagnostics(model.report.most)
-    document = read_needed(model._document, source, report)
+    document = read_needed(model._document, source, model.report, report)
     if document is None:
         return model
     needed = Model._read(document, report)

@@ -9,7 +9,7 @@ from ..diagnostics import Diagnostic, Diagnostics, More, Severity
 from ..reader.document import parse
 from ..reader.layers import FORMER_IR
 from ..reader.model import Document, read_net
-from ..reader.needed import has_unneeded
+from ..reader.needed import may_be_unneeded
 from ..reader.source import Source
 
 __all__ = ["downgrade", "read_needed"]
@@ -17,15 +17,20 @@ __all__ = ["downgrade", "read_needed"]
 _UNNEEDED = "no output needs this layer, so it is left out"
 
 
-def read_needed(document: Document, source: Source, report: Diagnostics) -> Document | None:
-    """Read a file again without the layers that no output needs; ``None`` if it has none.
+def read_needed(
+    document: Document, source: Source, every: Diagnostics, report: Diagnostics
+) -> Document | None:
+    """Read a file again without the layers that no output needs; ``None`` if something else is wrong with it.
 
     Args:
         document: what was read of the file.
         source: the file.
+        every: what was found in it.
         report: takes the findings.
     """
-    if document.is_page or document.version < FORMER_IR or not has_unneeded(document.graph):
+    if document.is_page or document.version < FORMER_IR:
+        return None
+    if not may_be_unneeded(document.graph, every.errors):
         return None
     root = parse(source.data, source.name, limits=document.limits)
     return read_net(root, source, document.weights, report, document.limits, needed_only=True)

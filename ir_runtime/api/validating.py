@@ -108,7 +108,7 @@ def _settle(
     from .unneeded import downgrade, read_needed
 
     needed = Diagnostics(report.most)
-    other = read_needed(document, source, needed)
+    other = read_needed(document, source, report, needed)
     if other is None:
         return report
     _examine(Model._read(other, needed), needed, shapes, release)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ..codes import Code
 from ..deadline import check_periodically
+from ..diagnostics import Diagnostic
 from ..errors import ParseError
 from ..ir.graph import Graph
 from .document import Element, integer
 
-__all__ = ["has_unneeded", "unneeded_ids"]
+__all__ = ["may_be_unneeded", "unneeded_ids"]
 
 _ENDS = ("Result", "Assign")
 _ROOTS = (*_ENDS, "Parameter")
@@ -49,9 +53,22 @@ def _id(element: Element, attribute: str) -> int | None:
         return None
 
 
-def has_unneeded(graph: Graph) -> bool:
-    """Return whether some layers of a graph, or of a body in it, may be unneeded."""
-    needed = graph.ancestors(layer.id for layer in graph.of_type(*_ROOTS))
-    return len(needed) < len(graph) or any(
-        has_unneeded(body.graph) for layer in graph.layers.values() for body in layer.bodies()
+def may_be_unneeded(graph: Graph, errors: Iterable[Diagnostic]) -> bool:
+    """Return whether all errors may be about unneeded layers of a graph, or of a body in it.
+
+    A graph without its invalid edges needs no more layers than the file. Such an edge is reported at either end.
+    """
+    needed: set[str | None] = set()
+    unneeded: set[str | None] = set()
+    _collect_names(graph, needed, unneeded)
+    return bool(unneeded) and (needed - unneeded).isdisjoint(
+        error.layer for error in errors if error.code != Code.DANGLING_EDGE
     )
+
+
+def _collect_names(graph: Graph, needed: set[str | None], unneeded: set[str | None]) -> None:
+    ids = graph.ancestors(layer.id for layer in graph.of_type(*_ROOTS))
+    for layer in check_periodically(graph.layers.values()):
+        (needed if layer.id in ids else unneeded).add(layer.name)
+        for body in layer.bodies() if layer.id in ids else ():
+            _collect_names(body.graph, needed, unneeded)
