@@ -78,7 +78,7 @@ def apply_pruning_transformation(model: Model) -> NoReturn:
 
 
 def compress_quantize_weights_transformation(model: Model) -> None:
-    """Store weights that a FakeQuantize quantizes to 3 to 256 levels in 4 or 8 bits."""
+    """Store weights that a FakeQuantize of 3 to 256 levels, or a FakeConvert, quantizes in 4 or 8 bits."""
     from ..api.rewriting.quantized_weights import CompressQuantizeWeights
 
     CompressQuantizeWeights().run_on_model(model)

@@ -132,6 +132,27 @@ for case in CASES:
 note(computed(model, [real(1, 3, 4, 4)]))
 """
 
+CONVERTED = """
+def converted(kind, stored, limits):
+    x, weights = parameter("x", [1, 6]), draw.uniform(-3, 3, (5, 6))
+    w = ops.constant(weights.astype(stored))
+    fc = ops.fake_convert(ops.convert(w, "f32"), *map(ops.constant, limits), destination_type=kind, name="fc")
+    return ov.Model([ops.result(ops.matmul(x, fc, False, True), name="r")], [x], "m")
+
+one, row, zeros = np.float32(7), np.float32([[1], [3], [0.1], [100], [0.3]]), np.zeros((5, 1), np.float32)
+for kind in ("f8e4m3", "f8e5m2"):
+    for stored in (np.float32, np.float16):
+        for limits in ([one], [row], [row, zeros], [one, one], [row, row]):
+            model = converted(kind, stored, limits)
+            before = computed(model, [real(1, 6)])
+            offline.compress_quantize_weights_transformation(model)
+            note(kinds(model), [n.get_friendly_name() for n in model.get_ops() if n.get_friendly_name() == "fc"])
+            for node in model.get_ordered_ops():
+                if node.get_type_name() == "Constant":
+                    note(node.get_element_type().get_type_name(), node.get_data(dtype=np.float32))
+            note(before, computed(model, [real(1, 6)]))
+"""
+
 PROGRAMS = {
     "sequences": f"CASES = {CASES}\n{SEQUENCE}",
     "sequences of both directions are kept": """
@@ -142,6 +163,7 @@ offline.convert_sequence_to_tensor_iterator_transformation(model); note(kinds(mo
 """,
     "caches as inputs": STATELESS,
     "quantized weights": QUANTIZED,
+    "weights of 8-bit floating point": CONVERTED,
 }
 
 

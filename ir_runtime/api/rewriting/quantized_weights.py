@@ -1,6 +1,8 @@
-"""Store weights that a FakeQuantize quantizes in few bits."""
+"""Store weights that a FakeQuantize or a FakeConvert quantizes in few bits."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -22,26 +24,33 @@ _ROUNDING = 1e-4
 
 
 class CompressQuantizeWeights(ModelPass):
-    """Replaces a FakeQuantize of constants by integers, a Convert to real numbers, a Subtract and a Multiply.
+    """Replaces a FakeQuantize or FakeConvert of constants by stored numbers, a Convert, a Subtract and a Multiply.
 
-    The integers have 4 bits for up to 16 levels, else 8. The zero point is left out where it is 0.
+    Those of a FakeQuantize are integers of 4 bits for up to 16 levels, else of 8; those of a FakeConvert have its type
+    of 8 bits. The Subtract is left out where the zero point, or the shift, is 0.
     """
 
     def run_on_model(self, model: Model) -> bool:
         """Replace the nodes."""
         changed = False
         for node in model.get_ordered_ops():
-            arrays = _constants(node)
-            if arrays is not None:
-                _replace(node, arrays)
+            replace = _replacement(node)
+            arrays = _constants(node) if replace else None
+            if replace and arrays:
+                replace(node, arrays)
                 changed = True
         return changed
 
 
+def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
+    """Return the function that replaces a node whose inputs are constants, if there is one."""
+    if node.type == "FakeConvert":
+        return _replace_convert
+    return _replace_quantize if node.type == "FakeQuantize" and node.get_attributes()["levels"] in _LEVELS else None
+
+
 def _constants(node: Node) -> list[Array] | None:
-    """Return the weights and the limits of a FakeQuantize, if all are constant and the integers fit into a byte."""
-    if node.type != "FakeQuantize" or node.get_attributes()["levels"] not in _LEVELS:
-        return None
+    """Return the contents of all inputs, if all are constant."""
     arrays = [_constant(source) for source in node.input_values()]
     return None if any(array is None for array in arrays) else [a for a in arrays if a is not None]
 
@@ -54,29 +63,58 @@ def _constant(source: Output) -> Array | None:
     return node.get_data() if node.type == "Constant" else None
 
 
-def _replace(node: Node, arrays: list[Array]) -> None:
+def _replace_quantize(node: Node, arrays: list[Array]) -> None:
     weights, input_low, input_high, low, high = arrays
     levels = node.get_attributes()["levels"]
     first = 0 if low.min() >= 0 else -(levels // 2)
-    element = _element(levels, signed=first < 0)
     limits = [np.full(low.shape, limit, low.dtype) for limit in (first, first + levels - 1)]
     types = [source.element_type for source in node.input_values()]
-    found = evaluated(node.layer, [weights, input_low, input_high, *limits], types)
-    assert found is not None
-    integers = np.rint(found[0])
+    integers = np.rint(_evaluate(node, [weights, input_low, input_high, *limits], types))
     scale = (high - low) / np.asarray(levels - 1, low.dtype)
     with np.errstate(all="ignore"):
         zero_point = np.where(scale == 0, 0, first - low / scale).astype(low.dtype)
     near = np.abs(zero_point - np.rint(zero_point)) < _ROUNDING
     zero_point = np.where(near, np.rint(zero_point), zero_point)
+    stored = Constant(_element(levels, signed=first < 0), integers.shape, integers)
+    _dequantize(node, stored, zero_point, scale)
+
+
+def _replace_convert(node: Node, arrays: list[Array]) -> None:
+    weights, scale, *shifts = arrays
+    shift = shifts[0] if shifts else np.zeros((), scale.dtype)
+    scaled = _compute("Multiply", [weights, scale])
+    if shift.any():
+        scaled = _compute("Subtract", [scaled, shift])
+    stored = _compute("Convert", [scaled], node.get_attributes())
+    inverse = _compute("Power", [scale, np.asarray(-1, scale.dtype)])
+    _dequantize(node, stored, -shift, inverse)
+
+
+def _dequantize(node: Node, stored: Constant, zero_point: Array, scale: Array | Constant) -> None:
+    """Put ``(stored - zero_point) * scale`` in the place of a node."""
     real = node.output(0).element_type
-    stored = Constant(element, integers.shape, integers)
     value = Node.create("Convert", 1, [stored], {"destination_type": real})
     if zero_point.any():
         value = Node.create("Subtract", 1, [value, zero_point])
     value = Node.create("Multiply", 1, [value, scale])
     value.set_friendly_name(node.friendly_name)
     node.output(0).replace(value.output(0))
+
+
+def _compute(
+    type: str, sources: list[Array | Constant], attributes: Mapping[str, object] | None = None
+) -> Constant:
+    """Return what an operation of opset1 computes of constants."""
+    node = Node.create(type, 1, sources, dict(attributes or {}))
+    arrays = [source.node.get_data() for source in node.input_values()]
+    result = _evaluate(node, arrays, [source.element_type for source in node.input_values()])
+    return Constant(node.output(0).element_type, result.shape, result)
+
+
+def _evaluate(node: Node, arrays: list[Array], types: list[ElementType]) -> Array:
+    outputs = evaluated(node.layer, arrays, types)
+    assert outputs is not None
+    return outputs[0]
 
 
 def _element(levels: int, signed: bool) -> ElementType:
