@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ir_runtime as ov
-from ir_runtime import opset1
+from ir_runtime import opset1, opset13
 from ir_runtime.api.compiling import fusions_of
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.codegen.levels import IS_FAST
@@ -84,3 +85,25 @@ def test_weights_behind_a_fake_quantize(
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     assert np.nanmax(np.abs(found - wanted)) < 0.251, "at most a level, where two are as near"
     assert np.nanmean(np.abs(found - wanted)) < 0.01
+
+
+@pytest.mark.parametrize("element", [ov.Type.u2, ov.Type.u4, ov.Type.i4, ov.Type.nf4, ov.Type.f4e2m1])
+def test_weights_that_are_results_of_another_model(element: ov.Type, tmp_path: Path) -> None:
+    """In memory they may have a byte each, and they are packed in files; products are the same."""
+    rng = np.random.default_rng(0)
+    numbers = opset1.parameter([64, 2, 32], np.float32, name="numbers")
+    request = ov.compile_model(ov.Model([opset1.convert(numbers, element)], [numbers])).create_infer_request()
+    request.infer([rng.integers(0, 4, (64, 2, 32)).astype(np.float32)])
+    stored = opset13.constant(request.get_output_tensor(), shared_memory=True)
+    scale = rng.uniform(0.5, 2, (64, 2, 1)).astype(np.float32)
+    weights = opset1.reshape(opset1.multiply(opset1.convert(stored, np.float32), scale), [64, 64], False)
+    x = opset1.parameter([3, 64], np.float32, name="x")
+    model = ov.Model([opset1.matmul(x, weights, False, True)], [x])
+    ov.save_model(model, tmp_path / "model.xml")
+    saved = ov.Core().read_model(tmp_path / "model.xml")
+    image = rng.normal(size=(3, 64)).astype(np.float32)
+    found, again = (ov.compile_model(each, backend="numba")(image)[0] for each in (model, saved))
+    np.testing.assert_array_equal(found, again)
+    np.testing.assert_allclose(
+        found, ov.compile_model(saved, backend="reference")(image)[0], rtol=1e-4, atol=1e-4
+    )

@@ -46,7 +46,11 @@ def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
     """Return the function that replaces a node whose inputs are constants, if there is one."""
     if node.type == "FakeConvert":
         return _replace_convert
-    return _replace_quantize if node.type == "FakeQuantize" and node.get_attributes()["levels"] in _LEVELS else None
+    return (
+        _replace_quantize
+        if node.type == "FakeQuantize" and node.get_attributes()["levels"] in _LEVELS
+        else None
+    )
 
 
 def _constants(node: Node) -> list[Array] | None:

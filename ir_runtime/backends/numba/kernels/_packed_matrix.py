@@ -121,7 +121,8 @@ def _packed_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups:
     if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
         if isinstance(weights.codes, Packed):
             return held(weights.codes.raw[: outputs * depth // 2]).reshape(outputs, -1)
-        return held(np.ascontiguousarray(weights.codes.reshape(outputs, depth))).view(np.uint8)
+        if weights.element.bits >= 8:  # shorter ones have a byte each in an array, and are packed below
+            return held(np.ascontiguousarray(weights.codes.reshape(outputs, depth))).view(np.uint8)
     found = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
     for first, some in weights.blocks(rows, _BLOCK_COLUMNS):
         found[first : first + len(some)] = _pad_groups(
