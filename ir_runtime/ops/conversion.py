@@ -21,6 +21,18 @@ NF4 = np.array(
     np.float32,
 )
 
+# The largest number that becomes each code but the last. They are halfway to the next one, where f32 has that; else
+# OpenVINO's literals round to one side or the other.
+_NF4_LIMITS = np.array(
+    [
+        *(-0.8480964303016663, -0.6106328964233398, -0.4599952697753906, -0.33967941999435425),
+        *(-0.23460739850997925, -0.13791173696517944, -0.045525018125772476, 0.03979014977812767),
+        *(0.1202552542090416, 0.2035212516784668, 0.2920137643814087, 0.3893125355243683),
+        *(0.5016633868217468, 0.6427869200706482, 0.8614783883094788),
+    ],
+    np.float32,
+)
+
 
 def convert(data: Array, target: ElementType, source: ElementType | None = None) -> Array:
     """Convert as C++ does on x86: floats to integers towards zero, integers modulo their size.
@@ -84,7 +96,7 @@ def _real(data: Array, target: ElementType) -> Array:
     if data.dtype.itemsize == 1 and data.dtype.kind not in "biu":
         data = data.astype(np.float32)  # which holds them all, and from which there is a way to any type
     if target is ElementType.nf4:
-        codes = np.searchsorted((NF4[1:] + NF4[:-1]) / 2, data.astype(np.float32))
+        codes = np.searchsorted(_NF4_LIMITS, data.astype(np.float32))
         return np.where(data != data, 0, codes).astype(np.uint8)
     if target is ElementType.f8e8m0:
         return _powers_of_two(data)

@@ -153,6 +153,25 @@ for kind in ("f8e4m3", "f8e5m2"):
             note(before, computed(model, [real(1, 6)]))
 """
 
+# NNCF quantizes the bodies of an If one by one.
+IN_BODIES = """
+def body(seed):
+    x, weights = parameter("x", [2, 6]), np.random.default_rng(seed).uniform(-1, 1, (5, 6)).astype(np.float32)
+    fq = ops.fake_quantize(ops.constant(weights), *map(np.float32, (-1, 1, -1, 1)), 255)
+    result = ops.result(ops.matmul(x, fq, False, True))
+    return ov.Model([result], [x]), x, result
+
+x, flag = parameter("data", [2, 6]), parameter("flag", [], bool)
+(then, x1, r1), (other, x2, r2) = body(1), body(2)
+node = ops.if_op(flag)
+node.set_then_body(then); node.set_else_body(other); node.set_input(x.output(0), x1, x2); y = node.set_output(r1, r2)
+model = ov.Model([ops.result(y)], [x, flag])
+offline.compress_quantize_weights_transformation(model)
+(node,) = [n for n in model.get_ops() if n.get_type_name() == "If"]
+note(*(kinds(node.get_function(i)) for i in range(2)))
+note(*(computed(model, [real(2, 6), np.array(flag)]) for flag in (True, False)))
+"""
+
 PROGRAMS = {
     "sequences": f"CASES = {CASES}\n{SEQUENCE}",
     "sequences of both directions are kept": """
@@ -164,6 +183,7 @@ offline.convert_sequence_to_tensor_iterator_transformation(model); note(kinds(mo
     "caches as inputs": STATELESS,
     "quantized weights": QUANTIZED,
     "weights of 8-bit floating point": CONVERTED,
+    "weights in bodies": IN_BODIES,
 }
 
 

@@ -13,6 +13,7 @@ from samples.type import CODES, CORNERS, FEW_BITS, FLOATS, LARGE
 
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops.conversion import NF4
 
 NUMERIC = tuple(e for e in E if e not in (E.string, E.dynamic))
 
@@ -96,6 +97,16 @@ def test_as_openvino_converts(source: E) -> None:
             np.testing.assert_array_equal(
                 bits(found), bits(wanted), err_msg=f"{source.label} to {target.label}"
             )
+
+
+def test_numbers_halfway_between_those_of_nf4() -> None:
+    """And the two on either side in f32: which one rounds up is as OpenVINO's literals have it."""
+    middle = (NF4[1:] + NF4[:-1]) / 2
+    below, above = (np.nextafter(middle, np.float32(side)) for side in (-2, 2))
+    data = np.concatenate(
+        [middle, below, above, np.nextafter(below, np.float32(-2)), np.nextafter(above, np.float32(2))]
+    )
+    np.testing.assert_array_equal(ours(data, E.f32, E.nf4), theirs(data, E.f32, E.nf4))
 
 
 def assert_bf16(found: Array, wanted: Array, data: Array, source: E) -> None:

@@ -12,7 +12,7 @@ from ..building.ends import Constant
 from ..evaluating import evaluated
 from ..model import Model
 from ..nodes import Node, Output
-from .passes import ModelPass
+from .passes import ModelPass, bodies_of
 
 __all__ = ["CompressQuantizeWeights"]
 
@@ -26,6 +26,8 @@ _ROUNDING = 1e-4
 class CompressQuantizeWeights(ModelPass):
     """Replaces a FakeQuantize or FakeConvert of constants by stored numbers, a Convert, a Subtract and a Multiply.
 
+    Bodies of branches and loops are changed, too.
+
     Those of a FakeQuantize are integers of 4 bits for up to 16 levels, else of 8; those of a FakeConvert have its type
     of 8 bits. The Subtract is left out where the zero point, or the shift, is 0.
     """
@@ -34,6 +36,8 @@ class CompressQuantizeWeights(ModelPass):
         """Replace the nodes."""
         changed = False
         for node in model.get_ordered_ops():
+            for body in bodies_of(node):
+                changed = self.run_on_model(body) or changed
             replace = _replacement(node)
             arrays = _constants(node) if replace else None
             if replace and arrays:
