@@ -2,8 +2,12 @@
 
 Each file is run by OpenVINO's CPU plugin (in f32, without dynamic quantization) and by every backend, on the same
 inputs, and is validated; each of these in a process of its own. Inputs are random, or those of NAME.npz beside
-NAME.xml, by the names of their tensors. What is printed begins with the conclusion. Files are anybody's, and none is kept in this repository:
-public ones, or those that some release of OpenVINO converts.
+NAME.xml, by the names of their tensors. What is printed begins with the conclusion. Files are anybody's, and none is
+kept in this repository: public ones, or those that some release of OpenVINO converts.
+
+A backend that differs from the plugin by more than rounding its results explains is named, unless OpenVINO differs from
+itself in a second run, its own ``Model.evaluate`` or a computation in f64 gives what the backend gives, or each layer
+differs from f64 by its rounding only, so that values that are nearly equal were put in another order on the way.
 """
 
 from __future__ import annotations
@@ -63,10 +67,14 @@ def settle(row: Row, path: Path, work: Path, seconds: float) -> None:
     if attempt(sides.repeat, path, work, seconds).ran and difference(sides.kept(work / "repeat"), theirs) > 1:
         row.reasons = dict.fromkeys(row.differing, "OpenVINO differs from itself in another run")
         return
-    is_evaluated = attempt(sides.evaluate, path, work, seconds).ran
-    for backend in row.differing:
-        if is_evaluated and difference(sides.kept(work / backend), sides.kept(work / "evaluate")) <= 1:
-            row.reasons[backend] = "OpenVINO's Model.evaluate gives the same"
+    for action, name, reason in (
+        (sides.evaluate, "evaluate", "OpenVINO's Model.evaluate gives the same"),
+        (sides.compute_in_f64, "f64", "f64 gives the same"),
+    ):
+        if row.apart and attempt(action, path, work, seconds).ran:
+            others = sides.kept(work / name)
+            same = [backend for backend in row.apart if difference(sides.kept(work / backend), others) <= 1]
+            row.reasons |= dict.fromkeys(same, reason)
     if not row.apart:
         return
     explains = {

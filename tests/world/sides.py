@@ -14,11 +14,12 @@ from harness.oracle import PLUGIN, array_of, core, evaluated, tensor
 import ir_runtime as ir
 from ir_runtime.cli import main
 from ir_runtime.debug import compare
+from ir_runtime.debug.reference import Reference
 
 from .inputs import candidates
 from .verdict import difference
 
-__all__ = ["evaluate", "explain", "kept", "openvino", "ours", "repeat", "validate"]
+__all__ = ["compute_in_f64", "evaluate", "explain", "kept", "openvino", "ours", "repeat", "validate"]
 
 
 def openvino(path: Path, work: Path) -> str:
@@ -72,6 +73,19 @@ def evaluate(path: Path, work: Path) -> str:
     if found is None:
         raise RuntimeError("not all operations can be evaluated")
     _keep(work / "evaluate", found)
+    return ""
+
+
+def compute_in_f64(path: Path, work: Path) -> str:
+    """Run a file by our definitions of its operations, in f64; keep the results in the types of OpenVINO's.
+
+    Raises:
+        IRError: if the file is refused.
+    """
+    reference = Reference(ir.read_model(path), wide=True)
+    arrays = reference.run(reference.feeds(kept(work / "inputs")))
+    theirs = kept(work / "openvino")
+    _keep(work / "f64", [array.astype(other.dtype) for array, other in zip(arrays, theirs, strict=True)])
     return ""
 
 
