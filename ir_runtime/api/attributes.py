@@ -29,11 +29,16 @@ def attributes_of(layer: Layer, shapes: Callable[[], Shapes]) -> dict[str, Any]:
     fields = layer.op.attributes()
     if not isinstance(layer.op, Op):
         return {name: _plain(value) for name, value in fields.items()}
-    if type(layer.op).shown is not Op.shown:
+    if type(layer.op).shown is not Op.shown and len(layer.inputs) >= _required(layer.op):
         fields |= layer.op.shown(*shapes())
     schema = layer.op.schema()
     stored = ("offset", "size") if layer.type == "Constant" else ()
     return {schema[name].xml: _plain(value) for name, value in fields.items() if name not in stored}
+
+
+def _required(op: Op) -> int:
+    """Return how many inputs an operation must have; a layer of an invalid model may have fewer."""
+    return sum(not port.optional for port in op.inputs)
 
 
 def _plain(value: object) -> object:

@@ -10,6 +10,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Layer
+from ..ir.shape import PartialShape as AnyShape
 from ..ir.tensor import Array
 from ..wrong_arguments import NoDataError
 from .attributes import Shapes, attributes_of
@@ -112,8 +113,9 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return attributes_of(self.layer, self._shapes)
 
     def _shapes(self) -> Shapes:
-        sources = [port.get_source_output() for port in self.inputs()]
-        return [source._type.shape for source in sources], self.output(0)._type.shape
+        unknown = AnyShape.dynamic()
+        inputs = [unknown if source is None else source._type.shape for source in self._sources]
+        return inputs, self.output(0)._type.shape
 
     def _entries(self) -> Mapping[str, object]:
         return self.layer.rt_info
@@ -137,6 +139,11 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         found: Array = self.layer.op.evaluate().view()
         found.flags.writeable = False
         return found
+
+    @property
+    @abstractmethod
+    def _sources(self) -> Sequence[_Output | None]:
+        """The outputs that it reads; None where nothing is connected."""
 
     @abstractmethod
     def outputs(self) -> list[_Output]:

@@ -95,14 +95,14 @@ class SlidingWindow(Op):
         """Return the lengths of the kernel, given the shapes of the inputs: by default, filters are the second one."""
         rank = len(self.strides)
         filters = inputs[1]
-        return [Dimension()] * rank if filters.rank is None else filters[-rank:]
+        return [Dimension()] * rank if filters.rank is None or filters.rank < rank else filters[-rank:]
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
         """Return the padding of each axis; none where it follows from a length that is not known."""
         if self.auto_pad == "valid":
             none = [0] * len(self.strides)
             return {"pads_begin": none, "pads_end": none}
-        if self.auto_pad == "explicit" or inputs[0].rank is None:
+        if self.auto_pad == "explicit" or inputs[0].rank != len(self.strides) + 2:
             return {}
         lengths, kernel = inputs[0][2:], self.kernel_of(inputs)
         pads = [

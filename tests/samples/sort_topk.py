@@ -44,6 +44,10 @@ def selections(name: str) -> list[Sample]:
         case(name, np.array([0, -0.0, 1, -0.0], np.float32), scalar(3), axis=0, mode="min", sort="value"),
         case(name, np.array([2.0, 5, 1]), scalar(2), axis=0, mode="max", sort="value"),
         *(case(name, shuffled(t), scalar(3), axis=1, mode="max", sort="value") for t in TYPES),
+        *(
+            case(name, np.array([[True, False], [False, True]]), scalar(k), axis=1, mode=mode, sort="value")
+            for k, mode in ((1, "max"), (2, "min"))
+        ),
     ]
 
 

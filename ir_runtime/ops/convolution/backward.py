@@ -114,7 +114,7 @@ class TransposedConvolution(ConvolutionBase):
         if self.auto_pad == "explicit":
             return added
         pads = [(0, 0)] * axes
-        if len(inputs) > 2 and inputs[0].rank is not None and output.rank is not None:
+        if len(inputs) > 2 and inputs[0].rank == output.rank == axes + 2:
             spatial = zip(inputs[0][2:], self.kernel_of(inputs), output[2:], strict=True)
             pads = [self._shown_pads(axis, *lengths) for axis, lengths in enumerate(spatial)]
         return {**added, "pads_begin": [begin for begin, _ in pads], "pads_end": [end for _, end in pads]}

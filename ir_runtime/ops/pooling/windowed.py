@@ -119,7 +119,7 @@ class MaxPoolWithIndices(DilatedPooling):
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
         """Return the padding, and the axis counted from the beginning."""
         rank = inputs[0].rank
-        return {**super().shown(inputs, output), "axis": self.axis if rank is None else self.axis % rank}
+        return {**super().shown(inputs, output), "axis": self.axis % rank if rank else self.axis}
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape]:
         normalize_axis(self.axis, len(self.kernel) + 2, "attribute 'axis'")

@@ -33,7 +33,7 @@ class OneHotBase(Op):
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
         """Return the axis counted from the beginning."""
-        return {} if output.rank is None else {"axis": self.axis % output.rank}
+        return {"axis": self.axis % output.rank} if output.rank else {}
 
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):

@@ -13,7 +13,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_INDEX, T, check_index_types
+from .._define.types import T_INDEX, T_PLAIN, check_index_types
 from .._ranks import check_scalar
 
 
@@ -21,16 +21,17 @@ class TopKBase(Op):
     """Base of the versions of TopK.
 
     Of equal elements the one with the lower index comes first, and is chosen first, as in the
-    reference; so the order is always a stable one. NaN counts as larger than any number.
+    reference; so the order is always a stable one. NaN counts as larger than any number. The page has
+    numbers only; OpenVINO also infers booleans, which its plugin orders as 0 and 1.
     """
 
     bounded = True
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
-    data = Input(T, "tensor to choose from")
+    data = Input(T_PLAIN, "tensor to choose from")
     k = Input(T_INDEX, "scalar: how many elements to choose, at least 1")
-    values = Output(T, "k elements along axis")
+    values = Output(T_PLAIN, "k elements along axis")
     indices = Output("index_element_type", "where they are along axis")
 
     axis: int = attr(default_with_warning="0", doc="axis to choose along; a negative one counts from the end")
