@@ -15,11 +15,11 @@ def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
     """Return the layers that ``outputs`` depend on, in order, with all Parameters and layers with side effects.
 
     Raises:
-        UnsupportedError: if an operation is unknown.
+        UnsupportedError: if an operation is unknown, or a constant has no data.
     """
     found = graph.ancestors([port.layer for port in outputs] + [layer.id for layer in sinks(graph)])
     layers = [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
-    _refuse_unknown(layers)
+    _check_operations(layers)
     return layers
 
 
@@ -28,10 +28,18 @@ def sinks(graph: Graph) -> list[Layer]:
     return [layer for layer in graph if layer.op is not None and layer.op.has_side_effects]
 
 
-def _refuse_unknown(layers: Sequence[Layer]) -> None:
+def _check_operations(layers: Sequence[Layer]) -> None:
     unknown = [layer for layer in layers if layer.op is None]
     if not unknown:
         return
+    constants = [layer for layer in unknown if layer.type in ("Constant", "Const")]
+    if constants:
+        raise UnsupportedError(
+            "constants that the outputs depend on have no data",
+            code=Code.WEIGHTS_MISSING,
+            where=constants[0].where,
+            hint="read the model with its .bin: the report of the model says what is wrong with it",
+        )
     names = ", ".join(sorted({f"{layer.type} ({layer.version})" for layer in unknown}))
     raise UnsupportedError(
         f"these operations are unknown, or have attributes that are not allowed: {names}",

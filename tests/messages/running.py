@@ -125,6 +125,14 @@ def not_even_looked_at() -> None:
     ir.compile_model(ir.read_model(unknown("Mystery").xml(), strict=False))
 
 
+def without_weights() -> None:
+    """Compile a model that was read without its weights."""
+    net = Net()
+    sum = net.op("Add", net.parameter("x", "2", out="FP32 2"), net.constant([1, 2], "f32"), out="FP32 2")
+    net.result(sum)
+    ir.compile_model(ir.read_model(net.xml(), strict=False))
+
+
 def without_time() -> None:
     run(unknown("ReLU"), limits=ir.Limits(seconds=0))
 
@@ -134,6 +142,7 @@ REFUSALS = [
     Call("several unknown operations", lambda: ir.read_model(unknown("Mystery", "Riddle", "Riddle").xml())),
     Call("operation of an extension", lambda: ir.read_model(unknown("Mystery", version="extension").xml())),
     Call("compiled all the same", not_even_looked_at),
+    Call("compiled without weights", without_weights),
     Call("no way to run it", lambda: odd_one(_Odd)),
     Call("more than was inferred", lambda: odd_one(_Longer)),
     Call("an output too few", lambda: odd_pair(_Fewer)),
