@@ -111,12 +111,23 @@ class Editing(View):
         table = self._table
         if table.is_settled:
             members = self._settled()
-            return order([*members.results, *members.sinks, *members.parameters], Node._reads)
+            nodes = order([*members.results, *members.sinks, *members.parameters], Node._reads)
+            self._release_others(nodes)
+            return nodes
         graph = table.graph
         sinks = [layer.id for layer in _sinks(graph)]
         ends = [*_ids(graph, "Result"), *sinks, *_ids(graph, "Parameter")]
         found = order(ends, lambda layer: [port.layer for port in graph.reads(graph[layer])])
         return list(map(table.node, found))
+
+    def _release_others(self, nodes: Sequence[Node]) -> None:
+        """Keep no node that is not in the model any more: what it read has one consumer less, unless others keep it."""
+        if self._changed_since(self._seen):
+            present = set(map(id, nodes))
+            table, known = self._table, self._refreshed
+            table.made = {layer: node for layer, node in table.made.items() if id(node) in present}
+            if known is not None:
+                self._refreshed = known._replace(nodes=[node for node in known.nodes if id(node) in present])
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
         """Use a variant of the graph, which has the same layers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -383,3 +384,23 @@ def test_changes_infer_only_what_they_change(monkeypatch: pytest.MonkeyPatch) ->
     model.validate_nodes_and_infer_types()
     assert model.output().shape == [6, 2]
     assert inferred == ["Reshape", "Sigmoid"]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("package", ["openvino", "ir_runtime"])
+def test_nodes_that_were_cut_out_consume_nothing(package: str, copied: bool) -> None:
+    """As programs take out a FakeQuantize: what it read has only the consumers that the model has."""
+    ov, ops = importlib.import_module(package), importlib.import_module(f"{package}.opset13")
+    x, weights = ops.parameter([1, 2], np.float32, name="x"), ops.constant(np.eye(2, dtype=np.float32))
+    limits = (np.float32(limit) for limit in (-1, 1, -1, 1))
+    quantized = ops.fake_quantize(weights, *limits, 256, name="fq")
+    model = ov.Model([ops.result(ops.matmul(x, quantized, False, True, name="product"))], [x], "m")
+    del quantized, weights
+    model = model.clone() if copied else model
+    (node,) = [node for node in model.get_ops() if node.get_friendly_name() == "fq"]
+    for target in node.output(0).get_target_inputs():
+        target.replace_source_output(node.input_value(0))
+    weights = node.input_value(0)
+    del node, target
+    assert "fq" not in [node.get_friendly_name() for node in model.get_ops()]
+    assert [target.get_node().get_friendly_name() for target in weights.get_target_inputs()] == ["product"]
