@@ -10,6 +10,15 @@ import numpy as np
 
 from clients.keras_models import keras_images, keras_sequences
 from clients.ocr import text_of_pictures
+from clients.quantization import (
+    accuracy_control,
+    optimum_static_quantization,
+    optimum_weights,
+    quantization,
+    quantization_of_transformers,
+    weight_compression,
+    weight_compression_with_data,
+)
 from clients.sentences import pairs, sentences
 
 __all__ = ["PROGRAMS"]
@@ -172,5 +181,12 @@ PROGRAMS: dict[str, Callable[[Path], Arrays]] = {
         sentences,
         pairs,
         text_of_pictures,
+        quantization,
+        quantization_of_transformers,
+        accuracy_control,
+        weight_compression,
+        weight_compression_with_data,
+        optimum_weights,
+        optimum_static_quantization,
     )
 }
