@@ -16,7 +16,7 @@ import pytest
 from harness.guard_pages import Edge
 from harness.guarded import Process
 
-from ir_runtime.backends.numba.codegen.memory import alloc, free, load_f32, load_i64, store_f32
+from ir_runtime.backends.numba.codegen.memory import load_f32, load_i64, scratch_memory, store_f32
 from ir_runtime.backends.numba.threading.parallel import parallel_for
 from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
 
@@ -61,9 +61,8 @@ def peek() -> Task:
 
     def look(call: int) -> None:
         job, out, x, _, _, _ = load_args(call)
-        scratch = alloc(load_i64(job, 1))
+        scratch = scratch_memory(load_i64(job, 1))
         store_f32(out, 0, load_f32(scratch if load_i64(job, 1) > 0 else x, load_i64(job, 0)))
-        free(scratch)
 
     look.__qualname__ = "peek"
     return Task(look)

@@ -232,7 +232,7 @@ def test_who_waits_lets_others_have_the_core(own_cache: Path) -> None:
 
     @routine(types.int64, returns=types.int64)
     def wait(at: int) -> int:
-        return barrier(at, 1)
+        return barrier(at, 1, at + 8)
 
     @routine(types.int64)
     def work(at: int) -> None:
@@ -258,7 +258,7 @@ def test_who_waits_lets_others_have_the_core(own_cache: Path) -> None:
 def test_who_waits_tells_the_processor(own_cache: Path) -> None:
     @routine(types.int64)
     def wait(at: int) -> None:
-        barrier(at, 1)
+        barrier(at, 1, at + 8)
 
     assert "pause" in assembly(wait)
 

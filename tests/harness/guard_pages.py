@@ -40,7 +40,7 @@ _SPACE = 1 << 42
 _PAGE = mmap.PAGESIZE
 # Larger numbers are not aligned to more, nor are lines of the cache.
 _ALIGNED = 64
-# Scratch memory is asked for with so many bytes more, in which `alloc` finds an aligned address.
+# Scratch memory is asked for with so many bytes more, in which `scratch_memory` finds an aligned address.
 _MORE = 128
 
 # Of mmap: put new pages in the place of others. Python's module does not name it.

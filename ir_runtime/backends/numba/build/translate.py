@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..codegen import ir
-from ..codegen.language import Device, Instruction, Routine
+from ..codegen.language import Device, Instruction, Routine, Scratch
 from ..codegen.vectors import Emit
 from .numbers import Number, Operations, is_number
 from .source import CompileError, Source, source_of
@@ -61,8 +61,24 @@ def translate(routine: Routine) -> ir.Module:
     program = _Program()
     kinds = [_KINDS[kind] for kind in routine.kinds]
     function = ir.Function(program.module, routine.name, _KINDS[routine.returns], kinds)
-    _FunctionWriter(program, source_of(routine.function), function, function.args).write(function.returns)
+    writer = _FunctionWriter(program, source_of(routine.function), function, function.args)
+    writer.write_routine(function.returns, routine.failure)
     return program.module
+
+
+@dataclass(frozen=True)
+class _DeviceFunction:
+    """A function of a device.
+
+    Args:
+        function: what it is in LLVM. Its result is a struct of all numbers that it returns, or the only one.
+        returns: the type of what it returns, ``None`` for nothing.
+        may_fail: whether it returns whether there was no scratch memory, after all else.
+    """
+
+    function: ir.Function
+    returns: _Shape | None
+    may_fail: bool
 
 
 class _Program:
@@ -70,13 +86,11 @@ class _Program:
 
     def __init__(self) -> None:
         self.module = ir.Module()
-        self._functions: dict[tuple[Device[..., object], _Shape], tuple[ir.Function, _Shape | None]] = {}
+        self._functions: dict[tuple[Device[..., object], _Shape], _DeviceFunction] = {}
         self._begun: set[Device[..., object]] = set()
 
-    def function(
-        self, device: Device[..., object], shape: tuple[_Shape, ...]
-    ) -> tuple[ir.Function, _Shape | None]:
-        """Return the function of a device for arguments of these types, and the type of what it returns, ``None`` for nothing."""
+    def function(self, device: Device[..., object], shape: tuple[_Shape, ...]) -> _DeviceFunction:
+        """Return the function of a device for arguments of these types."""
         if (device, shape) not in self._functions:
             source = source_of(device.function)
             if device in self._begun:
@@ -85,9 +99,9 @@ class _Program:
             name = f"{source.name}.{len(self._functions)}"
             function = ir.Function(self.module, name, ir.VOID, list(_flat(shape)), internal=True)
             arguments = _nest(shape, iter(function.args))
-            returned = _FunctionWriter(self, source, function, arguments).write()
+            writer = _FunctionWriter(self, source, function, arguments)
+            self._functions[device, shape] = writer.write_device()
             self._begun.remove(device)
-            self._functions[device, shape] = function, returned
         return self._functions[device, shape]
 
 
@@ -103,6 +117,8 @@ class _FunctionWriter:
         self._slots: dict[str, _Slot] = {}
         self._loops: list[_Loop] = []
         self._result: _Slot | None = None
+        self._scratch: list[tuple[ir.Value, Scratch]] = []
+        self._failed: ir.Value | None = None
         self._end = self._builder.append_basic_block("end")
         self._assigned = {
             node.id
@@ -112,8 +128,44 @@ class _FunctionWriter:
         for name, argument in zip(source.parameters, arguments, strict=True):
             self._slots[name] = self._store(None, argument)
 
-    def write(self, returns: ir.Type | None = None) -> _Shape | None:
-        """Write the function; return the type of its result, which is inferred unless it is given, ``None`` for nothing."""
+    def write_device(self) -> _DeviceFunction:
+        """Write a function whose result has the type of what it returns."""
+        result = self._body()
+        shape = None if result is None else _shape(result)
+        members = [] if result is None else list(_flat(result))
+        if self._failed is not None:
+            members.append(self._builder.load(self._failed, ir.I1))
+        if isinstance(shape, tuple) or len(members) > 1:
+            kind = ir.StructType([member.type for member in members])
+            whole: ir.Value = ir.Constant(kind, ir.UNDEFINED)
+            for index, value in enumerate(members):
+                whole = self._builder.insert_value(whole, value, index)
+            members = [whole]
+        if members:
+            self._function.returns = members[0].type
+            self._builder.ret(members[0])
+        else:
+            self._builder.ret_void()
+        return _DeviceFunction(self._function, shape, self._failed is not None)
+
+    def write_routine(self, returns: ir.Type, failure: Device[..., Any] | None) -> None:
+        """Write a function whose result has a known type, and which calls ``failure`` if there is no scratch memory."""
+        builder, tree, result = self._builder, self._source.tree, self._body()
+        if self._failed is not None:
+            if failure is None:
+                self._source.fail(tree, "only tasks can have scratch memory")
+            with builder.if_then(builder.load(self._failed, ir.I1)):
+                self._call_device(failure, self._function.args)
+        if returns == ir.VOID and result is None:
+            builder.ret_void()
+        elif returns == ir.VOID or not is_number(result):
+            self._source.fail(tree, f"it must return {returns}, and returns {_describe(result)}")
+        else:
+            with self._explained(tree):
+                builder.ret(self._numbers.value(result, returns))
+
+    def _body(self) -> Operand:
+        """Write all but the return; return what is returned, ``None`` for nothing."""
         self._block(self._source.tree.body)
         builder = self._builder
         if not builder.block.is_terminated:
@@ -121,31 +173,9 @@ class _FunctionWriter:
                 self._source.fail(self._source.tree, "it may end without returning a value")
             builder.branch(self._end)
         builder.position_at_end(self._end)
-        if self._result is None:
-            if returns not in (None, ir.VOID):
-                self._source.fail(self._source.tree, f"it returns nothing, but must return {returns}")
-            builder.ret_void()
-            return None
-        if returns == ir.VOID:
-            self._source.fail(self._source.tree, "it returns a value, but must return nothing")
-        result = self._load(self._result)
-        if returns is not None:
-            with self._explained(self._source.tree):
-                builder.ret(self._numbers.value(result, returns))
-            return returns
-        return self._return(result)
-
-    def _return(self, result: Operand) -> _Shape:
-        shape = _shape(result)
-        self._function.returns = _returned_type(shape)
-        values = list(_flat(result))
-        if isinstance(shape, tuple):
-            whole: ir.Value = ir.Constant(self._function.returns, ir.UNDEFINED)
-            for index, value in enumerate(values):
-                whole = self._builder.insert_value(whole, value, index)
-            values = [whole]
-        self._builder.ret(values[0])
-        return shape
+        for slot, callee in self._scratch:
+            self._release(slot, callee)
+        return None if self._result is None else self._load(self._result)
 
     @contextmanager
     def _explained(self, node: ast.AST) -> Iterator[None]:
@@ -470,6 +500,8 @@ class _FunctionWriter:
         callee, arguments = self._evaluate(node.func), self._arguments(node)
         if isinstance(callee, Device):
             return self._call_device(callee, arguments)
+        if isinstance(callee, Scratch):
+            return self._call_scratch(callee, arguments)
         if isinstance(callee, (Instruction, Routine)):
             return self._call_declared(callee, arguments)
         if callee in _EXTREMES:
@@ -488,12 +520,43 @@ class _FunctionWriter:
                 f"{callee.function.__qualname__} expected {expected} arguments, got {len(arguments)}"
             )
         operands = tuple(map(self._value, arguments))
-        function, shape = self._program.function(callee, tuple(map(_shape, operands)))
-        found = self._builder.call(function, list(_flat(operands)))
-        if not isinstance(shape, tuple):
-            return None if shape is None else found
-        members = (self._builder.extract_value(found, index) for index in range(len(list(_flat(shape)))))
-        return _nest(shape, members)
+        device = self._program.function(callee, tuple(map(_shape, operands)))
+        found = self._builder.call(device.function, list(_flat(operands)))
+        members = [found]
+        if isinstance(found.type, ir.StructType):
+            members = [self._builder.extract_value(found, index) for index in range(len(found.type.members))]
+        if device.may_fail:
+            self._return_if(members[-1])
+        return None if device.returns is None else _nest(device.returns, iter(members))
+
+    def _return_if(self, failed: ir.Value) -> None:
+        """Return at once if there is no scratch memory."""
+        builder = self._builder
+        if self._failed is None:
+            self._failed = builder.slot(ir.I1, zeroed=True)
+        failure, following = map(builder.append_basic_block, ("failure", "following"))
+        builder.cbranch(failed, failure, following)
+        builder.position_at_end(failure)
+        builder.store(ir.Constant(ir.I1, 1), self._failed)
+        builder.branch(self._end)
+        builder.position_at_end(following)
+
+    def _call_scratch(self, callee: Scratch, arguments: Sequence[Operand]) -> Operand:
+        """Allocate memory; in a loop, instead of what this call has allocated before."""
+        builder, slot = self._builder, self._builder.slot(ir.I64, zeroed=True)
+        if self._loops:
+            self._release(slot, callee)
+        self._scratch.append((slot, callee))
+        address = self._call_declared(callee.allocate, arguments)
+        builder.store(address, slot)
+        self._return_if(builder.icmp_signed("==", address, ir.Constant(ir.I64, 0)))
+        return address
+
+    def _release(self, slot: ir.Value, callee: Scratch) -> None:
+        builder = self._builder
+        address = builder.load(slot, ir.I64)
+        with builder.if_then(builder.icmp_signed("!=", address, ir.Constant(ir.I64, 0))):
+            self._call_declared(callee.release, [address])
 
     def _value(self, operand: Operand) -> Operand:
         """Return an operand whose numbers are values of LLVM."""
@@ -549,10 +612,6 @@ def _flat(operand: Operand) -> Iterator[Any]:
 def _nest(shape: _Shape, values: Iterator[ir.Value]) -> Any:
     """Return the values as nested tuples of a shape."""
     return tuple(_nest(part, values) for part in shape) if isinstance(shape, tuple) else next(values)
-
-
-def _returned_type(shape: _Shape) -> ir.Type:
-    return ir.StructType(list(_flat(shape))) if isinstance(shape, tuple) else shape
 
 
 def _describe(operand: Operand) -> str:

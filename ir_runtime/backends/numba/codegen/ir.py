@@ -369,11 +369,13 @@ class Builder:
         """Return a member of a struct."""
         return self.value(whole.type.members[index], f"extractvalue {whole.typed}, {index}")
 
-    def slot(self, kind: Type, align: int = 0) -> Value:
-        """Return the address of memory on the stack, which there is once in a call of the function."""
-        name = f"%{self.function.next_name()}"
-        self.function.slots.append(f"{name} = alloca {kind}{_aligned(align)}")
-        return Value(POINTER, name)
+    def slot(self, kind: Type, align: int = 0, zeroed: bool = False) -> Value:
+        """Return the address of memory on the stack, which there is once in a call of the function, and is ``zeroed`` when that begins."""
+        place = Value(POINTER, f"%{self.function.next_name()}")
+        self.function.slots.append(f"{place} = alloca {kind}{_aligned(align)}")
+        if zeroed:
+            self.function.slots.append(f"store {Constant(kind, None).typed}, {place.typed}{_aligned(align)}")
+        return place
 
     def load(self, pointer: Value, kind: Type, align: int = 0) -> Value:
         """Load a value; it is aligned to its size unless ``align`` says otherwise."""

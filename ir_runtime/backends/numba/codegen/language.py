@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from .vectors import Value
@@ -22,6 +22,7 @@ __all__ = [
     "Device",
     "Instruction",
     "Routine",
+    "Scratch",
     "device",
     "instruction",
     "routine",
@@ -74,6 +75,26 @@ class Instruction(Callee):
         def __call__(self, *arguments: Any) -> Any: ...
 
 
+class Scratch(Callee):
+    """What kernels ask for memory that they have until the function that asks returns.
+
+    Where there is none, all functions of the kernel return at once, and a task reports that; so neither need any caller look, nor
+    does anything give memory back.
+
+    Args:
+        allocate: takes a number of bytes, and returns an address, 0 if there is no memory.
+        release: takes an address.
+    """
+
+    def __init__(self, allocate: Instruction, release: Instruction) -> None:
+        super().__init__(allocate.function, allocate.kinds)
+        self.allocate, self.release = allocate, release
+
+    if TYPE_CHECKING:  # only kernels call it
+
+        def __call__(self, size: int) -> int: ...
+
+
 class Routine(Callee):
     """A function of scalars that is compiled by itself, under a symbol that other kernels call.
 
@@ -84,6 +105,9 @@ class Routine(Callee):
         kinds: the types of the arguments.
         returns: the type of the result.
     """
+
+    failure: ClassVar[Device[..., Any] | None] = None
+    """Called with the arguments if there is no scratch memory; without, the routine must not ask for any."""
 
     def __init__(
         self, function: Callable[..., object], kinds: tuple[str, ...], returns: str = "void"

@@ -5,12 +5,12 @@ Kernels work on addresses only.
 
 from __future__ import annotations
 
-from .language import device, instruction, types
+from .language import Scratch, device, instruction, types
 from .target import TARGET
 from .vectors import F32, I32, I64, Emit, Value
 
 __all__ = [
-    "SPIN_LIMIT", "alloc", "barrier", "fetch_add", "fetch_sub", "free", "load_atomic", "load_f32", "load_i64", "spin",
+    "SPIN_LIMIT", "barrier", "fetch_add", "fetch_sub", "load_atomic", "load_f32", "load_i64", "scratch_memory", "spin",
     "store_atomic", "store_f32", "store_i64",
 ]  # fmt: skip
 
@@ -75,20 +75,29 @@ def store_atomic(emit: Emit, address: Value, value: Value) -> None:
 
 
 @instruction(types.int64, returns=types.int64)
-def alloc(emit: Emit, size: Value) -> Value:
-    """Return the address of ``size`` new bytes, aligned to a cache line; release them with `free`."""
+def _allocate(emit: Emit, size: Value) -> Value:
+    """Return the address of ``size`` new bytes, aligned to a cache line; 0 if there is no memory."""
     allocate = emit.function("ir_runtime_allocate", I64, I64)
     raw = emit.builder.call(allocate, [emit.builder.add(size, emit.i64(128))])
-    start = emit.builder.and_(emit.at(raw, 127), emit.i64(-64))
-    emit.store(raw, emit.at(start, -8))
-    return start
+
+    def aligned() -> list[Value]:
+        start = emit.builder.and_(emit.at(raw, 127), emit.i64(-64))
+        emit.store(raw, emit.at(start, -8))
+        return [start]
+
+    (found,) = emit.if_else(emit.builder.icmp_signed("!=", raw, emit.i64(0)), aligned, lambda: [emit.i64(0)])
+    return found
 
 
 @instruction(types.int64)
-def free(emit: Emit, address: Value) -> None:
-    """Release memory of `alloc`."""
+def _release(emit: Emit, address: Value) -> None:
+    """Release memory of `_allocate`."""
     release = emit.function("ir_runtime_free", None, I64)
     emit.builder.call(release, [emit.load(emit.at(address, -8), I64)])
+
+
+scratch_memory = Scratch(_allocate, _release)
+"""Return the address of new bytes, aligned to a cache line, which the function that asks has until it returns."""
 
 
 @instruction()
@@ -118,9 +127,9 @@ def spin(polls: int) -> int:
 
 
 @device
-def barrier(counter: int, units: int) -> int:
-    """Wait until ``units`` units are counted as done; return how often it was polled in vain."""
+def barrier(counter: int, units: int, stop: int) -> int:
+    """Wait until ``units`` units are counted as done, or the i64 at ``stop`` is not 0; return how often it was polled in vain."""
     polls = 0
-    while load_atomic(counter) < units:
+    while load_atomic(counter) < units and load_atomic(stop) == 0:
         polls = spin(polls)
     return polls

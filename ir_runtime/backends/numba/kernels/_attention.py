@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import Device, Instruction, device
-from ..codegen.memory import alloc, free, load_f32, load_i64, store_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, load_fourth, next_unit
 from ._attention_job import AttentionJob, Strides
@@ -88,7 +88,7 @@ def blocked_task(
         padded_keys = (keys + LANES - 1) // LANES * LANES
         padded_values = (values + LANES - 1) // LANES * LANES
         depth = words(width)
-        scores = alloc(load_i64(job, AttentionJob.scratch_bytes))
+        scores = scratch_memory(load_i64(job, AttentionJob.scratch_bytes))
         transposed_keys = scores + 4 * block * padded_keys
         packed = transposed_keys + 4 * padded_keys * depth
         statistics = packed + 4 * padded_values * words(keys)
@@ -154,7 +154,6 @@ def blocked_task(
             for row in range(rows):
                 scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
             unit = next_unit(call, units)
-        free(scores)
 
     blocked.__qualname__ = name
     return Task(blocked)
@@ -183,7 +182,7 @@ def decode_task(
         causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
         k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
         out_row = load_i64(out_strides, Strides.row)
-        scores = alloc(load_i64(job, AttentionJob.scratch_bytes))
+        scores = scratch_memory(load_i64(job, AttentionJob.scratch_bytes))
         padded_keys = (keys + LANES - 1) // LANES * LANES
         statistics = scores + 4 * padded_keys * shared * queries
         kept = statistics + 8
@@ -216,7 +215,6 @@ def decode_task(
                     place = scores + 4 * (padded_keys * line + first)
                     add_weighted(place, value + first * v_row, v_row, some, values, target)
             unit = next_unit(call, units)
-        free(scores)
 
     decode.__qualname__ = name
     return Task(decode)

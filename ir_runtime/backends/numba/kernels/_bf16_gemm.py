@@ -13,7 +13,7 @@ from ....ir.tensor import Array
 from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
-from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -46,7 +46,7 @@ def _staged(
     vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
     width, column = (vectors - 1) * LANES + last, 4 * load_i64(entry, Panel.column)
     stride, apart = load_i64(job, GemmJob.out_stride), load_i64(job, GemmJob.residual_stride)
-    block = alloc(4 * STAGED_ROWS * width)
+    block = scratch_memory(4 * STAGED_ROWS * width)
     for row in range(0, count, STAGED_ROWS):
         rows = min(STAGED_ROWS, count - row)
         bf16_panel(
@@ -59,7 +59,6 @@ def _staged(
         )  # fmt: skip
         apply_post_ops(words, numbers, 0, 0, block, 0, column, rows, width, 4 * width)
         round_rows(block, out + row * stride, stride, rows, width)
-    free(block)
 
 
 @device

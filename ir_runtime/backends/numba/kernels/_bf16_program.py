@@ -6,7 +6,7 @@ import numpy as np
 
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ._bf16_tile import load_lanes, round_row, widen_row
 from ._elementwise_program import BLOCK, Instruction, ProgramJob, element_index, execute, program_task
@@ -74,7 +74,7 @@ def _run_block(
     if load_i64(job, ProgramJob.is_affine) != 0:
         _run_affine(job, out + 2 * at, x + 2 * at, column, rows, count)
         return
-    block = alloc(4 * BLOCK)
+    block = scratch_memory(4 * BLOCK)
     source = x + 4 * at
     if load_i64(job, ProgramJob.rounded_data) != 0:
         widen_row(x + 2 * at, rows * count, block)
@@ -84,7 +84,6 @@ def _run_block(
         round_row(block, rows * count, out + 2 * at, rows * count)
     else:
         execute(job, first, second, out + 4 * at, source, image, row, column, rows, count, room)
-    free(block)
 
 
 RUN_BF16_PROGRAM = program_task("_run_bf16_program", _run_block)

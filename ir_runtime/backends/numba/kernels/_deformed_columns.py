@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
-from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory
 from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.task import Task, load_args, next_unit
 from ._rows import clear_row
@@ -165,7 +165,7 @@ def _task(name: str, zeros: bool) -> Task:
         taps, channels = tall * wide, parts * each
         vectors = (positions + LANES - 1) // LANES
         units, before = load_i64(job, DeformedColumnsJob.units), load_i64(job, DeformedColumnsJob.first_unit)
-        table, nothing = alloc(12 * LANES * _CORNERS), alloc(4 * each)
+        table, nothing = scratch_memory(12 * LANES * _CORNERS), scratch_memory(4 * each)
         clear_row(nothing, each)
         unit = next_unit(call, units)
         while unit < units:
@@ -195,8 +195,6 @@ def _task(name: str, zeros: bool) -> Task:
                             row + 4 * ((lane * taps + tap) * channels + part * each), factor, each,
                         )  # fmt: skip
             unit = next_unit(call, units)
-        free(nothing)
-        free(table)
 
     deformed.__qualname__ = name
     return Task(deformed)

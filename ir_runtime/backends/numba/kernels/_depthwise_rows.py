@@ -9,7 +9,7 @@ import numpy as np
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.language import Device, Instruction, device, types
-from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args, next_unit
 from ._bf16_tile import round_row
@@ -236,7 +236,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
         spread = load_i64(job, DepthwiseJob.spread)
         step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
-        block = alloc(wide * several * several_columns if is_staged else 0)
+        block = scratch_memory(wide * several * several_columns if is_staged else 0)
         together = load_i64(job, DepthwiseJob.channel_block)
         unit = next_unit(call, units)
         while unit < units:
@@ -267,7 +267,6 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                     count = _next_column(place, several_columns, columns) - column
                     _apply_rows(job, partner, second, y, start, end, column, count)
             unit = next_unit(call, units)
-        free(block)
 
     depthwise.__qualname__ = name
     return Task(depthwise)

@@ -6,13 +6,13 @@ from functools import partial
 
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value
 from ._quantized import BITS, LANE_ORDER, NIBBLES_PER_LANE, PANEL_COLUMNS, MatrixRecord, Storage
 from ._quantized_column import Column, load_word
 from ._rows import transpose_vectors
 
-__all__ = ["permute_row", "dot_column", "dequantize_columns"]
+__all__ = ["permute_row", "permuted_size", "dot_column", "dequantize_columns"]
 
 # Independent accumulators.
 ACCUMULATORS = 4
@@ -72,14 +72,18 @@ def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 
 @device
-def permute_row(kind: int, words: int, x: int) -> int:
-    """Return the row as `dot_column` reads it: the same, or new memory."""
+def permuted_size(kind: int, words: int) -> int:
+    """Return the bytes of a row as `dot_column` reads it; 0 if that is the row itself."""
     if kind != 0 or NIBBLES_PER_LANE == 1:
-        return x
-    count = load_i64(words, MatrixRecord.groups) * load_i64(words, MatrixRecord.group_size)
-    out: int = alloc(4 * count)
-    _permute(x, count, out)
-    return out
+        return 0
+    size: int = 4 * load_i64(words, MatrixRecord.groups) * load_i64(words, MatrixRecord.group_size)
+    return size
+
+
+@device
+def permute_row(size: int, x: int, out: int) -> None:
+    """Store a row as `dot_column` reads it, which has so many bytes."""
+    _permute(x, size // 4, out)
 
 
 def _emit_dequantize(

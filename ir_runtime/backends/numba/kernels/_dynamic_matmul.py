@@ -14,7 +14,7 @@ from ..codegen.levels import LEVEL_SIZE
 from ..codegen.memory import barrier, fetch_add, load_i64
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
-from ..threading.task import Task, load_args, load_fourth, next_unit
+from ..threading.task import Task, failure_word, load_args, load_fourth, next_unit
 from ._activation_groups import UNIT, quantize_group
 from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
 from ._dynamic_tile import dynamic_panel
@@ -59,7 +59,7 @@ def _dynamic_matmul(call: int) -> None:
                 whole, part = whole + 1, 0
         fetch_add(counter + 8)
         block = fetch_add(counter)
-    barrier(counter + 8, blocks)
+    barrier(counter + 8, blocks, failure_word(call))
     words, parameters = load_i64(job, DynamicJob.epilogue_words), load_i64(job, DynamicJob.epilogue_numbers)
     block, columns = side + 2 * apart, load_i64(job, DynamicJob.columns)
     panel = next_unit(call, panels)

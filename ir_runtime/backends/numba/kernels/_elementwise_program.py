@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, device, routine, types
-from ..codegen.memory import alloc, free, load_f32, load_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory
 from ..threading.task import Task, load_args, next_unit
 from ._activation_code import apply_activation
 from ._elementwise_code import ABSOLUTE, ACTIVATION, BATCH_NORM, COPY, QUANTIZE, apply_unary, combine
@@ -172,7 +172,7 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
         per_image = (height + tall - 1) // tall * across
         blocks, some = load_i64(job, ProgramJob.blocks), load_i64(job, ProgramJob.unit_blocks)
         units = (blocks + some - 1) // some
-        room = alloc(4 * BLOCK) if load_i64(job, ProgramJob.expands) != 0 else 0
+        room = scratch_memory(4 * BLOCK) if load_i64(job, ProgramJob.expands) != 0 else 0
         unit = next_unit(call, units)
         while unit < units:
             for index in range(unit * some, min(unit * some + some, blocks)):
@@ -182,8 +182,6 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
                 place = image, row, column, min(tall, height - row), min(wide, width - column)
                 run_block(job, first, second, out, x, room, place)
             unit = next_unit(call, units)
-        if room != 0:
-            free(room)
 
     run_program.__qualname__ = name
     return Task(run_program)

@@ -17,7 +17,7 @@ from ... import Kernel
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32
+from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
@@ -84,7 +84,7 @@ def _pack_filters(call: int) -> None:
     taps, depth = load_i64(job, FilterJob.taps), load_i64(job, FilterJob.channels)
     blocks = load_i64(job, FilterJob.blocks)
     units = blocks * load_i64(job, FilterJob.panels)
-    rows = alloc(4 * LANES * LANES * taps)
+    rows = scratch_memory(4 * LANES * LANES * taps)
     unit = next_unit(call, units)
     while unit < units:
         panel = unit // blocks
@@ -106,7 +106,6 @@ def _pack_filters(call: int) -> None:
             else:
                 _pack_element_wise(job, target, width, source, min(columns - first, LANES), count, factors)
         unit = next_unit(call, units)
-    free(rows)
 
 
 PACK_FILTERS = Task(_pack_filters)

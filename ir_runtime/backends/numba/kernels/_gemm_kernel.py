@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import Device, Routine, device, routine, types
-from ..codegen.memory import alloc, free, load_f32, load_i64, store_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, next_unit
 from ._copied_windows import CopiedLines, copied_windows
@@ -148,7 +148,7 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
         offsets = load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset)
         panel = weights(job, second) + load_i64(entry, Panel.start)
         sums, sums_stride = load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0
-        room, done = 0 if part >= taps else alloc(count * width), 0
+        room, done = 0 if part >= taps else scratch_memory(count * width), 0
         while done + part < taps:
             multiply(
                 vectors, count, places + done * step, step, zeros, offsets + 8 * done, part, depth,
@@ -161,8 +161,6 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
             first + at if load_i64(words, EpilogueHeader.has_residual) != 0 else 0, last,
             load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
         )  # fmt: skip
-        if room != 0:
-            free(room)
         if load_i64(words, EpilogueHeader.post_ops) > 0:
             width = (vectors - 1) * LANES + last
             apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
@@ -229,8 +227,8 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
         panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
         layout, chunks = load_i64(job, GemmJob.layout), (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
-        room = alloc(load_i64(load_i64(job, GemmJob.copied), CopiedLines.size)) if layout == 3 else 0
-        places = alloc(8 * chunk * (taps if layout == 2 else 1))
+        room = scratch_memory(load_i64(load_i64(job, GemmJob.copied), CopiedLines.size)) if layout == 3 else 0
+        places = scratch_memory(8 * chunk * (taps if layout == 2 else 1))
         known = -1
         while True:
             unit = next_unit(call, chunks * panels)
@@ -247,9 +245,6 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
                 compute_lines(job, entry, places, step, count, start, out, first, second)
             else:
                 compute_block(job, entry, places, step, count, start, out, first, second)
-        free(places)
-        if room != 0:
-            free(room)
 
     gemm.__qualname__ = name
     return Task(gemm)

@@ -16,7 +16,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
+from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
@@ -135,7 +135,7 @@ def _quantize_picture(job: int, x: int, out: int) -> int:
     width, channels = load_i64(job, _ConversionJob.width), load_i64(job, _ConversionJob.channels)
     plane, parameters = load_i64(job, _ConversionJob.x_channel), load_i64(job, _ConversionJob.parameters)
     words = load_i64(job, _ConversionJob.y_pixel) // 4
-    line = out if words == 1 else alloc(4 * width)
+    line = out if words == 1 else scratch_memory(4 * width)
     found: int = 0
     for word in range(words):
         first = word * GROUP
@@ -144,8 +144,6 @@ def _quantize_picture(job: int, x: int, out: int) -> int:
         if words > 1:
             for i in range(width):
                 store_f32(out, i * words + word, load_f32(line, i))
-    if words > 1:
-        free(line)
     return found
 
 

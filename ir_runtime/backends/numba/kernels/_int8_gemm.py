@@ -12,7 +12,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.levels import LEVEL_SIZE, WEIGHT_DTYPE
-from ..codegen.memory import alloc, free, load_i64, store_i64
+from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
@@ -140,7 +140,7 @@ def _levels_gemm(call: int) -> None:
     by_panel, chunk = load_i64(job, LevelsGemmJob.by_panel), load_i64(job, LevelsGemmJob.chunk)
     starts, shares = load_i64(job, LevelsGemmJob.starts), load_i64(job, LevelsGemmJob.shares)
     size = 8 * (rows if by_panel != 0 else chunk)
-    tables = alloc(3 * size)
+    tables = scratch_memory(3 * size)
     if by_panel != 0:
         _tables(job, tables, out, x, other, 0, rows, size)
     share, empty = first_share(call, shares), 0
@@ -154,7 +154,6 @@ def _levels_gemm(call: int) -> None:
         else:
             _tables(job, tables, out, x, other, first, count, size)
             _panels(job, tables, size, count, 0, panels, share)
-    free(tables)
 
 
 LEVELS_GEMM = Task(_levels_gemm)

@@ -14,7 +14,7 @@ from ....ops.convolution.forward import Convolution
 from ..codegen.descriptor import i64
 from ..codegen.language import device
 from ..codegen.levels import LEVEL_SIZE
-from ..codegen.memory import alloc, free, load_i64
+from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
@@ -162,7 +162,9 @@ def _levels_winograd(call: int) -> None:
     pairs, panels = load_i64(job, LevelsWinogradJob.pairs), load_i64(job, LevelsWinogradJob.panels)
     starts, shares = load_i64(job, LevelsWinogradJob.starts), load_i64(job, LevelsWinogradJob.shares)
     chunk, depth = load_i64(job, LevelsWinogradJob.chunk), LANES * pairs
-    levels = alloc(4 * TILE_ELEMENTS * chunk * (depth + COLUMNS))  # a tile has all its elements side by side
+    levels = scratch_memory(
+        4 * TILE_ELEMENTS * chunk * (depth + COLUMNS)
+    )  # a tile has all its elements side by side
     sums, bytes_of_panel = levels + 4 * TILE_ELEMENTS * chunk * depth, 4 * COLUMNS * depth
     share, empty = first_share(call, shares), 0
     while True:
@@ -183,7 +185,6 @@ def _levels_winograd(call: int) -> None:
                 )
                 weights += bytes_of_panel
             _store(job, sums, out, other, first, count, panel)
-    free(levels)
 
 
 LEVELS_WINOGRAD = Task(_levels_winograd)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import device
-from ..codegen.memory import alloc, barrier, fetch_add, free, load_atomic, load_f32, load_i64, store_i64
+from ..codegen.memory import barrier, fetch_add, load_atomic, load_f32, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args, load_fourth, next_unit
+from ..threading.task import Task, failure_word, load_args, load_fourth, next_unit
 from ._bf16_tile import bf16_panel, round_row
 from ._gemm_tile import WIDE, gemm_panel
 from ._panels import Panel
@@ -191,7 +191,7 @@ def _run_steps(call: int) -> None:
         load_i64(job, StepsJob.threads),
         load_i64(job, StepsJob.counters),
     )
-    table = alloc(load_i64(job, StepsJob.scratch_bytes))
+    table = scratch_memory(load_i64(job, StepsJob.scratch_bytes))
     home = fetch_add(counter) * units // threads
     for turn in range(load_i64(job, StepsJob.steps) * phases):
         step, phase = turn // phases, turn % phases
@@ -207,8 +207,7 @@ def _run_steps(call: int) -> None:
                 _compute_unit(job, y, x, step, phase, unit, table)
                 fetch_add(counted)
         if threads > 1:
-            barrier(counted, units)
-    free(table)
+            barrier(counted, units, failure_word(call))
 
 
 RUN_STEPS = Task(_run_steps)
@@ -222,7 +221,7 @@ overwritten; the result is ``[batch, directions, time, hidden]``.
 def _run_cell(call: int) -> None:
     """Run one step with states that are inputs of the call, whose threads share units by its own counters."""
     job, y, x, hidden, cells, counter = load_args(call)
-    own = alloc(8 * StepsJob.words + load_i64(job, StepsJob.scratch_bytes))
+    own = scratch_memory(8 * StepsJob.words + load_i64(job, StepsJob.scratch_bytes))
     for index in range(StepsJob.words):
         store_i64(own, index, load_i64(job, index))
     store_i64(own, StepsJob.hidden_states, hidden)
@@ -239,12 +238,11 @@ def _run_cell(call: int) -> None:
             fetch_add(counter + 8)
         unit = next_unit(call, units)
     if phases > 1:
-        barrier(counter + 8, units)
+        barrier(counter + 8, units, failure_word(call))
         unit = fetch_add(counter + 16)
         while unit < units:
             _compute_unit(own, y, x, 0, 1, unit, table)
             unit = fetch_add(counter + 16)
-    free(own)
 
 
 RUN_CELL = Task(_run_cell)

@@ -8,7 +8,7 @@ from ....ir.tensor import Array
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32, store_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import I32, I64, LANES, Emit
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for
@@ -126,8 +126,8 @@ def _small_nms(call: int) -> None:
         load_f32(job, SmallNmsJob.score_threshold),
     )
     apart = 4 * ((min(limit, count) + LANES - 1) // LANES * LANES)
-    others, corners = alloc(BOX_FIELDS * apart), alloc(4 * BOX_FIELDS * count)
-    keys, spare = alloc(8 * count), alloc(8 * count)
+    others, corners = scratch_memory(BOX_FIELDS * apart), scratch_memory(4 * BOX_FIELDS * count)
+    keys, spare = scratch_memory(8 * count), scratch_memory(8 * count)
     total = 0
     for row in range(batches * classes):
         batch = row // classes
@@ -150,10 +150,6 @@ def _small_nms(call: int) -> None:
             store_i64(out, 3 * total + 1, row - batch * classes)
             store_i64(out, 3 * total + 2, place)
     store_i64(out, 0, total)
-    free(others)
-    free(corners)
-    free(keys)
-    free(spare)
     set_float_mode(mode)
 
 

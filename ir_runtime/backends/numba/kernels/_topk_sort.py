@@ -7,7 +7,7 @@ than any number. Of long rows, the words of all but the best are left out first,
 from __future__ import annotations
 
 from ..codegen.language import device
-from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32, store_i64
+from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32, store_i64
 from ..threading.task import Task, load_args, next_unit
 from ._indices import load_index, store_index
 from ._topk_job import TopKJob
@@ -98,7 +98,7 @@ def _sort_rows(call: int) -> None:
         load_i64(job, TopKJob.count),
     )
     largest, size = load_i64(job, TopKJob.largest) != 0, load_i64(job, TopKJob.index_size)
-    scratch = alloc(16 * length + 8 * BUCKETS)
+    scratch = scratch_memory(16 * length + 8 * BUCKETS)
     other, counters = scratch + 8 * length, scratch + 16 * length
     row = next_unit(call, rows)
     while row < rows:
@@ -120,7 +120,6 @@ def _sort_rows(call: int) -> None:
             store_f32(values, place, load_f32(line, index))
             store_index(indices, place, index, size)
         row = next_unit(call, rows)
-    free(scratch)
 
 
 SORT_ROWS = Task(_sort_rows)

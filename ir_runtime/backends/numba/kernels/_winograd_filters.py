@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import alloc, fetch_add, free, load_i64
+from ..codegen.memory import fetch_add, load_i64, scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
@@ -88,7 +88,7 @@ def _transform_all(call: int) -> None:
     blocks = channels // LANES
     apart = load_i64(table, Panel.words * panels + Panel.start) - load_i64(table, Panel.start)
     size = 4 * LANES * LANES
-    rows = alloc(_TAPS * size)
+    rows = scratch_memory(_TAPS * size)
     while True:
         unit = fetch_add(counter)
         if unit >= panels * blocks:
@@ -104,7 +104,6 @@ def _transform_all(call: int) -> None:
                 pack_square(rows + k * size, 4 * LANES, source + 4 * LANES * k, 4 * _TAPS * channels, factors)
             for k in range(LANES):
                 _transform_filter(rows + 4 * LANES * _TAPS * k, place + 4 * (k * width + first), apart)
-    free(rows)
 
 
 _TRANSFORM = Task(_transform_all)

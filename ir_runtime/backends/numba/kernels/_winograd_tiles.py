@@ -6,9 +6,9 @@ import numpy as np
 
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
-from ..codegen.memory import alloc, barrier, fetch_add, free, load_f32, load_i64, store_f32, store_i64
+from ..codegen.memory import barrier, fetch_add, load_f32, load_i64, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, failure_word, load_args, next_unit
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel
@@ -194,7 +194,7 @@ def _by_blocks(  # noqa: PLR0913 (values in registers)
 @device
 def _by_phases(  # noqa: PLR0913 (values in registers)
     counter: int, job: int, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
-    tiles: int, table: int, spare: int,
+    tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
     """Run phase by phase on all tiles, with a barrier after each; a unit is a tile or a panel."""
     while True:
@@ -205,7 +205,7 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
             job, x, source + 4 * tile * load_i64(job, WinogradJob.channels), before, tile, tile + 1, table
         )
         fetch_add(counter + 8)
-    barrier(counter + 8, tiles)
+    barrier(counter + 8, tiles, stop)
     products = TILE_ELEMENTS * load_i64(job, WinogradJob.panels)
     while True:
         index = fetch_add(counter + 16)
@@ -213,7 +213,7 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
             break
         _multiply_tiles(job, index, tiles, source, before, target, after, table)
         fetch_add(counter + 24)
-    barrier(counter + 24, products)
+    barrier(counter + 24, products, stop)
     while True:
         tile = fetch_add(counter + 32)
         if tile >= tiles:
@@ -236,8 +236,8 @@ def _winograd(call: int) -> None:
     )
     # Pad the stride of elements by a vector: strides of a power of two map to few cache sets.
     before, after = 4 * (block * channels + LANES), 4 * (block * columns + LANES)
-    table = alloc(8 * (block + 40))
-    spare = alloc(4 * columns)
+    table = scratch_memory(8 * (block + 40))
+    spare = scratch_memory(4 * columns)
     if load_i64(job, WinogradJob.shared) != 0:
         _by_phases(
             counter,
@@ -252,14 +252,12 @@ def _winograd(call: int) -> None:
             tiles,
             table,
             spare,
+            failure_word(call),
         )
     else:
-        source = alloc(TILE_ELEMENTS * (before + after))
+        source = scratch_memory(TILE_ELEMENTS * (before + after))
         target = source + TILE_ELEMENTS * before
         _by_blocks(call, job, x, y, first, second, source, target, before, after, tiles, table, spare)
-        free(source)
-    free(table)
-    free(spare)
 
 
 WINOGRAD = Task(_winograd)

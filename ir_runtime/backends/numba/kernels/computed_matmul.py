@@ -21,7 +21,7 @@ from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device
-from ..codegen.memory import alloc, free, load_i64, store_i64
+from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -153,7 +153,7 @@ def _computed(call: int) -> None:
     by_column = load_i64(job, ProductJob.other_stride) if load_i64(job, ProductJob.by_rows) != 0 else 4
     words, numbers = load_i64(job, ProductJob.epilogue_words), load_i64(job, ProductJob.epilogue_numbers)
     packed, units = load_i64(job, ProductJob.packed), load_i64(job, ProductJob.products) * across * down
-    memory = alloc(load_i64(job, ProductJob.scratch))
+    memory = scratch_memory(load_i64(job, ProductJob.scratch))
     unit = next_unit(call, units)
     while unit < units:
         block = unit // across
@@ -171,7 +171,6 @@ def _computed(call: int) -> None:
         if load_i64(job, ProductJob.has_epilogue) != 0:
             apply_epilogue(words, numbers, extra, other, out, start, 4 * left, here, count, 4 * columns)
         unit = next_unit(call, units)
-    free(memory)
 
 
 COMPUTED = Task(_computed)

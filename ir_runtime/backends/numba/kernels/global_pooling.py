@@ -23,7 +23,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, failure_word, load_args, next_unit
 from ._channel_means import channel_means, vectors_abreast
 from ._columns import REDUCE, reduce_columns
 from ._products import asked_products
@@ -76,7 +76,7 @@ def _spatial_mean(call: int) -> None:
             )  # fmt: skip
         fetch_add(counter + 8)
         index = next_unit(call, images * parts)
-    barrier(counter + 8, images * parts)
+    barrier(counter + 8, images * parts, failure_word(call))
     factor = np.float32(1) / np.float32(height * width)
     index = fetch_add(counter + 16)
     while index < images * groups:

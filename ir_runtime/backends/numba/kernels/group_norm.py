@@ -18,7 +18,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
-from ..codegen.memory import alloc, free, load_f32, load_i64, store_f32
+from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -155,7 +155,7 @@ def _normalize(call: int) -> None:
         load_i64(job, GroupNormJob.epilogue_words),
         load_i64(job, GroupNormJob.epilogue_numbers),
     )
-    stride, means = 4 * channels, alloc(12 * most)
+    stride, means = 4 * channels, scratch_memory(12 * most)
     sums, shrinks = means + 4 * most, means + 8 * most
     unit = next_unit(call, units)
     while unit < units:
@@ -190,7 +190,6 @@ def _normalize(call: int) -> None:
             _normalize_columns(from_row, stride, rows, count, out + at, means, sums, shift + 4 * first)
             apply_epilogue(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
         unit = next_unit(call, units)
-    free(means)
 
 
 NORMALIZE = Task(_normalize)

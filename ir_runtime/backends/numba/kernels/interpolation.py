@@ -22,7 +22,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
-from ..codegen.memory import alloc, free, load_i64
+from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -133,7 +133,7 @@ def _resize(call: int) -> None:
     tall, wide = load_i64(job, ResizeJob.height_taps), load_i64(job, ResizeJob.width_taps)
     places, factors = load_i64(job, ResizeJob.column_offsets), load_i64(job, ResizeJob.column_weights)
     gathers = load_i64(job, ResizeJob.gathers)
-    scratch = alloc(4 * length)
+    scratch = scratch_memory(4 * length)
     rows = load_i64(job, ResizeJob.rows)
     index = next_unit(call, rows)
     while index < rows:
@@ -153,7 +153,6 @@ def _resize(call: int) -> None:
                 _weighted_sum(target, row, places + 8 * w * wide, factors + 4 * w * wide, wide, channels)
                 target += 4 * channels
         index = next_unit(call, rows)
-    free(scratch)
 
 
 RESIZE = Task(_resize)

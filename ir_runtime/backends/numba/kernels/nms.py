@@ -22,7 +22,7 @@ from ...common.nms import (
 )
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
+from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads
@@ -74,7 +74,7 @@ def _suppress(call: int) -> None:
         load_f32(job, NmsJob.iou_threshold),
     )
     apart = 4 * most
-    others = alloc(BOX_FIELDS * apart)
+    others = scratch_memory(BOX_FIELDS * apart)
     row = fetch_add(counter)
     while row < rows:
         start, end = load_i64(starts, row), load_i64(starts, row + 1)
@@ -89,7 +89,6 @@ def _suppress(call: int) -> None:
             store_i64(left, at, 1)
             count += 1
         row = fetch_add(counter)
-    free(others)
     set_float_mode(mode)
 
 

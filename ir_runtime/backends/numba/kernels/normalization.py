@@ -22,7 +22,7 @@ from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64
+from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -133,9 +133,14 @@ def _normalize(call: int) -> None:
                 normalize_row(source, length, times, plus, target, mean, factor)
                 if not again:
                     break
-                source, sums, least, usual, times, plus = target, alloc(4), NEGLIGIBLE, GROW, scale, shift
-            if is_shrunk:
-                free(sums)
+                source, sums, least, usual, times, plus = (
+                    target,
+                    scratch_memory(4),
+                    NEGLIGIBLE,
+                    GROW,
+                    scale,
+                    shift,
+                )
             apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
         first = next_unit(call, (rows + unit - 1) // unit) * unit
 

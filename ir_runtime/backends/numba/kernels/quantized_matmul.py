@@ -18,13 +18,13 @@ from ...core.lengths import axis_length
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, free, load_i64, store_i64
+from ..codegen.memory import fetch_add, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
 from ..threading.task import Task, load_args, load_fourth, next_unit
-from ._dequantize import dequantize_columns, dot_column, permute_row
+from ._dequantize import dequantize_columns, dot_column, permute_row, permuted_size
 from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel, KernelFactory
 from ._gemm_tile import gemm_panel
@@ -70,7 +70,10 @@ def _single_row(call: int) -> None:
     bias, columns = load_i64(job, QuantizedJob.bias), load_i64(job, QuantizedJob.columns)
     words, numbers = load_i64(job, QuantizedJob.epilogue_words), load_i64(job, QuantizedJob.epilogue_numbers)
     panel = next_unit(call, panels)
-    x = permute_row(kind, job, row) if panel < panels else row
+    x, size = row, permuted_size(kind, job)
+    if size != 0 and panel < panels:
+        x = scratch_memory(size)
+        permute_row(size, row, x)
     while panel < panels:
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
         for column in range(count):
@@ -79,8 +82,6 @@ def _single_row(call: int) -> None:
             add_rows(out + at, bias + at, count)
             apply_epilogue(words, numbers, first, second, out, at, at, 1, count, 0)
         panel = next_unit(call, panels)
-    if x != row:
-        free(x)
 
 
 def _many_rows(call: int) -> None:

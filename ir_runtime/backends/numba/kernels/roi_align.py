@@ -16,7 +16,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import alloc, free, load_i64, store_i64
+from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -94,7 +94,7 @@ def _align(call: int) -> None:
         load_i64(job, RoiAlignJob.column_weights),
         load_i64(job, RoiAlignJob.max_row_samples),
     )
-    table = alloc(8 * most)
+    table = scratch_memory(8 * most)
     index = next_unit(call, count)
     while index < count:
         region = index // lines
@@ -111,7 +111,6 @@ def _align(call: int) -> None:
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip
         index = next_unit(call, count)
-    free(table)
 
 
 ALIGN = Task(_align)

@@ -17,7 +17,7 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.language import device
-from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
+from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.recording import was_refused
@@ -121,7 +121,7 @@ def _topk_short(call: int) -> None:
         load_i64(job, TopKJob.count),
     )
     largest, size = load_i64(job, TopKJob.largest), load_i64(job, TopKJob.index_size)
-    held = alloc(WIDTH * (2 * count + length))
+    held = scratch_memory(WIDTH * (2 * count + length))
     columns, units = held + 2 * WIDTH * count, (rows + LANES - 1) // LANES
     unit = next_unit(call, units)
     while unit < units:
@@ -144,7 +144,6 @@ def _topk_short(call: int) -> None:
                 store_f32(values, at, load_f32(held, LANES * place + row))
                 store_index(indices, at, load_index(held, LANES * (count + place) + row, 4), size)
         unit = next_unit(call, units)
-    free(held)
 
 
 def _topk_columns(call: int) -> None:
@@ -156,7 +155,7 @@ def _topk_columns(call: int) -> None:
         load_i64(job, TopKJob.largest),
         load_i64(job, TopKJob.index_size),
     )
-    held, across = alloc(2 * WIDTH * count), (inner + block - 1) // block
+    held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block
     unit = next_unit(call, outer * across)
     while unit < outer * across:
         row = unit // across
@@ -171,7 +170,6 @@ def _topk_columns(call: int) -> None:
             values = out + load_i64(job, TopKJob.values) + 4 * at
             store_held(held, count, values, out + size * at, inner, some, size)
         unit = next_unit(call, outer * across)
-    free(held)
 
 
 TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_columns)

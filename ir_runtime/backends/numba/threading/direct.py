@@ -53,8 +53,7 @@ def direct_run(whole: Replay, inputs: Sequence[int], outputs: Sequence[int]) -> 
             memory = (empty(scratch, np.uint8), *[empty(*result) for result in results], *arrays)
         except MemoryError:
             return None
-        call(address, pool, memory, first)
-        if can_refuse and memory[0][:8].any():
+        if call(address, pool, memory, first) or (can_refuse and memory[0][:8].any()):
             return None
         return [memory[what[0]] if what[1] is None else got(memory, [], what) for what in made]
 

@@ -16,7 +16,7 @@ from ...core.threads import most
 from .denormals import mode_bits
 from .pool import ThreadPool, acquire, dispatcher, release
 from .recording import RECORD, Call
-from .task import UNUSED
+from .task import NO_SCRATCH, UNUSED
 
 __all__ = ["at_most_cores", "parallel_for", "pool_address", "running", "threads"]
 
@@ -105,22 +105,27 @@ def parallel_for(
     """Run the units of a task on ``threads`` threads, or as many as the run has; pass `UNUSED` for arrays that it does not read.
 
     All arrays must be contiguous: kernels get addresses only.
+
+    Raises:
+        MemoryError: if there is no memory for what the task computes in.
     """
     if (record := RECORD.get()) is not None:
         record.calls.append(Call(task, job, (out, a, b, c, d), threads))
     if threads <= 1:
-        dispatcher()(0, task, job, out, a, b, c, d, 1, mode_bits())
+        failed = dispatcher()(0, task, job, out, a, b, c, d, 1, mode_bits())
     elif address := pool_address():
-        dispatcher()(address, task, job, out, a, b, c, d, threads, mode_bits())
+        failed = dispatcher()(address, task, job, out, a, b, c, d, threads, mode_bits())
     else:  # as when weights are packed
-        copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads, d)
+        failed = copy_context().run(inside, (running,), _parallel_for, task, job, out, a, b, c, threads, d)
+    if failed:
+        raise MemoryError(NO_SCRATCH)
 
 
 def _parallel_for(
     task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int, d: Array
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     address = pool_address()  # 0 where the caller may use one thread only
-    dispatcher()(address, task, job, out, a, b, c, d, threads if address else 1, mode_bits())
+    return dispatcher()(address, task, job, out, a, b, c, d, threads if address else 1, mode_bits())
 
 
 def pool_address() -> int:

@@ -18,6 +18,7 @@ from .parallel import pool_address
 from .regions import View
 from .replay import replay, tuple_word
 from .tape import Tape
+from .task import NO_SCRATCH
 
 __all__ = ["Made", "Replay", "got", "made"]
 
@@ -100,7 +101,8 @@ class Replay:
                     return
                 values = found
             arrays = (empty(scratch, np.uint8), *[empty(*result) for result in results], *inputs)
-            call(address, pool_address() if shared else 0, arrays, first)
+            if call(address, pool_address() if shared else 0, arrays, first):
+                raise MemoryError(NO_SCRATCH)
             if can_refuse and arrays[0][:8].any():
                 run_steps(plain, slots)
                 return

@@ -32,7 +32,7 @@ from ..codegen.memory import (
 from ..codegen.vectors import I64, Emit, Value
 from ..machine_code.loader import loader
 from .denormals import float_mode, set_float_mode
-from .task import CALL_WORDS, WORKER_WORDS, store_args, store_ranges, store_worker
+from .task import CALL_WORDS, WORKER_WORDS, failure_word, store_args, store_ranges, store_worker
 
 __all__ = ["ThreadPool", "acquire", "array_data", "dispatcher", "new_call", "release", "run_call"]
 
@@ -105,12 +105,13 @@ def worker_loop(pool: int, worker: int) -> None:
 
 
 @device
-def run_call(pool: int, task: int, call: int, threads: int) -> None:
-    """Run a task on ``threads`` threads, and wait for them."""
+def run_call(pool: int, task: int, call: int, threads: int) -> int:
+    """Run a task on ``threads`` threads, and wait for them; return 0 unless it has failed."""
     store_ranges(call, threads)
     if threads <= 1:
         _run(task, call)
-        return
+        alone: int = load_i64(failure_word(call), 0)
+        return alone
     store_i64(pool, _TASK, task)
     store_i64(pool, _MODE, float_mode())
     store_atomic(pool + 8 * _SLOTS, threads - 1)
@@ -121,13 +122,15 @@ def run_call(pool: int, task: int, call: int, threads: int) -> None:
     polls = 0
     while load_atomic(pool + 8 * _JOINED) != 0:
         polls = spin(polls)
+    failed: int = load_atomic(failure_word(call))
+    return failed
 
 
-@routine(*[types.int64] * 10)
+@routine(*[types.int64] * 10, returns=types.int64)
 def dispatch(  # noqa: PLR0913 (values in registers)
     pool: int, task: int, job: int, out: int, a: int, b: int, c: int, d: int, threads: int, bits: int
-) -> None:  # fmt: skip
-    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects.
+) -> int:  # fmt: skip
+    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects. Return 0 unless it has failed.
 
     Meanwhile, ``bits`` are added to the floating-point mode.
     """
@@ -137,8 +140,9 @@ def dispatch(  # noqa: PLR0913 (values in registers)
     store_args(
         call, array_data(job), array_data(out), array_data(a), array_data(b), array_data(c), array_data(d)
     )  # fmt: skip
-    run_call(pool, task, call, threads)
+    failed = run_call(pool, task, call, threads)
     set_float_mode(mode)
+    return failed
 
 
 @cache
@@ -150,7 +154,7 @@ def _data_offset() -> int:
 
 
 @cache
-def dispatcher() -> Callable[..., None]:
+def dispatcher() -> Callable[..., int]:
     """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
     kinds: list[type] = [
         ctypes.c_int64,
@@ -159,7 +163,7 @@ def dispatcher() -> Callable[..., None]:
         ctypes.c_int64,
         ctypes.c_int64,
     ]
-    return ctypes.CFUNCTYPE(None, *kinds)(loader().address(dispatch))
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(loader().address(dispatch))
 
 
 @cache

@@ -72,9 +72,9 @@ def _refusals(tape: int) -> int:
     return sum
 
 
-@routine(*[types.int64] * 4)
-def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
-    """Make the calls of a tape.
+@routine(*[types.int64] * 4, returns=types.int64)
+def replay_tape(tape: int, pool: int, arrays: int, first: int) -> int:
+    """Make the calls of a tape, until one fails; return 0 if none does.
 
     Args:
         tape: a `TapeHeader` and each `TapeCall`.
@@ -87,6 +87,7 @@ def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
     scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
     mode = float_mode()
     set_float_mode(mode | load_i64(tape, TapeHeader.mode))
+    failed = 0
     for index in range(load_i64(tape, TapeHeader.calls)):
         record = tape + 8 * (TapeHeader.words + TapeCall.words * index)
         call = new_call()
@@ -95,9 +96,12 @@ def replay_tape(tape: int, pool: int, arrays: int, first: int) -> None:
             _located(arrays, scratch, record, TapeCall.a), _located(arrays, scratch, record, TapeCall.b),
             _located(arrays, scratch, record, TapeCall.c), _located(arrays, scratch, record, TapeCall.d),
         )  # fmt: skip
-        run_call(pool, load_i64(record, TapeCall.task), call, load_i64(record, TapeCall.threads))
+        failed = run_call(pool, load_i64(record, TapeCall.task), call, load_i64(record, TapeCall.threads))
+        if failed != 0:
+            break
     set_float_mode(mode)
     store_i64(begin, 0, _refusals(tape) - before)
+    return failed
 
 
 SCRATCH_MARGIN = 128
@@ -113,7 +117,7 @@ def tuple_word() -> int:
 
 
 @cache
-def replay() -> Callable[..., None]:
+def replay() -> Callable[..., int]:
     """Return `replay_tape` for Python: it takes the tuple itself, and runs without the interpreter's lock."""
     kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
-    return ctypes.CFUNCTYPE(None, *kinds)(loader().address(replay_tape))
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(loader().address(replay_tape))

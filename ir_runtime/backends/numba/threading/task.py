@@ -13,6 +13,9 @@ as a rule it computes the same part of a map in one layer after the other, and f
 another core has written takes ten times as long to read. Phases of one call count their units separately; between
 phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
 not arrived.
+
+Where there is no scratch memory for a thread, it returns, and others take what it has left; the call has failed then
+(`failure_word`), also if they complete it.
 """
 
 from __future__ import annotations
@@ -22,17 +25,19 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen.language import Routine, device, routine, types
-from ..codegen.memory import fetch_add, load_atomic, load_i64, store_i64
+from ..codegen.memory import fetch_add, load_atomic, load_i64, store_atomic, store_i64
 from ..machine_code.loader import loader
 
 __all__ = [
     "CALL_WORDS",
     "COUNTERS",
     "FIRST_RANGE",
+    "NO_SCRATCH",
     "RANGES",
     "UNUSED",
     "WORKER_WORDS",
     "Task",
+    "failure_word",
     "load_args",
     "load_fourth",
     "next_unit",
@@ -43,19 +48,36 @@ __all__ = [
 ]
 
 # Words of a call, after those of its arguments: the address of the counters that threads share, which of its threads this
-# is, and the number of ranges. A worker has these by itself; then come the counters, on separate cache lines: those for
-# tasks, and one for each range.
+# is, and the number of ranges. A worker has these by itself; then come the counters, on separate cache lines: three for
+# tasks, one that says whether the call has failed, and one for each range.
 COUNTERS, _THREAD, RANGES, WORKER_WORDS = 6, 7, 8, 16
 _LINE, _MAX_RANGES = 8, 8
-FIRST_RANGE = 3 * _LINE
+_FAILURE = 3 * _LINE
+FIRST_RANGE = _FAILURE + _LINE
 CALL_WORDS = WORKER_WORDS + FIRST_RANGE + _MAX_RANGES * _LINE
 
+NO_SCRATCH = "none is left for the scratch memory of its kernel"
+"""The message where a call has failed."""
 UNUSED = np.empty(0, np.float32)
 """Placeholder for an array that a task does not read."""
 
 
+@device
+def failure_word(call: int) -> int:
+    """Return the address of an i64 that is not 0 once a thread of a call has found no scratch memory."""
+    found: int = load_i64(call, COUNTERS) + 8 * _FAILURE
+    return found
+
+
+@device
+def _fail(call: int) -> None:
+    store_atomic(failure_word(call), 1)
+
+
 class Task(Routine):
     """A routine that takes the address of a call."""
+
+    failure = _fail
 
     def __init__(self, function: Callable[[int], None]) -> None:
         super().__init__(function, (types.int64,))
