@@ -1,7 +1,7 @@
 """The front end of the kernel language: from the syntax trees of Python functions to LLVM IR.
 
 The language is a subset of Python: numbers (see `numbers`), tuples of them, variables that keep the type of what is
-assigned first, ``if``, ``while``, ``for`` over ``range``, ``min`` and ``max`` of two numbers, and calls of a `Callee`. Names
+assigned first, fields of records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, ``min`` and ``max`` of two numbers, and calls of a `Callee`. Names
 that no assignment of the function defines are those of its module or closure, and known when it is compiled; so are
 attributes of such objects. Conditions that are known choose what is compiled.
 
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..codegen import ir
+from ..codegen.descriptor import Descriptor
 from ..codegen.language import Device, Instruction, Routine, Scratch
 from ..codegen.vectors import Emit
 from .numbers import Number, Operations, is_number
@@ -27,6 +28,8 @@ from .source import CompileError, Source, source_of
 __all__ = ["CompileError", "translate"]
 
 _KINDS: Mapping[str, ir.Type] = {"void": ir.VOID, "int64": ir.I64, "float32": ir.F32}
+_FIELDS: Mapping[object, ir.Type] = {np.dtype(np.int64): ir.I64, np.dtype(np.float32): ir.F32}
+_AT = Descriptor.at.__func__  # type: ignore[attr-defined]
 _EXTREMES: dict[object, ast.cmpop] = {min: ast.Lt(), max: ast.Gt()}
 
 Operand: TypeAlias = Any
@@ -35,12 +38,23 @@ _Slot: TypeAlias = "tuple[_Slot, ...] | _Variable"
 _Shape: TypeAlias = "tuple[_Shape, ...] | ir.Type"
 
 
+class _Record(ir.Value):
+    """The address of a record, which is a number as well."""
+
+    __slots__ = ("layout",)
+
+    def __init__(self, address: ir.Value, layout: type[Descriptor]) -> None:
+        super().__init__(address.type, address.text)
+        self.layout = layout
+
+
 @dataclass(frozen=True)
 class _Variable:
-    """A place on the stack, which LLVM turns into a value."""
+    """A place on the stack, which LLVM turns into a value; ``layout`` is that of the record at this address."""
 
     kind: ir.Type
     pointer: ir.Value
+    layout: type[Descriptor] | None = None
 
 
 @dataclass
@@ -125,8 +139,10 @@ class _FunctionWriter:
             for node in ast.walk(source.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         } | set(source.parameters)
-        for name, argument in zip(source.parameters, arguments, strict=True):
-            self._slots[name] = self._store(None, argument)
+        for parameter, argument in zip(source.tree.args.args, arguments, strict=True):
+            layout = self._layout(parameter)
+            record = argument if layout is None else _Record(argument, layout)
+            self._slots[parameter.arg] = self._store(None, record)
 
     def write_device(self) -> _DeviceFunction:
         """Write a function whose result has the type of what it returns."""
@@ -177,6 +193,16 @@ class _FunctionWriter:
             self._release(slot, callee)
         return None if self._result is None else self._load(self._result)
 
+    def _layout(self, parameter: ast.arg) -> type[Descriptor] | None:
+        """Return the layout of a parameter that is annotated as a record."""
+        if not isinstance(parameter.annotation, ast.Name):
+            return None
+        try:
+            kind = self._source.resolve(parameter.annotation.id)
+        except KeyError:
+            return None
+        return kind if isinstance(kind, type) and issubclass(kind, Descriptor) else None
+
     @contextmanager
     def _explained(self, node: ast.AST) -> Iterator[None]:
         """Let errors of operations name the place in the kernel."""
@@ -192,7 +218,8 @@ class _FunctionWriter:
     def _load(self, slot: _Slot) -> Operand:
         if isinstance(slot, tuple):
             return tuple(self._load(part) for part in slot)
-        return self._builder.load(slot.pointer, slot.kind)
+        value = self._builder.load(slot.pointer, slot.kind)
+        return value if slot.layout is None else _Record(value, slot.layout)
 
     def _store(self, slot: _Slot | None, value: Operand) -> _Slot:
         """Store an operand in a variable, which is a new one if there is none yet."""
@@ -205,7 +232,8 @@ class _FunctionWriter:
             raise TypeError(f"variables hold numbers and tuples of them, not {_describe(value)}")
         number = self._numbers.value(value, None if slot is None else slot.kind)
         if slot is None:
-            slot = _Variable(number.type, self._builder.slot(number.type))
+            layout = value.layout if isinstance(value, _Record) else None
+            slot = _Variable(number.type, self._builder.slot(number.type), layout)
         self._builder.store(number, slot.pointer)
         return slot
 
@@ -404,9 +432,23 @@ class _FunctionWriter:
 
     def _attribute(self, node: ast.Attribute) -> Operand:
         owner = self._evaluate(node.value)
+        if isinstance(owner, _Record):
+            return self._field(owner, node.attr)
         if is_number(owner) or isinstance(owner, tuple):
             raise TypeError("numbers and tuples have no attributes in kernels")
         return getattr(owner, node.attr)
+
+    def _field(self, record: _Record, name: str) -> ir.Value:
+        """Load a field of a record."""
+        fields = record.layout.dtype.fields
+        if fields is None or name not in fields:
+            raise TypeError(f"{record.layout.__name__} has no field {name!r}")
+        dtype, offset = fields[name][:2]
+        kind = _FIELDS.get(dtype)
+        if kind is None:
+            raise TypeError(f"field {name!r} is no number")
+        emit = Emit(self._builder)
+        return emit.load(emit.at(record, offset), kind)
 
     def _binary(self, node: ast.BinOp) -> Operand:
         a, b = self._evaluate(node.left), self._evaluate(node.right)
@@ -504,6 +546,8 @@ class _FunctionWriter:
             return self._call_scratch(callee, arguments)
         if isinstance(callee, (Instruction, Routine)):
             return self._call_declared(callee, arguments)
+        if getattr(callee, "__func__", None) is _AT and len(arguments) == 1:
+            return _Record(self._numbers.value(self._number(arguments[0]), ir.I64), callee.__self__)
         if callee in _EXTREMES:
             if len(arguments) != 2:
                 raise TypeError(f"{callee.__name__} expected two numbers")

@@ -5,7 +5,7 @@ rows: i64
 epsilon: f32
 
 job = Job.fill(rows=5, epsilon=1e-5)   # in Python: a NumPy array of one record
-load_i64(job, Job.rows)                # in a kernel: an index that is a compile-time constant
+Job.at(address).rows                   # in a kernel: what is there
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from operator import itemgetter
 from struct import Struct
-from typing import Annotated, ClassVar, TypeVar, get_type_hints
+from typing import Annotated, ClassVar, Self, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -27,12 +27,14 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 i64 = Annotated[int, np.int64]
 """A 64-bit integer or address; the attribute of the class is the index for `load_i64`."""
-f32 = Annotated[int, np.float32]
+f32 = Annotated[np.float32, np.float32]
 """A single-precision number; the attribute of the class is the index for `load_f32`."""
 
 
-class Descriptor:
-    """A record with the layout of a C struct; a class attribute for each field holds its index. Subclasses add fields.
+class Descriptor(int):
+    """The address of a record with the layout of a C struct; a class attribute for each field holds its index.
+
+    Subclasses add fields.
 
     The index counts elements of the type of the field. A field ``Annotated[int, Other]``, of another descriptor, is
     counted in 8-byte words; ``Annotated[int, (np.int64, (3,))]`` is an array.
@@ -57,6 +59,11 @@ class Descriptor:
         for name, kind in fields:
             assert cls.dtype.fields is not None
             setattr(cls, name, cls.dtype.fields[name][1] // min(kind.base.itemsize, 8))
+
+    @classmethod
+    def at(cls, address: int) -> Self:
+        """Return the record at an address; kernels read its fields. Parameters of devices with this annotation are such records."""
+        return cls(address)
 
     @classmethod
     def fill(cls, **values: object) -> Array:

@@ -10,7 +10,7 @@ from ....ir.tensor import Array
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import fetch_add
 from ..codegen.vectors import F32, Emit, Value
 from ..threading.parallel import parallel_for
 from ..threading.recording import RECORD, workspace
@@ -39,10 +39,11 @@ def _add_or_hide(emit: Emit, seen: Value, out: Value) -> None:
 
 
 def _mask(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
-    width = load_i64(job, MaskJob.width)
+    address, out, x, _, _, counter = load_args(call)
+    job = MaskJob.at(address)
+    width = job.width
     row = fetch_add(counter)
-    while row < load_i64(job, MaskJob.rows):
+    while row < job.rows:
         for index in range(width * row, width * (row + 1)):
             _add_or_hide(x + index, out + 4 * index)
         row = fetch_add(counter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import Device, Instruction, device
-from ..codegen.memory import load_f32, load_i64, scratch_memory, store_i64
+from ..codegen.memory import load_f32, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, load_fourth, next_unit
 from ._attention_job import AttentionJob, Strides
@@ -24,35 +24,35 @@ KEY_BLOCK = 32
 
 
 @device
-def _head(base: int, strides: int, batch: int, head: int) -> int:
+def _head(base: int, strides: Strides, batch: int, head: int) -> int:
     """Return the address of the first row of a head."""
-    place: int = base + batch * load_i64(strides, Strides.batch)
-    place += head * load_i64(strides, Strides.head)
+    place: int = base + batch * strides.batch
+    place += head * strides.head
     return place
 
 
 @device
-def _mask(call: int, job: int) -> int:
+def _mask(call: int, job: AttentionJob) -> int:
     """Return the address of the mask, or 0 without a mask."""
-    found: int = load_fourth(call) if load_i64(job, AttentionJob.masked) != 0 else 0
+    found: int = load_fourth(call) if job.masked != 0 else 0
     return found
 
 
 @device
 def _mask_row(job: int, base: int, batch: int, head: int, row: int) -> int:
     """Return the address of a row of the mask, or 0 without a mask."""
-    strides = job + 8 * AttentionJob.mask_strides
+    strides = Strides.at(job + 8 * AttentionJob.mask_strides)
     place = 0
     if base != 0:
-        place = _head(base, strides, batch, head) + row * load_i64(strides, Strides.row)
+        place = _head(base, strides, batch, head) + row * strides.row
     return place
 
 
 @device
-def _factor(job: int, head: int) -> np.float32:
+def _factor(job: AttentionJob, head: int) -> np.float32:
     """Return what the scores of a head are multiplied by."""
-    by_head = load_i64(job, AttentionJob.factors)
-    found: np.float32 = load_f32(job, AttentionJob.factor)
+    by_head = job.factors
+    found: np.float32 = job.factor
     if by_head != 0:
         found = load_f32(by_head, head)
     return found
@@ -74,21 +74,28 @@ def blocked_task(
     """
 
     def blocked(call: int) -> None:
-        job, out, q, k, v, _ = load_args(call)
+        address, out, q, k, v, _ = load_args(call)
+        job = AttentionJob.at(address)
         mask = _mask(call, job)
-        heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
-        queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
-        width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-        q_strides, k_strides = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key
-        v_strides, out_strides = job + 8 * AttentionJob.value, job + 8 * AttentionJob.out
-        causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
-        zero_row = load_i64(job, AttentionJob.zeros)
-        k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
-        q_row, out_row = load_i64(q_strides, Strides.row), load_i64(out_strides, Strides.row)
+        heads, shared = job.heads, job.shared_heads
+        queries, keys = job.queries, job.keys
+        width, values = job.key_width, job.value_width
+        q_strides, k_strides = (
+            Strides.at(job + 8 * AttentionJob.query),
+            Strides.at(job + 8 * AttentionJob.key),
+        )
+        v_strides, out_strides = (
+            Strides.at(job + 8 * AttentionJob.value),
+            Strides.at(job + 8 * AttentionJob.out),
+        )
+        causal, block = job.causal, job.block
+        zero_row = job.zeros
+        k_row, v_row = k_strides.row, v_strides.row
+        q_row, out_row = q_strides.row, out_strides.row
         padded_keys = (keys + LANES - 1) // LANES * LANES
         padded_values = (values + LANES - 1) // LANES * LANES
         depth = words(width)
-        scores = scratch_memory(load_i64(job, AttentionJob.scratch_bytes))
+        scores = scratch_memory(job.scratch_bytes)
         transposed_keys = scores + 4 * block * padded_keys
         packed = transposed_keys + 4 * padded_keys * depth
         statistics = packed + 4 * padded_values * words(keys)
@@ -98,7 +105,7 @@ def blocked_task(
         spare = converted + 4 * depth * block
         store_i64(offset, 0, 0)
         blocks = (queries + block - 1) // block
-        units = load_i64(job, AttentionJob.batch) * heads * blocks
+        units = job.batch * heads * blocks
         before = -1
         unit = next_unit(call, units)
         while unit < units:
@@ -172,22 +179,29 @@ def decode_task(
     """
 
     def decode(call: int) -> None:
-        job, out, q, k, v, _ = load_args(call)
+        address, out, q, k, v, _ = load_args(call)
+        job = AttentionJob.at(address)
         mask = _mask(call, job)
-        heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
-        queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
-        width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-        q_strides, k_strides = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key
-        v_strides, out_strides = job + 8 * AttentionJob.value, job + 8 * AttentionJob.out
-        causal, zero_row = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
-        k_row, v_row = load_i64(k_strides, Strides.row), load_i64(v_strides, Strides.row)
-        out_row = load_i64(out_strides, Strides.row)
-        scores = scratch_memory(load_i64(job, AttentionJob.scratch_bytes))
+        heads, shared = job.heads, job.shared_heads
+        queries, keys = job.queries, job.keys
+        width, values = job.key_width, job.value_width
+        q_strides, k_strides = (
+            Strides.at(job + 8 * AttentionJob.query),
+            Strides.at(job + 8 * AttentionJob.key),
+        )
+        v_strides, out_strides = (
+            Strides.at(job + 8 * AttentionJob.value),
+            Strides.at(job + 8 * AttentionJob.out),
+        )
+        causal, zero_row = job.causal, job.zeros
+        k_row, v_row = k_strides.row, v_strides.row
+        out_row = out_strides.row
+        scores = scratch_memory(job.scratch_bytes)
         padded_keys = (keys + LANES - 1) // LANES * LANES
         statistics = scores + 4 * padded_keys * shared * queries
         kept = statistics + 8
         groups = heads // shared
-        units = load_i64(job, AttentionJob.batch) * groups
+        units = job.batch * groups
         unit = next_unit(call, units)
         while unit < units:
             batch, group = unit // groups, unit % groups
@@ -221,10 +235,10 @@ def decode_task(
 
 
 @device
-def _query(base: int, strides: int, batch: int, head: int, line: int, queries: int) -> int:
+def _query(base: int, strides: Strides, batch: int, head: int, line: int, queries: int) -> int:
     """Return the address of a row of the heads that share keys, which come one after the other."""
     place: int = _head(base, strides, batch, head + line // queries)
-    place += line % queries * load_i64(strides, Strides.row)
+    place += line % queries * strides.row
     return place
 
 

@@ -13,7 +13,7 @@ from ....ir.tensor import Array
 from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
-from ..codegen.memory import load_f32, load_i64, scratch_memory
+from ..codegen.memory import scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -39,22 +39,22 @@ STAGED_ROWS = ROW_MULTIPLE
 
 @device
 def _staged(
-    job: int, entry: int, places: int, step: int, count: int, out: int, other: int, stored: int
+    job: GemmJob, entry: Panel, places: int, step: int, count: int, out: int, other: int, stored: int
 ) -> None:
     """Compute some rows of a panel in f32, with all post-ops, and round them."""
-    words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
-    vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
-    width, column = (vectors - 1) * LANES + last, 4 * load_i64(entry, Panel.column)
-    stride, apart = load_i64(job, GemmJob.out_stride), load_i64(job, GemmJob.residual_stride)
+    words, numbers = job.epilogue_words, Bounds.at(job.epilogue_numbers)
+    vectors, last = entry.vectors, entry.last_columns
+    width, column = (vectors - 1) * LANES + last, 4 * entry.column
+    stride, apart = job.out_stride, job.residual_stride
     block = scratch_memory(4 * STAGED_ROWS * width)
     for row in range(0, count, STAGED_ROWS):
         rows = min(STAGED_ROWS, count - row)
         bf16_panel(
             vectors, rows, places + 8 * row, step, skipped_zeros(job),
-            load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset), load_i64(job, GemmJob.taps),
-            load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
-            block, 4 * width, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0,
-            other + row * apart if other != 0 else 0, last, load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
+            job.tap_offsets + entry.tap_offset, job.taps,
+            job.depth, job.weights + entry.start,
+            block, 4 * width, job.bias + entry.bias, 0,
+            other + row * apart if other != 0 else 0, last, numbers.low, numbers.high,
             apart, stored & RESIDUAL,
         )  # fmt: skip
         apply_post_ops(words, numbers, 0, 0, block, 0, column, rows, width, 4 * width)
@@ -63,29 +63,37 @@ def _staged(
 
 @device
 def _block(  # noqa: PLR0913 (values in registers)
-    job: int, entry: int, places: int, step: int, count: int, start: int, out: int, first: int, second: int
+    job: GemmJob,
+    entry: Panel,
+    places: int,
+    step: int,
+    count: int,
+    start: int,
+    out: int,
+    first: int,
+    second: int,
 ) -> None:
     """Multiply some rows with a panel, and apply the epilogue; the result and the residual may be bf16."""
-    words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
-    vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
-    stride, apart = load_i64(job, GemmJob.out_stride), load_i64(job, GemmJob.residual_stride)
+    words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
+    vectors, last = entry.vectors, entry.last_columns
+    stride, apart = job.out_stride, job.residual_stride
     stored, column, stages = (
-        load_i64(job, GemmJob.types),
-        load_i64(entry, Panel.column),
-        load_i64(words, EpilogueHeader.post_ops),
+        job.types,
+        entry.column,
+        words.post_ops,
     )
     at = start * stride + column * (2 if stored & RESULT != 0 else 4)
     other = 0
-    if load_i64(words, EpilogueHeader.has_residual) != 0:
+    if words.has_residual != 0:
         other = first + start * apart + column * (2 if stored & RESIDUAL != 0 else 4)
     if stages > 0 and stored & RESULT != 0:
         _staged(job, entry, places, step, count, out + at, other, stored)
         return
     bf16_panel(
-        vectors, count, places, step, skipped_zeros(job), load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
-        load_i64(job, GemmJob.taps), load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
-        out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0, other, last,
-        load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high), apart, stored,
+        vectors, count, places, step, skipped_zeros(job), job.tap_offsets + entry.tap_offset,
+        job.taps, job.depth, job.weights + entry.start,
+        out + at, stride, job.bias + entry.bias, 0, other, last,
+        numbers.low, numbers.high, apart, stored,
     )  # fmt: skip
     if stages > 0:
         width = (vectors - 1) * LANES + last
@@ -116,9 +124,10 @@ def _round_rows(x: int, out: int, rows: int, depth: int, stored: int) -> None:
 
 def _round_all(call: int) -> None:
     """Round rows to bf16; a unit is a chunk of them."""
-    job, out, x, _, _, _ = load_args(call)
-    rows, chunk = load_i64(job, RoundJob.rows), load_i64(job, RoundJob.chunk)
-    depth, stored = load_i64(job, RoundJob.depth), load_i64(job, RoundJob.stored)
+    address, out, x, _, _, _ = load_args(call)
+    job = RoundJob.at(address)
+    rows, chunk = job.rows, job.chunk
+    depth, stored = job.depth, job.stored
     while True:
         start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
         if start >= rows:

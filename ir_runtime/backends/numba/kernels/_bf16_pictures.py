@@ -12,7 +12,6 @@ from ..codegen import ir
 from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import INTS, LANES, Emit, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -69,22 +68,23 @@ def _convert_row(source: int, plane: int, channels: int, width: int, zeros: int,
 
 def _pictures(call: int) -> None:
     """Convert pictures; a unit is a row of the result."""
-    job, out, x, _, _, _ = load_args(call)
-    channels, height = load_i64(job, PictureJob.channels), load_i64(job, PictureJob.height)
-    width, tall = load_i64(job, PictureJob.width), load_i64(job, PictureJob.out_height)
-    wide, left = load_i64(job, PictureJob.out_width), load_i64(job, PictureJob.left)
-    plane, rows = 4 * height * width, load_i64(job, PictureJob.images) * tall
+    address, out, x, _, _, _ = load_args(call)
+    job = PictureJob.at(address)
+    channels, height = job.channels, job.height
+    width, tall = job.width, job.out_height
+    wide, left = job.out_width, job.left
+    plane, rows = 4 * height * width, job.images * tall
     words = PIXEL_BYTES // 4
     while True:
         unit = next_unit(call, rows)
         if unit >= rows:
             break
         image, target = unit // tall, out + PIXEL_BYTES * wide * unit
-        row = unit - image * tall - load_i64(job, PictureJob.top)
+        row = unit - image * tall - job.top
         if 0 <= row < height:
             source, inside = x + image * channels * plane + 4 * row * width, target + PIXEL_BYTES * left
             clear_row(target, words * left)
-            _convert_row(source, plane, channels, width, load_i64(job, PictureJob.zeros), inside)
+            _convert_row(source, plane, channels, width, job.zeros, inside)
             clear_row(inside + PIXEL_BYTES * width, words * (wide - left - width))
         else:
             clear_row(target, words * wide)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory
+from ..codegen.memory import scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ._bf16_tile import load_lanes, round_row, widen_row
 from ._elementwise_program import BLOCK, Instruction, ProgramJob, element_index, execute, program_task
@@ -52,34 +52,40 @@ def _affine_rows(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _run_affine(job: int, out: int, x: int, column: int, rows: int, count: int) -> None:
-    step = job + 8 * ProgramJob.words
-    scale = load_i64(step, Instruction.address) + 4 * column
-    step += 8 * Instruction.words
-    shift = load_i64(step, Instruction.address) + 4 * column
+def _run_affine(job: ProgramJob, out: int, x: int, column: int, rows: int, count: int) -> None:
+    step = Instruction.at(job + 8 * ProgramJob.words)
+    scale = step.address + 4 * column
+    step = Instruction.at(step + 8 * Instruction.words)
+    shift = step.address + 4 * column
     low, high = np.float32(-np.inf), np.float32(np.inf)
-    if load_i64(job, ProgramJob.operations) > AFFINE:
-        step += 8 * Instruction.words
-        low, high = load_f32(step, Instruction.a), load_f32(step, Instruction.b)
+    if job.operations > AFFINE:
+        step = Instruction.at(step + 8 * Instruction.words)
+        low, high = step.a, step.b
     _affine_rows(x, scale, shift, rows, count, out, low, high)
 
 
 @device
 def _run_block(
-    job: int, first: int, second: int, out: int, x: int, room: int, place: tuple[int, int, int, int, int]
+    job: ProgramJob,
+    first: int,
+    second: int,
+    out: int,
+    x: int,
+    room: int,
+    place: tuple[int, int, int, int, int],
 ) -> None:
     """Execute all operations on contiguous rows of which the data or the result are bf16."""
     image, row, column, rows, count = place
     at = element_index(job, image, row, column)
-    if load_i64(job, ProgramJob.is_affine) != 0:
+    if job.is_affine != 0:
         _run_affine(job, out + 2 * at, x + 2 * at, column, rows, count)
         return
     block = scratch_memory(4 * BLOCK)
     source = x + 4 * at
-    if load_i64(job, ProgramJob.rounded_data) != 0:
+    if job.rounded_data != 0:
         widen_row(x + 2 * at, rows * count, block)
         source = block
-    if load_i64(job, ProgramJob.rounded_result) != 0:
+    if job.rounded_result != 0:
         execute(job, first, second, block, source, image, row, column, rows, count, room)
         round_row(block, rows * count, out + 2 * at, rows * count)
     else:

@@ -38,7 +38,7 @@ def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, l
 
 
 @device
-def is_suppressed(box: int, others: int, apart: int, count: int, limit: float) -> bool:
+def is_suppressed(box: int, others: int, apart: int, count: int, limit: np.float32) -> bool:
     """Return whether one of ``count`` boxes, in columns that are ``apart`` bytes from each other, overlaps a box."""
     start = 0
     while start < count and _any_overlap(box, others + 4 * start, apart, limit) == 0:

@@ -49,13 +49,14 @@ def broadcast_task(name: str, compute: Device[..., None]) -> Task:
     """Return a task that calls ``compute(job, out, a, b, c, count)`` for each row of a block."""
 
     def run(call: int) -> None:
-        job, out, a, b, c, _ = load_args(call)
-        height, width = load_i64(job, BroadcastJob.height), load_i64(job, BroadcastJob.width)
-        tall, wide = load_i64(job, BroadcastJob.block_height), load_i64(job, BroadcastJob.block_width)
-        size, strides = load_i64(job, BroadcastJob.size), job + 8 * BroadcastJob.strides
+        address, out, a, b, c, _ = load_args(call)
+        job = BroadcastJob.at(address)
+        height, width = job.height, job.width
+        tall, wide = job.block_height, job.block_width
+        size, strides = job.size, job + 8 * BroadcastJob.strides
         across = (width + wide - 1) // wide
         per_image = (height + tall - 1) // tall * across
-        blocks = load_i64(job, BroadcastJob.blocks)
+        blocks = job.blocks
         index = next_unit(call, blocks)
         while index < blocks:
             image = index // per_image

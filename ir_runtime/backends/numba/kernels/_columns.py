@@ -9,7 +9,6 @@ from ....ir.tensor import Array
 from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
 from ._activation_code import exp
 from ._column_loop import column_loop
@@ -98,9 +97,9 @@ def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: 
 
 
 @device
-def _reduce_some(job: int, x: int, out: int, row: int, column: int) -> None:
+def _reduce_some(job: ReductionJob, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
-    code, divisor = load_i64(job, ReductionJob.code), load_i64(job, ReductionJob.divisor)
+    code, divisor = job.code, job.divisor
     _reduce_columns(
         code, x + 4 * (row * length * inner + column), 4 * inner, length, min(block, inner - column),
         out + 4 * (row * inner + column), divisor,
@@ -108,9 +107,9 @@ def _reduce_some(job: int, x: int, out: int, row: int, column: int) -> None:
 
 
 @device
-def _reduce_rows(job: int, x: int, out: int, first: int, end: int) -> None:
-    length = load_i64(job, ColumnsJob.length)
-    code, divisor = load_i64(job, ReductionJob.code), load_i64(job, ReductionJob.divisor)
+def _reduce_rows(job: ReductionJob, x: int, out: int, first: int, end: int) -> None:
+    length = job.length
+    code, divisor = job.code, job.divisor
     for row in range(first, end):
         _reduce_row(code, x + 4 * length * row, length, out + 4 * row, divisor)
 
@@ -120,7 +119,7 @@ REDUCE = columns_task("reduce", _reduce_some, _reduce_rows)
 
 
 @device
-def _softmax_some(job: int, x: int, out: int, row: int, column: int) -> None:
+def _softmax_some(job: ColumnsJob, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
     at = 4 * (row * length * inner + column)
     _softmax_columns(x + at, 4 * inner, length, min(block, inner - column), out + at)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
-from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -35,20 +35,20 @@ class ColumnsJob(Descriptor):
 
 
 @device
-def load_sizes(job: int) -> tuple[int, int, int, int]:
+def load_sizes(job: ColumnsJob) -> tuple[int, int, int, int]:
     """Load the lengths of A ``[outer, length, inner]``, and the number of columns of a unit."""
     return (
-        load_i64(job, ColumnsJob.outer),
-        load_i64(job, ColumnsJob.length),
-        load_i64(job, ColumnsJob.inner),
-        load_i64(job, ColumnsJob.block),
+        job.outer,
+        job.length,
+        job.inner,
+        job.block,
     )
 
 
 def columns_task(
     name: str,
-    columns: Device[[int, int, int, int, int], None],
-    rows: Device[[int, int, int, int, int], None] | None = None,
+    columns: Device[[Any, int, int, int, int], None],
+    rows: Device[[Any, int, int, int, int], None] | None = None,
 ) -> Task:
     """Return a task that calls a function for each unit.
 
@@ -67,9 +67,10 @@ def _named(name: str, function: Callable[[int], None]) -> Task:
     return Task(function)
 
 
-def _by_column(columns: Device[[int, int, int, int, int], None]) -> Device[[int], None]:
+def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int], None]:
     def run(call: int) -> None:
-        job, out, x, _, _, _ = load_args(call)
+        address, out, x, _, _, _ = load_args(call)
+        job = ColumnsJob.at(address)
         outer, _, inner, block = load_sizes(job)
         across = (inner + block - 1) // block
         unit = next_unit(call, outer * across)
@@ -82,10 +83,11 @@ def _by_column(columns: Device[[int, int, int, int, int], None]) -> Device[[int]
 
 
 def _by_row_or_column(
-    rows: Device[[int, int, int, int, int], None], by_column: Device[[int], None]
+    rows: Device[[Any, int, int, int, int], None], by_column: Device[[int], None]
 ) -> Callable[[int], None]:
     def run(call: int) -> None:
-        job, out, x, _, _, _ = load_args(call)
+        address, out, x, _, _, _ = load_args(call)
+        job = ColumnsJob.at(address)
         outer, _, inner, block = load_sizes(job)
         if inner != 1:
             by_column(call)

@@ -74,17 +74,17 @@ def _copy_line(source: int, count: int, target: int, before: int, pitch: int) ->
 
 @device
 def _copy_lines(
-    x: int, g: int, copied: int, room: int, image: int, plane: int, line: int, count: int
+    x: int, g: WindowRecord, copied: CopiedLines, room: int, image: int, plane: int, line: int, count: int
 ) -> None:
     """Copy what ``count`` lines of windows of a plane read."""
-    element, tall = load_i64(g, WindowRecord.element), load_i64(g, WindowRecord.lengths + 1)
+    element, tall = g.element, load_i64(g, WindowRecord.lengths + 1)
     deep, wide = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 2)
-    lines, pitch = load_i64(copied, CopiedLines.lines), load_i64(copied, CopiedLines.pitch)
+    lines, pitch = copied.lines, copied.pitch
     down, size = load_i64(g, WindowRecord.strides + 1), wide * element
     first = plane * load_i64(g, WindowRecord.strides) - load_i64(g, WindowRecord.pads)
     top = line * down - load_i64(g, WindowRecord.pads + 1)
     before = load_i64(g, WindowRecord.pads + 2) * element
-    start = x + image * load_i64(g, WindowRecord.image)
+    start = x + image * g.image
     for a in range(load_i64(g, WindowRecord.kernel)):
         for b in range((count - 1) * down + load_i64(g, WindowRecord.kernel + 1)):
             inside = 0 <= first + a < deep and 0 <= top + b < tall
@@ -93,12 +93,12 @@ def _copy_lines(
 
 
 @device
-def copied_windows(places: int, x: int, job: int, first: int, rows: int, room: int) -> None:
+def copied_windows(places: int, x: int, job: GemmJob, first: int, rows: int, room: int) -> None:
     """Copy what windows read to ``room``, and write the addresses of their first elements there."""
-    g, copied = load_i64(job, GemmJob.windows), load_i64(job, GemmJob.copied)
+    g, copied = WindowRecord.at(job.windows), CopiedLines.at(job.copied)
     deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
-    wide, pitch = load_i64(g, WindowRecord.out + 2), load_i64(copied, CopiedLines.pitch)
-    step = load_i64(g, WindowRecord.strides + 2) * load_i64(g, WindowRecord.element)
+    wide, pitch = load_i64(g, WindowRecord.out + 2), copied.pitch
+    step = load_i64(g, WindowRecord.strides + 2) * g.element
     down = load_i64(g, WindowRecord.strides + 1) * pitch
     r = 0
     while r < rows:
@@ -111,5 +111,5 @@ def copied_windows(places: int, x: int, job: int, first: int, rows: int, room: i
             begin, end = max(column, b * wide), min((b + 1) * wide, column + some)
             for i in range(begin, end):
                 store_i64(places, r + i - column, room + b * down + (i - b * wide) * step)
-        room += load_i64(g, WindowRecord.kernel) * load_i64(copied, CopiedLines.lines) * pitch
+        room += load_i64(g, WindowRecord.kernel) * copied.lines * pitch
         r += some

@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory
+from ..codegen.memory import load_f32, scratch_memory
 from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.task import Task, load_args, next_unit
 from ._rows import clear_row
@@ -153,18 +153,19 @@ def _task(name: str, zeros: bool) -> Task:
     corners = _corners(zeros)
 
     def deformed(call: int) -> None:
-        job, out, x, offsets, mask, _ = load_args(call)
-        height, width = load_i64(job, DeformedColumnsJob.height), load_i64(job, DeformedColumnsJob.width)
-        parts, each = load_i64(job, DeformedColumnsJob.parts), load_i64(job, DeformedColumnsJob.part_channels)
-        positions = load_i64(job, DeformedColumnsJob.positions)
-        has_mask = load_i64(job, DeformedColumnsJob.has_mask)
+        address, out, x, offsets, mask, _ = load_args(call)
+        job = DeformedColumnsJob.at(address)
+        height, width = job.height, job.width
+        parts, each = job.parts, job.part_channels
+        positions = job.positions
+        has_mask = job.has_mask
         tall, wide = (
-            load_i64(job, DeformedColumnsJob.kernel_height),
-            load_i64(job, DeformedColumnsJob.kernel_width),
+            job.kernel_height,
+            job.kernel_width,
         )
         taps, channels = tall * wide, parts * each
         vectors = (positions + LANES - 1) // LANES
-        units, before = load_i64(job, DeformedColumnsJob.units), load_i64(job, DeformedColumnsJob.first_unit)
+        units, before = job.units, job.first_unit
         table, nothing = scratch_memory(12 * LANES * _CORNERS), scratch_memory(4 * each)
         clear_row(nothing, each)
         unit = next_unit(call, units)
@@ -173,18 +174,18 @@ def _task(name: str, zeros: bool) -> Task:
             start = (before + unit - image * vectors) * LANES
             count = min(LANES, positions - start)
             source = x + 4 * image * height * width * channels
-            first = image * positions + start - load_i64(job, DeformedColumnsJob.first_row)
+            first = image * positions + start - job.first_row
             row = out + 4 * first * taps * channels
             for tap in range(taps):
                 i = tap // wide
                 for part in range(parts):
                     element = (image * parts + part) * taps + tap
                     corners(
-                        table, load_i64(job, DeformedColumnsJob.down) + 8 * start,
-                        load_i64(job, DeformedColumnsJob.across) + 8 * start,
+                        table, job.down + 8 * start,
+                        job.across + 8 * start,
                         offsets + 4 * (2 * element * positions + start), 4 * positions,
-                        i * load_i64(job, DeformedColumnsJob.dilation_down),
-                        (tap - i * wide) * load_i64(job, DeformedColumnsJob.dilation_across), height, width, count,
+                        i * job.dilation_down,
+                        (tap - i * wide) * job.dilation_across, height, width, count,
                     )  # fmt: skip
                     for lane in range(count):
                         factor = np.float32(1)

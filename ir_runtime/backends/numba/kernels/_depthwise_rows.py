@@ -9,7 +9,7 @@ import numpy as np
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.language import Device, Instruction, device, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory
+from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args, next_unit
 from ._bf16_tile import round_row
@@ -102,32 +102,32 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
     """Return a function that computes the same columns and channels of some rows of the result."""
 
     def compute(  # noqa: PLR0913 (values in registers)
-        form: int, job: int, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
+        form: int, job: DepthwiseJob, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
         size: int,
     ) -> None:  # fmt: skip
-        channels, width = load_i64(job, DepthwiseJob.channels), load_i64(job, DepthwiseJob.width)
-        wide, bytes_of = load_i64(job, DepthwiseJob.kernel_width), load_i64(job, DepthwiseJob.data_size)
+        channels, width = job.channels, job.width
+        wide, bytes_of = job.kernel_width, job.data_size
         dilation, stride = (
-            load_i64(job, DepthwiseJob.dilation_across),
-            load_i64(job, DepthwiseJob.stride_across),
+            job.dilation_across,
+            job.stride_across,
         )
-        weights, bias = load_i64(job, DepthwiseJob.weights), load_i64(job, DepthwiseJob.bias)
-        filler, table = load_i64(job, DepthwiseJob.fill_values), load_i64(job, DepthwiseJob.row_table)
+        weights, bias = job.weights, job.bias
+        filler, table = job.fill_values, job.row_table
         low, high = _bounds(job)
-        lane = F32_SIZE * LANES * wide * load_i64(job, DepthwiseJob.group_channels)
+        lane = F32_SIZE * LANES * wide * job.group_channels
         step, row = bytes_of * channels, bytes_of * channels * width
         down, behind = (
-            row * load_i64(job, DepthwiseJob.dilation_down),
-            row * load_i64(job, DepthwiseJob.plane_rows),
+            row * job.dilation_down,
+            row * job.plane_rows,
         )
-        further = lane * load_i64(job, DepthwiseJob.kernel_height)
-        apart = further * load_i64(job, DepthwiseJob.kernel_depth)
+        further = lane * job.kernel_height
+        apart = further * job.kernel_depth
         source = x + first * step
         for index in range(start, stop):
-            entry = table + 8 * RowWindow.words * index
-            data, out = source + load_i64(entry, RowWindow.data_row) * row, y + (index - start) * pitch
-            rows, planes = load_i64(entry, RowWindow.rows), load_i64(entry, RowWindow.planes)
-            w = weights + begin // LANES * apart + load_i64(entry, RowWindow.kernel_row) * lane
+            entry = RowWindow.at(table + 8 * RowWindow.words * index)
+            data, out = source + entry.data_row * row, y + (index - start) * pitch
+            rows, planes = entry.rows, entry.planes
+            w = weights + begin // LANES * apart + entry.kernel_row * lane
             for c in range(begin, end, LANES):
                 at = min(c, channels - LANES)
                 slide(
@@ -140,32 +140,32 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 
 
 @device
-def _bounds(job: int) -> tuple[float, float]:
+def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
     """Return the bounds of results; none if they are those of a sum with the residual."""
-    words, numbers = load_i64(job, DepthwiseJob.epilogue_words), load_i64(job, DepthwiseJob.epilogue_numbers)
-    low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
-    if load_i64(words, EpilogueHeader.has_residual) != 0:
+    words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
+    low, high = numbers.low, numbers.high
+    if words.has_residual != 0:
         low, high = np.float32(-np.inf), np.float32(np.inf)
     return low, high
 
 
 @device
-def _apply(job: int, partner: int, second: int, y: int, at: int, columns: int) -> None:
+def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, columns: int) -> None:
     """Apply the rest of the epilogue to some columns of a row of the result."""
-    words, numbers = load_i64(job, DepthwiseJob.epilogue_words), load_i64(job, DepthwiseJob.epilogue_numbers)
-    channels = load_i64(job, DepthwiseJob.channels)
-    if load_i64(words, EpilogueHeader.has_residual) != 0:
+    words, numbers = EpilogueHeader.at(job.epilogue_words), job.epilogue_numbers
+    channels = job.channels
+    if words.has_residual != 0:
         apply_epilogue(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
-    elif load_i64(words, EpilogueHeader.post_ops) > 0:
+    elif words.post_ops > 0:
         apply_post_ops(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
 
 
 @device
 def _apply_rows(
-    job: int, partner: int, second: int, y: int, start: int, end: int, column: int, count: int
+    job: DepthwiseJob, partner: int, second: int, y: int, start: int, end: int, column: int, count: int
 ) -> None:
     """Apply the rest of the epilogue to ``count`` columns of some rows of the result."""
-    pixel, columns = F32_SIZE * load_i64(job, DepthwiseJob.channels), load_i64(job, DepthwiseJob.out_width)
+    pixel, columns = F32_SIZE * job.channels, job.out_width
     for index in range(start, end):
         _apply(job, partner, second, y, (index * columns + column) * pixel, count)
 
@@ -178,28 +178,26 @@ def _next_column(place: int, several: int, columns: int) -> int:
 
 
 @device
-def _form(job: int, beside: int, first: int) -> int:
+def _form(job: DepthwiseJob, beside: int, first: int) -> int:
     """Return the way in which windows are computed, the first of which begins at column ``first``."""
-    form, wide = load_i64(job, DepthwiseJob.way), load_i64(job, DepthwiseJob.kernel_width)
-    more = load_i64(job, DepthwiseJob.more)
+    form, wide = job.way, job.kernel_width
+    more = job.more
     if form == 0 or beside < WINDOWS:
         other = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
         general: int = other + more
         return general
-    last = first + (beside - 1) * load_i64(job, DepthwiseJob.stride_across) * load_i64(
-        job, DepthwiseJob.spread
-    )
-    last += (wide - 1) * load_i64(job, DepthwiseJob.dilation_across)
-    inside: bool = first >= 0 and last < load_i64(job, DepthwiseJob.width)
+    last = first + (beside - 1) * job.stride_across * job.spread
+    last += (wide - 1) * job.dilation_across
+    inside: bool = first >= 0 and last < job.width
     found: int = form + more + (0 if inside else _PADDED)
     return found
 
 
 @device
-def _round_block(job: int, block: int, y: int, rows: int, columns: int, pitch: int) -> None:
+def _round_block(job: DepthwiseJob, block: int, y: int, rows: int, columns: int, pitch: int) -> None:
     """Apply the epilogue to a block of f32, and store it as bf16."""
-    words, numbers = load_i64(job, DepthwiseJob.epilogue_words), load_i64(job, DepthwiseJob.epilogue_numbers)
-    channels = load_i64(job, DepthwiseJob.channels)
+    words, numbers = job.epilogue_words, job.epilogue_numbers
+    channels = job.channels
     apply_post_ops(words, numbers, 0, 0, block, 0, 0, rows * columns, channels, F32_SIZE * channels)
     for row in range(rows):
         round_row(
@@ -220,24 +218,25 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
     compute = _windows_of(slide)
 
     def depthwise(call: int) -> None:
-        job, y, x, partner, second, _ = load_args(call)
+        address, y, x, partner, second, _ = load_args(call)
+        job = DepthwiseJob.at(address)
         channels, lines, columns = (
-            load_i64(job, DepthwiseJob.channels),
-            load_i64(job, DepthwiseJob.out_height),
-            load_i64(job, DepthwiseJob.out_width),
+            job.channels,
+            job.out_height,
+            job.out_width,
         )
         units, several, size = (
-            load_i64(job, DepthwiseJob.units),
-            load_i64(job, DepthwiseJob.rows_per_unit),
-            load_i64(job, DepthwiseJob.result_size),
+            job.units,
+            job.rows_per_unit,
+            job.result_size,
         )
-        stages = load_i64(load_i64(job, DepthwiseJob.epilogue_words), EpilogueHeader.post_ops)
-        is_staged = size == BF16_SIZE and (stages > 0 or load_i64(job, DepthwiseJob.data_size) == F32_SIZE)
+        stages = load_i64(job.epilogue_words, EpilogueHeader.post_ops)
+        is_staged = size == BF16_SIZE and (stages > 0 or job.data_size == F32_SIZE)
         beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
-        spread = load_i64(job, DepthwiseJob.spread)
+        spread = job.spread
         step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
         block = scratch_memory(wide * several * several_columns if is_staged else 0)
-        together = load_i64(job, DepthwiseJob.channel_block)
+        together = job.channel_block
         unit = next_unit(call, units)
         while unit < units:
             start, end = unit * several, min(unit * several + several, lines)
@@ -245,9 +244,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                 column = min(place, columns - several_columns)
                 target = y + (start * columns + column) * step
                 for phase in range(spread):
-                    first = (column + phase) * load_i64(job, DepthwiseJob.stride_across) - load_i64(
-                        job, DepthwiseJob.pad_left
-                    )
+                    first = (column + phase) * job.stride_across - job.pad_left
                     form = _form(job, beside, first)
                     for c in range(0, channels, together):
                         stop = min(c + together, channels)

@@ -6,7 +6,6 @@ from functools import partial
 
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value
 from ._quantized import BITS, LANE_ORDER, NIBBLES_PER_LANE, PANEL_COLUMNS, MatrixRecord, Storage
 from ._quantized_column import Column, load_word
@@ -72,11 +71,11 @@ def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 
 @device
-def permuted_size(kind: int, words: int) -> int:
+def permuted_size(kind: int, words: MatrixRecord) -> int:
     """Return the bytes of a row as `dot_column` reads it; 0 if that is the row itself."""
     if kind != 0 or NIBBLES_PER_LANE == 1:
         return 0
-    size: int = 4 * load_i64(words, MatrixRecord.groups) * load_i64(words, MatrixRecord.group_size)
+    size: int = 4 * words.groups * words.group_size
     return size
 
 

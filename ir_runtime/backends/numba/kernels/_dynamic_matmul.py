@@ -11,7 +11,7 @@ from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.dynamic_quantization import asked_integers
 from ..codegen.levels import LEVEL_SIZE
-from ..codegen.memory import barrier, fetch_add, load_i64
+from ..codegen.memory import barrier, fetch_add
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
 from ..threading.task import Task, failure_word, load_args, load_fourth, next_unit
@@ -32,13 +32,14 @@ GROUPS_PER_UNIT = 32
 
 def _dynamic_matmul(call: int) -> None:
     """Quantize all rows, then multiply them; a unit is some groups of activations, then a panel."""
-    job, out, x, first_extra, second_extra, counter = load_args(call)
+    address, out, x, first_extra, second_extra, counter = load_args(call)
+    job = DynamicJob.at(address)
     numbers = load_fourth(call)
-    rows, panels = load_i64(job, DynamicJob.rows), load_i64(job, DynamicJob.panels)
-    parts, units = load_i64(job, DynamicJob.parts), load_i64(job, DynamicJob.units)
-    length, size = load_i64(job, DynamicJob.length), load_i64(job, DynamicJob.part_length)
-    factor = load_i64(job, DynamicJob.sum_factor)
-    groups = rows * load_i64(job, DynamicJob.groups) * parts
+    rows, panels = job.rows, job.panels
+    parts, units = job.parts, job.units
+    length, size = job.length, job.part_length
+    factor = job.sum_factor
+    groups = rows * job.groups * parts
     stored = units * UNIT * LEVEL_SIZE
     side, apart = numbers + groups * stored, 4 * groups
     blocks = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
@@ -60,8 +61,8 @@ def _dynamic_matmul(call: int) -> None:
         fetch_add(counter + 8)
         block = fetch_add(counter)
     barrier(counter + 8, blocks, failure_word(call))
-    words, parameters = load_i64(job, DynamicJob.epilogue_words), load_i64(job, DynamicJob.epilogue_numbers)
-    block, columns = side + 2 * apart, load_i64(job, DynamicJob.columns)
+    words, parameters = job.epilogue_words, job.epilogue_numbers
+    block, columns = side + 2 * apart, job.columns
     panel = next_unit(call, panels)
     while panel < panels:
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from ..codegen import ir
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, dot
-from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
 from ._activation_groups import UNIT
 from ._dynamic_matrix import DynamicJob
@@ -205,7 +204,7 @@ _panel_4_several, _panel_8_several = _panel_instruction(4, True), _panel_instruc
 
 @routine(*[types.int64] * 8)
 def dynamic_panel(
-    job: int, rows: int, x: int, side: int, apart: int, panel: int, out: int, stride: int
+    job: DynamicJob, rows: int, x: int, side: int, apart: int, panel: int, out: int, stride: int
 ) -> None:  # fmt: skip
     """Multiply rows of activations by a panel.
 
@@ -219,8 +218,8 @@ def dynamic_panel(
         out: address of the result in the first row.
         stride: bytes between rows of the result.
     """
-    several = load_i64(job, DynamicJob.parts) > 1
-    if load_i64(job, DynamicJob.bits) == 4:
+    several = job.parts > 1
+    if job.bits == 4:
         if several:
             _panel_4_several(job, rows, x, side, apart, panel, out, stride)
         else:

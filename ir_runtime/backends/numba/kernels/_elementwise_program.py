@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, device, routine, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory
+from ..codegen.memory import scratch_memory
 from ..threading.task import Task, load_args, next_unit
 from ._activation_code import apply_activation
 from ._elementwise_code import ABSOLUTE, ACTIVATION, BATCH_NORM, COPY, QUANTIZE, apply_unary, combine
@@ -78,13 +78,13 @@ class Instruction(Descriptor):
 
 @routine(*[types.int64] * 11)
 def execute(  # noqa: PLR0913 (values in registers)
-    job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
+    job: ProgramJob, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int,
     room: int,
 ) -> None:  # fmt: skip
     """Execute all operations on rows of ``count`` elements; short rows of operands are expanded in ``room``."""
-    step = job + 8 * ProgramJob.words
-    for _ in range(load_i64(job, ProgramJob.operations)):
-        code = load_i64(step, Instruction.opcode)
+    step = Instruction.at(job + 8 * ProgramJob.words)
+    for _ in range(job.operations):
+        code = step.opcode
         if code >= ABSOLUTE:
             if code < ACTIVATION or x != out:  # activations work in place
                 apply_unary(min(code, COPY), out, x, rows * count)
@@ -95,64 +95,60 @@ def execute(  # noqa: PLR0913 (values in registers)
                     1,
                     rows * count,
                     code - ACTIVATION,
-                    load_f32(step, Instruction.a),
-                    load_f32(step, Instruction.b),
+                    step.a,
+                    step.b,
                 )
         else:
             slot, down, along = (
-                load_i64(step, Instruction.operand),
-                load_i64(step, Instruction.row_stride),
-                load_i64(step, Instruction.column_stride),
+                step.operand,
+                step.row_stride,
+                step.column_stride,
             )
             base = first if slot == 1 else second if slot == 2 else 0
-            y = (
-                base
-                + load_i64(step, Instruction.address)
-                + image * load_i64(step, Instruction.image_stride)
-                + row * down
-                + column * along
-            )
+            y = base + step.address + image * step.image_stride + row * down + column * along
             joined = rows == 1 or down == along * count  # rows of the operand are contiguous
             lines = 1 if joined else rows
             if code == QUANTIZE:
                 length = rows * count // lines
-                fake_quantize(
-                    out, x, 4 * length, y, load_i64(step, Instruction.plane), down, along == 0, lines, length
-                )
+                fake_quantize(out, x, 4 * length, y, step.plane, down, along == 0, lines, length)
             elif code == BATCH_NORM:
                 length = rows * count // lines
-                normalize_rows(
-                    out, x, 4 * length, y, load_i64(step, Instruction.plane), down, along == 0, lines, length
-                )
+                normalize_rows(out, x, 4 * length, y, step.plane, down, along == 0, lines, length)
             elif lines > 1 and count < SHORT:
                 expand_rows(room, y, rows, count, down, along == 0)
                 combine(code, 0, out, x, room, 1, rows * count, 0)
             else:
                 combine(code, along == 0, out, x, y, lines, rows * count // lines, down)
-        step += 8 * Instruction.words
+        step = Instruction.at(step + 8 * Instruction.words)
         x = out
 
 
 @device
 def _run_block(
-    job: int, first: int, second: int, out: int, x: int, room: int, place: tuple[int, int, int, int, int]
+    job: ProgramJob,
+    first: int,
+    second: int,
+    out: int,
+    x: int,
+    room: int,
+    place: tuple[int, int, int, int, int],
 ) -> None:
     """Execute all operations on rows of ``count`` elements of f32."""
     image, row, column, rows, count = place
     target = out + 4 * element_index(job, image, row, column)
     source = x + target - out
-    if load_i64(job, ProgramJob.is_expanded) != 0:
-        down, along = load_i64(job, ProgramJob.row_stride), load_i64(job, ProgramJob.column_stride)
-        source = x + image * load_i64(job, ProgramJob.image_stride) + row * down + column * along
+    if job.is_expanded != 0:
+        down, along = job.row_stride, job.column_stride
+        source = x + image * job.image_stride + row * down + column * along
         expand_rows(target, source, rows, count, down, along == 0)
         source = target
     execute(job, first, second, target, source, image, row, column, rows, count, room)
 
 
 @device
-def element_index(job: int, image: int, row: int, column: int) -> int:
+def element_index(job: ProgramJob, image: int, row: int, column: int) -> int:
     """Return the index of an element."""
-    height, width = load_i64(job, ProgramJob.height), load_i64(job, ProgramJob.width)
+    height, width = job.height, job.width
     at: int = (image * height + row) * width + column
     return at
 
@@ -161,18 +157,19 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
     """Return the task that runs a program block by block."""
 
     def run_program(call: int) -> None:
-        job, out, x, first, second, _ = load_args(call)
+        address, out, x, first, second, _ = load_args(call)
+        job = ProgramJob.at(address)
         height, width, tall, wide = (
-            load_i64(job, ProgramJob.height),
-            load_i64(job, ProgramJob.width),
-            load_i64(job, ProgramJob.block_height),
-            load_i64(job, ProgramJob.block_width),
+            job.height,
+            job.width,
+            job.block_height,
+            job.block_width,
         )
         across = (width + wide - 1) // wide
         per_image = (height + tall - 1) // tall * across
-        blocks, some = load_i64(job, ProgramJob.blocks), load_i64(job, ProgramJob.unit_blocks)
+        blocks, some = job.blocks, job.unit_blocks
         units = (blocks + some - 1) // some
-        room = scratch_memory(4 * BLOCK) if load_i64(job, ProgramJob.expands) != 0 else 0
+        room = scratch_memory(4 * BLOCK) if job.expands != 0 else 0
         unit = next_unit(call, units)
         while unit < units:
             for index in range(unit * some, min(unit * some + some, blocks)):

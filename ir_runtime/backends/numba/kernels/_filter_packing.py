@@ -17,7 +17,7 @@ from ... import Kernel
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32
+from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
@@ -64,10 +64,10 @@ def _place_rows(
 
 @device
 def _pack_element_wise(
-    job: int, target: int, width: int, source: int, columns: int, channels: int, factors: int
+    job: FilterJob, target: int, width: int, source: int, columns: int, channels: int, factors: int
 ) -> None:
     """Pack some channels of at most `LANES` columns, and zeros for the other ones."""
-    taps, depth = load_i64(job, FilterJob.taps), load_i64(job, FilterJob.channels)
+    taps, depth = job.taps, job.channels
     for tap in range(taps):
         for channel in range(channels):
             row = target + 4 * (tap * depth + channel) * width
@@ -80,23 +80,24 @@ def _pack_element_wise(
 
 def _pack_filters(call: int) -> None:
     """Pack filters; a unit is `LANES` channels of a panel."""
-    job, out, filters, _, _, _ = load_args(call)
-    taps, depth = load_i64(job, FilterJob.taps), load_i64(job, FilterJob.channels)
-    blocks = load_i64(job, FilterJob.blocks)
-    units = blocks * load_i64(job, FilterJob.panels)
+    address, out, filters, _, _, _ = load_args(call)
+    job = FilterJob.at(address)
+    taps, depth = job.taps, job.channels
+    blocks = job.blocks
+    units = blocks * job.panels
     rows = scratch_memory(4 * LANES * LANES * taps)
     unit = next_unit(call, units)
     while unit < units:
         panel = unit // blocks
         channel = (unit - panel * blocks) * LANES
         count = min(depth - channel, LANES)
-        entry = load_i64(job, FilterJob.table) + 8 * Panel.words * panel
-        width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
-        columns = width - LANES + load_i64(entry, Panel.last_columns)
+        entry = Panel.at(job.table + 8 * Panel.words * panel)
+        width, column = entry.vectors * LANES, entry.column
+        columns = width - LANES + entry.last_columns
         for first in range(0, width, LANES):
             source = filters + 4 * ((column + first) * depth + channel) * taps
-            target = out + load_i64(entry, Panel.start) + 4 * (channel * width + first)
-            factors = load_i64(job, FilterJob.scale) + 4 * (column + first)
+            target = out + entry.start + 4 * (channel * width + first)
+            factors = job.scale + 4 * (column + first)
             if count == LANES and first + LANES <= columns:
                 for k in range(taps):
                     pack_square(

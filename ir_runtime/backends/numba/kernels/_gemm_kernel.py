@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.language import Device, Routine, device, routine, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory, store_i64
+from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args, next_unit
 from ._copied_windows import CopiedLines, copied_windows
@@ -44,9 +44,9 @@ def _window(g: int, index: int) -> tuple[int, int, int, int]:
 
 
 @device
-def _valid_windows(places: int, x: int, g: int, first: int, rows: int) -> None:
+def _valid_windows(places: int, x: int, g: WindowRecord, first: int, rows: int) -> None:
     """Write the addresses of the first elements of windows that are inside the data."""
-    element, image = load_i64(g, WindowRecord.element), load_i64(g, WindowRecord.image)
+    element, image = g.element, g.image
     tall, wide = load_i64(g, WindowRecord.lengths + 1), load_i64(g, WindowRecord.lengths + 2)
     wide_out = load_i64(g, WindowRecord.out + 2)
     r, index = 0, first
@@ -62,9 +62,11 @@ def _valid_windows(places: int, x: int, g: int, first: int, rows: int) -> None:
 
 
 @device
-def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: int, zeros: int) -> None:
+def _padded_windows(
+    places: int, x: int, g: WindowRecord, first: int, rows: int, step: int, zeros: int
+) -> None:
     """Write the addresses of all elements of windows; a table of ``step`` bytes for each element of the kernel."""
-    element, image = load_i64(g, WindowRecord.element), load_i64(g, WindowRecord.image)
+    element, image = g.element, g.image
     deep, tall = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 1)
     wide, wide_out = load_i64(g, WindowRecord.lengths + 2), load_i64(g, WindowRecord.out + 2)
     r, index = 0, first
@@ -92,24 +94,24 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
 
 
 @routine(*[types.int64] * 7)
-def _place_rows(job: int, places: int, x: int, start: int, count: int, step: int, room: int) -> None:
+def _place_rows(job: GemmJob, places: int, x: int, start: int, count: int, step: int, room: int) -> None:
     """Write the addresses of some rows, or of the elements of windows; all kernels share this routine."""
-    layout, geometry = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.windows)
+    layout, geometry = job.layout, WindowRecord.at(job.windows)
     if layout == 0:
-        apart = load_i64(job, GemmJob.row_stride)
+        apart = job.row_stride
         _matrix_rows(places, x + start * apart, count, apart)
     elif layout == 1:
         _valid_windows(places, x, geometry, start, count)
     elif layout == 3:
         copied_windows(places, x, job, start, count, room)
     else:
-        _padded_windows(places, x, geometry, start, count, step, load_i64(job, GemmJob.zeros))
+        _padded_windows(places, x, geometry, start, count, step, job.zeros)
 
 
 @device
-def _constant_weights(job: int, second: int) -> int:
+def _constant_weights(job: GemmJob, second: int) -> int:
     """Return the address of the packed matrix of a job."""
-    found: int = load_i64(job, GemmJob.weights)
+    found: int = job.weights
     return found
 
 
@@ -129,8 +131,8 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
 
     @device
     def block(  # noqa: PLR0913 (values in registers)
-        job: int,
-        entry: int,
+        job: GemmJob,
+        entry: Panel,
         places: int,
         step: int,
         count: int,
@@ -139,15 +141,15 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
         first: int,
         second: int,
     ) -> None:
-        words, numbers = load_i64(job, GemmJob.epilogue_words), load_i64(job, GemmJob.epilogue_numbers)
-        vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
-        stride, column = load_i64(job, GemmJob.out_stride), 4 * load_i64(entry, Panel.column)
+        words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
+        vectors, last = entry.vectors, entry.last_columns
+        stride, column = job.out_stride, 4 * entry.column
         at, zeros = start * stride + column, skipped_zeros(job)
-        taps, part = load_i64(job, GemmJob.taps), load_i64(job, GemmJob.part_taps)
-        depth, width = load_i64(job, GemmJob.depth), 4 * LANES * vectors
-        offsets = load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset)
-        panel = weights(job, second) + load_i64(entry, Panel.start)
-        sums, sums_stride = load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias), 0
+        taps, part = job.taps, job.part_taps
+        depth, width = job.depth, 4 * LANES * vectors
+        offsets = job.tap_offsets + entry.tap_offset
+        panel = weights(job, second) + entry.start
+        sums, sums_stride = job.bias + entry.bias, 0
         room, done = 0 if part >= taps else scratch_memory(count * width), 0
         while done + part < taps:
             multiply(
@@ -158,10 +160,10 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
         multiply(
             vectors, count, places + done * step, step, zeros, offsets + 8 * done, taps - done, depth,
             panel + done * depth * width, out + at, stride, sums, sums_stride,
-            first + at if load_i64(words, EpilogueHeader.has_residual) != 0 else 0, last,
-            load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
+            first + at if words.has_residual != 0 else 0, last,
+            numbers.low, numbers.high,
         )  # fmt: skip
-        if load_i64(words, EpilogueHeader.post_ops) > 0:
+        if words.post_ops > 0:
             width = (vectors - 1) * LANES + last
             apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
 
@@ -169,17 +171,17 @@ def f32_block(multiply: Routine, weights: Device[..., int] = _constant_weights) 
 
 
 @device
-def skipped_zeros(job: int) -> int:
+def skipped_zeros(job: GemmJob) -> int:
     """Return the address of the row of zeros if taps in padding are skipped, else 0."""
-    return load_i64(job, GemmJob.zeros) if load_i64(job, GemmJob.skips_zeros) != 0 else 0
+    return job.zeros if job.skips_zeros != 0 else 0
 
 
 def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
     """Return a function with the parameters of ``compute_block``, for rows of the result that are placed as `OutputLines`."""
 
     def compute(  # noqa: PLR0913 (values in registers)
-        job: int,
-        entry: int,
+        job: GemmJob,
+        entry: Panel,
         places: int,
         step: int,
         count: int,
@@ -188,15 +190,15 @@ def _by_lines(compute_block: Device[..., None]) -> Device[..., None]:
         first: int,
         second: int,
     ) -> None:
-        g, stride = load_i64(job, GemmJob.lines), load_i64(job, GemmJob.out_stride)
-        width, height = load_i64(g, OutputLines.width), load_i64(g, OutputLines.height)
-        planes, lines = load_i64(g, OutputLines.planes), load_i64(g, OutputLines.lines)
-        columns, group_lines = load_i64(g, OutputLines.columns), load_i64(g, OutputLines.group_lines)
-        group = load_i64(entry, Panel.column) // columns
+        g, stride = OutputLines.at(job.lines), job.out_stride
+        width, height = g.width, g.height
+        planes, lines = g.planes, g.lines
+        columns, group_lines = g.columns, g.group_lines
+        group = entry.column // columns
         down = group // group_lines
         across, done = group - down * group_lines, 0
         # The block adds the place of its column among those of all groups.
-        base = out - group * columns * (stride // load_i64(g, OutputLines.pitch))
+        base = out - group * columns * (stride // g.pitch)
         while done < count:
             line = (start + done) // width
             column, plane = start + done - line * width, line // height
@@ -222,26 +224,27 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
 
     def gemm(call: int) -> None:
         """Multiply rows by panels; a unit is a chunk of rows by one panel."""
-        job, out, x, first, second, _ = load_args(call)
-        rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
-        panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
-        layout, chunks = load_i64(job, GemmJob.layout), (rows + chunk - 1) // chunk
+        address, out, x, first, second, _ = load_args(call)
+        job = GemmJob.at(address)
+        rows, chunk = job.rows, job.chunk
+        panels, taps = job.panels, job.taps
+        layout, chunks = job.layout, (rows + chunk - 1) // chunk
         step = 8 * chunk if layout == 2 else 0
-        room = scratch_memory(load_i64(load_i64(job, GemmJob.copied), CopiedLines.size)) if layout == 3 else 0
+        room = scratch_memory(load_i64(job.copied, CopiedLines.size)) if layout == 3 else 0
         places = scratch_memory(8 * chunk * (taps if layout == 2 else 1))
         known = -1
         while True:
             unit = next_unit(call, chunks * panels)
             if unit >= chunks * panels:
                 break
-            panel, part = unit_place(unit, load_i64(job, GemmJob.by_panel), chunks, panels)
+            panel, part = unit_place(unit, job.by_panel, chunks, panels)
             start = part * chunk
             count = min(chunk, rows - start)
             if part != known:
                 _place_rows(job, places, x, start, count, step, room)
                 known = part
-            entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
-            if load_i64(job, GemmJob.lines) != 0:
+            entry = job.table + 8 * Panel.words * panel
+            if job.lines != 0:
                 compute_lines(job, entry, places, step, count, start, out, first, second)
             else:
                 compute_block(job, entry, places, step, count, start, out, first, second)

@@ -16,7 +16,7 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
-from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32
+from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
@@ -130,11 +130,11 @@ def _dequantize_pixel(emit: Emit, out: Value, channels: Value, parameters: Value
 
 
 @device
-def _quantize_picture(job: int, x: int, out: int) -> int:
+def _quantize_picture(job: _ConversionJob, x: int, out: int) -> int:
     """Quantize a line of a map whose pixels are a few words; return whether any number is NaN."""
-    width, channels = load_i64(job, _ConversionJob.width), load_i64(job, _ConversionJob.channels)
-    plane, parameters = load_i64(job, _ConversionJob.x_channel), load_i64(job, _ConversionJob.parameters)
-    words = load_i64(job, _ConversionJob.y_pixel) // 4
+    width, channels = job.width, job.channels
+    plane, parameters = job.x_channel, job.parameters
+    words = job.y_pixel // 4
     line = out if words == 1 else scratch_memory(4 * width)
     found: int = 0
     for word in range(words):
@@ -148,59 +148,61 @@ def _quantize_picture(job: int, x: int, out: int) -> int:
 
 
 @device
-def _quantize_line(job: int, x: int, out: int) -> int:
+def _quantize_line(job: _ConversionJob, x: int, out: int) -> int:
     """Quantize a line; return whether any number is NaN."""
-    if load_i64(job, _ConversionJob.in_planes) != 0:
+    if job.in_planes != 0:
         return _quantize_picture(job, x, out)
-    found, channels = 0, load_i64(job, _ConversionJob.channels)
-    for i in range(load_i64(job, _ConversionJob.width)):
+    found, channels = 0, job.channels
+    for i in range(job.width):
         pixel, target = (
-            x + i * load_i64(job, _ConversionJob.x_pixel),
-            out + i * load_i64(job, _ConversionJob.y_pixel),
+            x + i * job.x_pixel,
+            out + i * job.y_pixel,
         )
-        found |= _quantize_pixel(pixel, channels, load_i64(job, _ConversionJob.parameters), target)
+        found |= _quantize_pixel(pixel, channels, job.parameters, target)
     return found
 
 
 @device
-def _number_line(job: int, numbers: int, unit: int) -> int:
+def _number_line(job: _ConversionJob, numbers: int, unit: int) -> int:
     """Return the address of the numbers of a line."""
     return line_address(
-        numbers, unit, load_i64(job, _ConversionJob.height), load_i64(job, _ConversionJob.x_image),
-        load_i64(job, _ConversionJob.x_line),
+        numbers, unit, job.height, job.x_image,
+        job.x_line,
     )  # fmt: skip
 
 
 @device
-def _level_line(job: int, levels: int, unit: int) -> int:
+def _level_line(job: _ConversionJob, levels: int, unit: int) -> int:
     """Return the address of the levels of a line."""
     return line_address(
-        levels + load_i64(job, _ConversionJob.y_offset), unit, load_i64(job, _ConversionJob.height),
-        load_i64(job, _ConversionJob.y_image), load_i64(job, _ConversionJob.y_line),
+        levels + job.y_offset, unit, job.height,
+        job.y_image, job.y_line,
     )  # fmt: skip
 
 
 def _to_levels(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    lines = load_i64(job, _ConversionJob.lines)
+    address, out, x, _, _, _ = load_args(call)
+    job = _ConversionJob.at(address)
+    lines = job.lines
     unit = next_unit(call, lines)
     while unit < lines:
-        fill_borders(load_i64(job, _ConversionJob.borders), out, unit, 1)
+        fill_borders(job.borders, out, unit, 1)
         if _quantize_line(job, _number_line(job, x, unit), _level_line(job, out, unit)) != 0:
             fetch_add(job + 8 * _ConversionJob.refused)
         unit = next_unit(call, lines)
 
 
 def _from_levels(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    lines = load_i64(job, _ConversionJob.lines)
+    address, out, x, _, _, _ = load_args(call)
+    job = _ConversionJob.at(address)
+    lines = job.lines
     unit = next_unit(call, lines)
     while unit < lines:
         target, source = _number_line(job, out, unit), _level_line(job, x, unit)
-        for i in range(load_i64(job, _ConversionJob.width)):
+        for i in range(job.width):
             _dequantize_pixel(
-                target + i * load_i64(job, _ConversionJob.x_pixel), load_i64(job, _ConversionJob.channels),
-                load_i64(job, _ConversionJob.parameters), source + i * load_i64(job, _ConversionJob.y_pixel),
+                target + i * job.x_pixel, job.channels,
+                job.parameters, source + i * job.y_pixel,
             )  # fmt: skip
         unit = next_unit(call, lines)
 

@@ -71,74 +71,77 @@ def _addresses(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _tables(job: int, tables: int, out: int, x: int, other: int, start: int, count: int, size: int) -> None:
+def _tables(
+    job: LevelsGemmJob, tables: int, out: int, x: int, other: int, start: int, count: int, size: int
+) -> None:
     """Write the addresses of pixels of the data, the result and the residual to three tables of ``size`` bytes each."""
-    width, plane = load_i64(job, LevelsGemmJob.width), load_i64(job, LevelsGemmJob.plane)
+    width, plane = job.width, job.plane
     _addresses(
-        tables, x + load_i64(job, LevelsGemmJob.x_offset), start, count, width, plane,
-        load_i64(job, LevelsGemmJob.x_image), load_i64(job, LevelsGemmJob.x_line),
-        load_i64(job, LevelsGemmJob.x_pixel),
+        tables, x + job.x_offset, start, count, width, plane,
+        job.x_image, job.x_line,
+        job.x_pixel,
     )  # fmt: skip
     _addresses(
-        tables + size, out + load_i64(job, LevelsGemmJob.y_offset), start, count, width, plane,
-        load_i64(job, LevelsGemmJob.y_image), load_i64(job, LevelsGemmJob.y_line),
-        load_i64(job, LevelsGemmJob.y_pixel),
+        tables + size, out + job.y_offset, start, count, width, plane,
+        job.y_image, job.y_line,
+        job.y_pixel,
     )  # fmt: skip
-    if load_i64(job, LevelsGemmJob.has_other) != 0:
+    if job.has_other != 0:
         _addresses(
-            tables + 2 * size, other + load_i64(job, LevelsGemmJob.other_offset), start, count, width, plane,
-            load_i64(job, LevelsGemmJob.other_image), load_i64(job, LevelsGemmJob.other_line),
-            load_i64(job, LevelsGemmJob.other_pixel),
+            tables + 2 * size, other + job.other_offset, start, count, width, plane,
+            job.other_image, job.other_line,
+            job.other_pixel,
         )  # fmt: skip
 
 
 @device
 def _panels(
-    job: int, tables: int, size: int, rows: int, first: int, count: int, share: int
+    job: LevelsGemmJob, tables: int, size: int, rows: int, first: int, count: int, share: int
 ) -> None:  # fmt: skip
     """Multiply rows, whose addresses are in the tables, by some panels; prefetch the next one, at last that of the next product."""
-    weights, end = load_i64(job, LevelsGemmJob.weights), load_i64(job, LevelsGemmJob.panels)
-    if load_i64(job, LevelsGemmJob.by_panel) != 0:
-        end = load_i64(load_i64(job, LevelsGemmJob.starts), share + 1)
-    bytes_of_vector = 4 * LANES * load_i64(job, LevelsGemmJob.taps) * load_i64(job, LevelsGemmJob.depth)
-    others = tables + 2 * size if load_i64(job, LevelsGemmJob.has_other) != 0 else 0
+    weights, end = job.weights, job.panels
+    if job.by_panel != 0:
+        end = load_i64(job.starts, share + 1)
+    bytes_of_vector = 4 * LANES * job.taps * job.depth
+    others = tables + 2 * size if job.has_other != 0 else 0
     for panel in range(first, first + count):
-        entry = load_i64(job, LevelsGemmJob.table) + 8 * Panel.words * panel
-        column = load_i64(entry, Panel.column)
-        ahead = load_i64(job, LevelsGemmJob.ahead) + 8 * AheadRecord.words * share
-        start, stop = load_i64(ahead, AheadRecord.start), load_i64(ahead, AheadRecord.end)
+        entry = Panel.at(job.table + 8 * Panel.words * panel)
+        column = entry.column
+        ahead = AheadRecord.at(job.ahead + 8 * AheadRecord.words * share)
+        start, stop = ahead.start, ahead.end
         if panel + 1 < end:
-            following = entry + 8 * Panel.words
-            start = weights + load_i64(following, Panel.start)
-            stop = start + bytes_of_vector * load_i64(following, Panel.vectors)
+            following = Panel.at(entry + 8 * Panel.words)
+            start = weights + following.start
+            stop = start + bytes_of_vector * following.vectors
         levels_panel(
-            load_i64(entry, Panel.vectors), rows, tables, tables + size, others,
-            load_i64(job, LevelsGemmJob.tap_offsets), load_i64(job, LevelsGemmJob.taps),
-            load_i64(job, LevelsGemmJob.depth),
-            weights + load_i64(entry, Panel.start),
-            load_i64(job, LevelsGemmJob.scale) + 4 * column, load_i64(job, LevelsGemmJob.bias) + 4 * column,
-            load_i64(job, LevelsGemmJob.bounds), LEVEL_SIZE * column, start, stop,
+            entry.vectors, rows, tables, tables + size, others,
+            job.tap_offsets, job.taps,
+            job.depth,
+            weights + entry.start,
+            job.scale + 4 * column, job.bias + 4 * column,
+            job.bounds, LEVEL_SIZE * column, start, stop,
         )  # fmt: skip
 
 
 @device
-def _borders(job: int, out: int, first: int, count: int) -> None:
+def _borders(job: LevelsGemmJob, out: int, first: int, count: int) -> None:
     """Write the border beside some rows, or the part of it that belongs to some panels."""
-    width = load_i64(job, LevelsGemmJob.width)
-    if load_i64(job, LevelsGemmJob.by_panel) != 0:
-        lines = load_i64(job, LevelsGemmJob.rows) // width
-        line, more = share_of_lines(lines, first, count, load_i64(job, LevelsGemmJob.panels))
+    width = job.width
+    if job.by_panel != 0:
+        lines = job.rows // width
+        line, more = share_of_lines(lines, first, count, job.panels)
     else:
         line, more = first // width, (first + count) // width - first // width
-    fill_borders(load_i64(job, LevelsGemmJob.borders), out, line, more)
+    fill_borders(job.borders, out, line, more)
 
 
 def _levels_gemm(call: int) -> None:
     """Multiply rows by panels; a unit is a row by all panels, or a panel by all rows."""
-    job, out, x, other, _, counter = load_args(call)
-    rows, panels = load_i64(job, LevelsGemmJob.rows), load_i64(job, LevelsGemmJob.panels)
-    by_panel, chunk = load_i64(job, LevelsGemmJob.by_panel), load_i64(job, LevelsGemmJob.chunk)
-    starts, shares = load_i64(job, LevelsGemmJob.starts), load_i64(job, LevelsGemmJob.shares)
+    address, out, x, other, _, counter = load_args(call)
+    job = LevelsGemmJob.at(address)
+    rows, panels = job.rows, job.panels
+    by_panel, chunk = job.by_panel, job.chunk
+    starts, shares = job.starts, job.shares
     size = 8 * (rows if by_panel != 0 else chunk)
     tables = scratch_memory(3 * size)
     if by_panel != 0:

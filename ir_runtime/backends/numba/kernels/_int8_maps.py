@@ -11,7 +11,6 @@ from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.levels import GROUP, LEVEL_DTYPE, LEVEL_SIZE
-from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, VECTOR, Emit, Value
 
 __all__ = ["LevelMap", "MapJob", "fill_borders", "line_address", "share_of_lines"]
@@ -71,16 +70,16 @@ def _fill(emit: Emit, out: Value, size: Value, word: Value) -> None:
 
 
 @routine(*[types.int64] * 4)
-def fill_borders(record: int, out: int, first: int, count: int) -> None:
+def fill_borders(record: BorderRecord, out: int, first: int, count: int) -> None:
     """Set the border beside some lines of a map, which all images number in order, to the level that stands for zero.
 
     The thread that writes lines calls it, as it has them in its own cache. A map whose `BorderRecord` is 0 has none.
     """
     if record == 0:
         return
-    word, pixels = load_i64(record, BorderRecord.word), load_i64(record, BorderRecord.pixels)
-    line, offset = load_i64(record, BorderRecord.line), load_i64(record, BorderRecord.offset)
-    image, height = load_i64(record, BorderRecord.image), load_i64(record, BorderRecord.height)
+    word, pixels = record.word, record.pixels
+    line, offset = record.line, record.offset
+    image, height = record.image, record.height
     for number in range(first, first + count):
         start = out + number // height * image
         row = number % height

@@ -14,7 +14,6 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, no_levels, store_levels
-from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
 from ._int8_depthwise import BLOCK, PER_BLOCK, TALL, interleaved_windows
@@ -104,12 +103,12 @@ def _windows(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _row(job: int, x: int, out: int, first: int, count: int) -> None:
+def _row(job: LevelsWindowsJob, x: int, out: int, first: int, count: int) -> None:
     """Compute some vectors of a row of the result."""
-    form, columns = load_i64(job, LevelsWindowsJob.form), load_i64(job, LevelsWindowsJob.width)
-    pixel, step = load_i64(job, LevelsWindowsJob.x_pixel), load_i64(job, LevelsWindowsJob.y_pixel)
-    tall, across = load_i64(job, LevelsWindowsJob.kernel_height), load_i64(job, LevelsWindowsJob.kernel_width)
-    along, weights = load_i64(job, LevelsWindowsJob.stride_across), load_i64(job, LevelsWindowsJob.weights)
+    form, columns = job.form, job.width
+    pixel, step = job.x_pixel, job.y_pixel
+    tall, across = job.kernel_height, job.kernel_width
+    along, weights = job.stride_across, job.weights
     beside = WIDE if form < _SINGLE and columns >= WIDE else 1
     chosen = form + _SINGLE if form < _SINGLE and beside == 1 else form
     for place in range(0, columns, beside):
@@ -121,27 +120,27 @@ def _row(job: int, x: int, out: int, first: int, count: int) -> None:
             at = channel * LEVEL_SIZE
             _windows(
                 chosen + _SEVERAL if several else chosen, x + column * along * pixel + at,
-                load_i64(job, LevelsWindowsJob.x_line), pixel, tall, across,
-                weights + 4 * channel * tall * across, load_i64(job, LevelsWindowsJob.scale) + 4 * channel,
-                load_i64(job, LevelsWindowsJob.bias) + 4 * channel, load_i64(job, LevelsWindowsJob.bounds),
+                job.x_line, pixel, tall, across,
+                weights + 4 * channel * tall * across, job.scale + 4 * channel,
+                job.bias + 4 * channel, job.bounds,
                 out + column * step + at, step,
             )  # fmt: skip
             vector += _VECTORS if several else 1
 
 
 @device
-def _block_rows(job: int, x: int, out: int, rows: int, first: int, count: int) -> None:
+def _block_rows(job: LevelsWindowsJob, x: int, out: int, rows: int, first: int, count: int) -> None:
     """Compute some vectors of one or `TALL` rows of the result, by blocks, of which the last may overlap another one."""
-    stride, columns = load_i64(job, LevelsWindowsJob.stride_across), load_i64(job, LevelsWindowsJob.width)
-    pixel, line = load_i64(job, LevelsWindowsJob.x_pixel), load_i64(job, LevelsWindowsJob.x_line)
-    step, out_line = load_i64(job, LevelsWindowsJob.y_pixel), load_i64(job, LevelsWindowsJob.y_line)
-    bounds, beside = load_i64(job, LevelsWindowsJob.bounds), 2 if stride == 1 else 1
+    stride, columns = job.stride_across, job.width
+    pixel, line = job.x_pixel, job.x_line
+    step, out_line = job.y_pixel, job.y_line
+    bounds, beside = job.bounds, 2 if stride == 1 else 1
     for block in range(0, count, BLOCK):
         vector = first + min(block, count - BLOCK)
         at, numbers = vector * LANES * LEVEL_SIZE, 4 * LANES * BLOCK * vector
-        weights = load_i64(job, LevelsWindowsJob.blocks) + PER_BLOCK * vector
-        scale = load_i64(job, LevelsWindowsJob.block_scale) + numbers
-        bias = load_i64(job, LevelsWindowsJob.block_bias) + numbers
+        weights = job.blocks + PER_BLOCK * vector
+        scale = job.block_scale + numbers
+        bias = job.block_bias + numbers
         for place in range(0, columns, beside):
             column = min(place, columns - beside)
             interleaved_windows(
@@ -151,42 +150,41 @@ def _block_rows(job: int, x: int, out: int, rows: int, first: int, count: int) -
 
 
 @device
-def _rows_together(job: int, unit: int, last: int, count: int) -> int:
+def _rows_together(job: LevelsWindowsJob, unit: int, last: int, count: int) -> int:
     """Return how many rows from one on are computed by blocks; 0 if it is computed vector by vector."""
-    if load_i64(job, LevelsWindowsJob.blocks) == 0 or count < BLOCK:
+    if job.blocks == 0 or count < BLOCK:
         return 0
-    down, height = load_i64(job, LevelsWindowsJob.stride_down), load_i64(job, LevelsWindowsJob.plane)
+    down, height = job.stride_down, job.plane
     whole = unit + TALL <= last and unit % height + TALL <= height
-    return TALL if whole and down == load_i64(job, LevelsWindowsJob.stride_across) else 1
+    return TALL if whole and down == job.stride_across else 1
 
 
 def _levels_windows(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
-    lines, height = load_i64(job, LevelsWindowsJob.lines), load_i64(job, LevelsWindowsJob.plane)
+    address, out, x, _, _, counter = load_args(call)
+    job = LevelsWindowsJob.at(address)
+    lines, height = job.lines, job.plane
     map_start = out
-    x, out = x + load_i64(job, LevelsWindowsJob.x_offset), out + load_i64(job, LevelsWindowsJob.y_offset)
-    down = load_i64(job, LevelsWindowsJob.stride_down) * load_i64(job, LevelsWindowsJob.x_line)
+    x, out = x + job.x_offset, out + job.y_offset
+    down = job.stride_down * job.x_line
     by_channel, vectors = (
-        load_i64(job, LevelsWindowsJob.by_channel) != 0,
-        load_i64(job, LevelsWindowsJob.vectors),
+        job.by_channel != 0,
+        job.vectors,
     )
-    starts, shares = load_i64(job, LevelsWindowsJob.starts), load_i64(job, LevelsWindowsJob.shares)
+    starts, shares = job.starts, job.shares
     share, empty = first_share(call, shares), 0
     while True:
-        first, count, share, empty = take_units(
-            counter, starts, load_i64(job, LevelsWindowsJob.chunk), shares, share, empty
-        )
+        first, count, share, empty = take_units(counter, starts, job.chunk, shares, share, empty)
         if count == 0:
             break
         line, last = (0, lines) if by_channel else (first, first + count)
         begin, more = share_of_lines(lines, first, count, vectors) if by_channel else (first, count)
-        fill_borders(load_i64(job, LevelsWindowsJob.borders), map_start, begin, more)
+        fill_borders(job.borders, map_start, begin, more)
         channel, channels = (first, count) if by_channel else (0, vectors)
         unit = line
         while unit < last:
-            source = line_address(x, unit, height, load_i64(job, LevelsWindowsJob.x_image), down)
+            source = line_address(x, unit, height, job.x_image, down)
             target = line_address(
-                out, unit, height, load_i64(job, LevelsWindowsJob.y_image), load_i64(job, LevelsWindowsJob.y_line)
+                out, unit, height, job.y_image, job.y_line
             )  # fmt: skip
             together = _rows_together(job, unit, last, channels)
             if together > 0:

@@ -14,7 +14,7 @@ from ....ops.convolution.forward import Convolution
 from ..codegen.descriptor import i64
 from ..codegen.language import device
 from ..codegen.levels import LEVEL_SIZE
-from ..codegen.memory import load_i64, scratch_memory
+from ..codegen.memory import scratch_memory
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
@@ -115,53 +115,54 @@ def block_tiles(share: int, channels: int) -> int:
 
 
 @device
-def _transform(job: int, x: int, first: int, count: int, out: int) -> None:
+def _transform(job: LevelsWinogradJob, x: int, first: int, count: int, out: int) -> None:
     """Transform some tiles of the data."""
-    wide = load_i64(job, LevelsWinogradJob.width) // 4
-    plane, pairs = load_i64(job, LevelsWinogradJob.plane) // 16, load_i64(job, LevelsWinogradJob.pairs)
-    line, pixel = load_i64(job, LevelsWinogradJob.x_line), load_i64(job, LevelsWinogradJob.x_pixel)
-    base, apart = x + load_i64(job, LevelsWinogradJob.x_offset), 4 * LANES * pairs
+    wide = job.width // 4
+    plane, pairs = job.plane // 16, job.pairs
+    line, pixel = job.x_line, job.x_pixel
+    base, apart = x + job.x_offset, 4 * LANES * pairs
     for i in range(count):
         n = (first + i) // plane
         y = (first + i - n * plane) // wide
-        start = base + n * load_i64(job, LevelsWinogradJob.x_image) + 4 * y * line
+        start = base + n * job.x_image + 4 * y * line
         transform_levels(
             start + 4 * (first + i - n * plane - y * wide) * pixel, line, pixel, pairs, out + i * TILE_ELEMENTS * apart, apart
         )  # fmt: skip
 
 
 @device
-def _store(job: int, sums: int, out: int, other: int, first: int, count: int, panel: int) -> None:
+def _store(
+    job: LevelsWinogradJob, sums: int, out: int, other: int, first: int, count: int, panel: int
+) -> None:
     """Store a panel of the results of some tiles."""
-    wide, plane = load_i64(job, LevelsWinogradJob.width) // 4, load_i64(job, LevelsWinogradJob.plane) // 16
-    line, pixel = load_i64(job, LevelsWinogradJob.y_line), load_i64(job, LevelsWinogradJob.y_pixel)
-    other_line = load_i64(job, LevelsWinogradJob.other_line)
-    other_pixel = load_i64(job, LevelsWinogradJob.other_pixel)
+    wide, plane = job.width // 4, job.plane // 16
+    line, pixel = job.y_line, job.y_pixel
+    other_line = job.other_line
+    other_pixel = job.other_pixel
     column = COLUMNS * panel
-    base = out + load_i64(job, LevelsWinogradJob.y_offset) + LEVEL_SIZE * column
-    others = other + load_i64(job, LevelsWinogradJob.other_offset) + LEVEL_SIZE * column
-    has_other = load_i64(job, LevelsWinogradJob.has_other) != 0
+    base = out + job.y_offset + LEVEL_SIZE * column
+    others = other + job.other_offset + LEVEL_SIZE * column
+    has_other = job.has_other != 0
     for i in range(count):
         n = (first + i) // plane
         y = (first + i - n * plane) // wide
         x = first + i - n * plane - y * wide
-        residual = (
-            others + n * load_i64(job, LevelsWinogradJob.other_image) + 4 * (y * other_line + x * other_pixel)
-        )
+        residual = others + n * job.other_image + 4 * (y * other_line + x * other_pixel)
         transform_sums(
             sums + 4 * COLUMNS * TILE_ELEMENTS * i,
-            base + n * load_i64(job, LevelsWinogradJob.y_image) + 4 * (y * line + x * pixel), line, pixel,
+            base + n * job.y_image + 4 * (y * line + x * pixel), line, pixel,
             residual if has_other else 0, other_line, other_pixel,
-            load_i64(job, LevelsWinogradJob.scale) + 4 * column, load_i64(job, LevelsWinogradJob.bias) + 4 * column,
-            load_i64(job, LevelsWinogradJob.bounds),
+            job.scale + 4 * column, job.bias + 4 * column,
+            job.bounds,
         )  # fmt: skip
 
 
 def _levels_winograd(call: int) -> None:
-    job, out, x, other, _, counter = load_args(call)
-    pairs, panels = load_i64(job, LevelsWinogradJob.pairs), load_i64(job, LevelsWinogradJob.panels)
-    starts, shares = load_i64(job, LevelsWinogradJob.starts), load_i64(job, LevelsWinogradJob.shares)
-    chunk, depth = load_i64(job, LevelsWinogradJob.chunk), LANES * pairs
+    address, out, x, other, _, counter = load_args(call)
+    job = LevelsWinogradJob.at(address)
+    pairs, panels = job.pairs, job.panels
+    starts, shares = job.starts, job.shares
+    chunk, depth = job.chunk, LANES * pairs
     levels = scratch_memory(
         4 * TILE_ELEMENTS * chunk * (depth + COLUMNS)
     )  # a tile has all its elements side by side
@@ -171,12 +172,10 @@ def _levels_winograd(call: int) -> None:
         first, count, share, empty = take_units(counter, starts, chunk, shares, share, empty)
         if count == 0:
             break
-        line, more = share_of_lines(
-            load_i64(job, LevelsWinogradJob.lines), first, count, load_i64(job, LevelsWinogradJob.tiles)
-        )
-        fill_borders(load_i64(job, LevelsWinogradJob.borders), out, line, more)
+        line, more = share_of_lines(job.lines, first, count, job.tiles)
+        fill_borders(job.borders, out, line, more)
         _transform(job, x, first, count, levels)
-        weights = load_i64(job, LevelsWinogradJob.weights)
+        weights = job.weights
         for panel in range(panels):
             for element in range(TILE_ELEMENTS):
                 at = 4 * element

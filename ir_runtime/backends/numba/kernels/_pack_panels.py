@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
+from ..codegen.memory import fetch_add, load_f32, store_f32
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
@@ -112,27 +112,28 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
 
     def pack(call: int) -> None:
         """Pack matrices; a unit is one panel."""
-        job, out, _, _, _, counter = load_args(call)
-        taps, depth = load_i64(job, PackJob.taps), load_i64(job, PackJob.depth)
-        columns, by_group = load_i64(job, PackJob.columns), load_i64(job, PackJob.group_stride)
-        by_column, by_tap = load_i64(job, PackJob.column_stride), load_i64(job, PackJob.tap_stride)
-        by_row, words = load_i64(job, PackJob.row_stride), (depth + per_word - 1) // per_word
+        address, out, _, _, _, counter = load_args(call)
+        job = PackJob.at(address)
+        taps, depth = job.taps, job.depth
+        columns, by_group = job.columns, job.group_stride
+        by_column, by_tap = job.column_stride, job.tap_stride
+        by_row, words = job.row_stride, (depth + per_word - 1) // per_word
         while True:
             unit = fetch_add(counter)
-            if unit >= load_i64(job, PackJob.panels):
+            if unit >= job.panels:
                 break
-            entry = load_i64(job, PackJob.table) + 8 * Panel.words * unit
-            width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
-            count = width - LANES + load_i64(entry, Panel.last_columns)
-            group, place = column // columns, out + load_i64(entry, Panel.start)
-            source = load_i64(job, PackJob.filters) + group * by_group
+            entry = Panel.at(job.table + 8 * Panel.words * unit)
+            width, column = entry.vectors * LANES, entry.column
+            count = width - LANES + entry.last_columns
+            group, place = column // columns, out + entry.start
+            source = job.filters + group * by_group
             source += (column - group * columns) * by_column
             for tap in range(taps):
                 for first in range(0, depth, LANES):
                     rows = min(LANES, depth - first)
                     target = place + 4 * (tap * words + first // per_word) * width
                     start = source + tap * by_tap + first * by_row
-                    factors = load_i64(job, PackJob.scale) + 4 * column
+                    factors = job.scale + 4 * column
                     store_block(target, width, count, rows, start, by_column, by_row, factors)
 
     pack.__qualname__ = name

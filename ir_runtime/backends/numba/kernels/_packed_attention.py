@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device
-from ..codegen.memory import load_f32, load_i64
+from ..codegen.memory import load_f32
 from ..threading.task import Task, load_args, next_unit
 from ._attention import decode_task
 from ._packed_rows import add_weighted_packed, dot_packed, pack_row, unpack_row
@@ -27,13 +27,14 @@ def _rows_task(name: str, convert: Instruction) -> Task:
     """Return the task that converts rows; a unit is a chunk of them."""
 
     def rows_task(call: int) -> None:
-        job, out, x, _, _, _ = load_args(call)
-        rows, chunk = load_i64(job, RowsJob.rows), load_i64(job, RowsJob.chunk)
-        source, target = load_i64(job, RowsJob.source_stride), load_i64(job, RowsJob.target_stride)
+        address, out, x, _, _, _ = load_args(call)
+        job = RowsJob.at(address)
+        rows, chunk = job.rows, job.chunk
+        source, target = job.source_stride, job.target_stride
         start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
         while start < rows:
             for row in range(start, min(start + chunk, rows)):
-                convert(x + source * row, load_i64(job, RowsJob.width), out + target * row)
+                convert(x + source * row, job.width, out + target * row)
             start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
 
     rows_task.__qualname__ = name

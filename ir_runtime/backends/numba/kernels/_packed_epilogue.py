@@ -11,7 +11,6 @@ from ....ir.tensor import Array
 from ...common.layout import moveaxis
 from ..codegen.descriptor import Descriptor, concatenate, f32, i64
 from ..codegen.language import Instruction, instruction, routine, types
-from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind, apply_activation
@@ -153,27 +152,27 @@ _subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x
 
 @routine(*[types.int64] * 10)
 def apply_epilogue(  # noqa: PLR0913 (values in registers)
-    words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
+    words: EpilogueHeader, numbers: Bounds, first: int, second: int, out: int, start: int, column: int, rows: int,
     count: int, stride: int,
 ) -> None:  # fmt: skip
     """Apply residual, bounds and post-ops to a stored block; parameters as those of `apply_post_ops`."""
-    low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
+    low, high = numbers.low, numbers.high
     row_count, length = rows, count
     if stride == 4 * count:  # contiguous rows are one
         row_count, length = 1, rows * count
-    if load_i64(words, EpilogueHeader.has_residual) != 0:
+    if words.has_residual != 0:
         for row in range(row_count):
             at = start + row * stride
             add_rows(out + at, first + at, length)
     if low > -np.inf or high < np.inf:
         apply_activation(out + start, stride, row_count, length, 1, low, high)
-    if load_i64(words, EpilogueHeader.post_ops) > 0:
+    if words.post_ops > 0:
         apply_post_ops(words, numbers, first, second, out, start, column, rows, count, stride)
 
 
 @routine(*[types.int64] * 10)
 def apply_post_ops(  # noqa: PLR0913 (values in registers)
-    words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
+    words: EpilogueHeader, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
     count: int, stride: int,
 ) -> None:  # fmt: skip
     """Apply the post-ops to a stored block.
@@ -190,18 +189,18 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
         count: elements of a row of the block.
         stride: bytes between rows.
     """
-    for stage in range(load_i64(words, EpilogueHeader.post_ops)):
-        at = words + 8 * (EpilogueHeader.words + PostOpRecord.words * stage)
-        parameters = numbers + 8 * (Bounds.words + Parameters.words * stage)
-        kind, curve = load_i64(at, PostOpRecord.kind), load_i64(at, PostOpRecord.activation)
-        slot, row = load_i64(at, PostOpRecord.extra), load_i64(at, PostOpRecord.row)
-        a, b = load_f32(parameters, Parameters.a), load_f32(parameters, Parameters.b)
+    for stage in range(words.post_ops):
+        at = PostOpRecord.at(words + 8 * (EpilogueHeader.words + PostOpRecord.words * stage))
+        parameters = Parameters.at(numbers + 8 * (Bounds.words + Parameters.words * stage))
+        kind, curve = at.kind, at.activation
+        slot, row = at.extra, at.row
+        a, b = parameters.a, parameters.b
         other, apart = row + column, 0
         if slot != 0:
             other, apart = (first if slot == 1 else second) + start, stride
         lines, length = rows, count
         if kind == QUANTIZE:
-            plane = load_i64(at, PostOpRecord.plane)
+            plane = at.plane
             if plane == 4 and stride == 4 * count:  # contiguous rows are one
                 lines, length = 1, rows * count
             limits = row if plane == 4 else other

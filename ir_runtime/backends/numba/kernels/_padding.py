@@ -11,7 +11,6 @@ import numpy as np
 from ....ir.tensor import Array
 from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.memory import load_i64
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
 from ._rows import clear_row, copy_row
@@ -38,14 +37,15 @@ class PadJob(Descriptor):
 
 def _pad(call: int) -> None:
     """Copy rows between zeros; a unit is some rows of the result."""
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = PadJob.at(address)
     rows, height, width = (
-        load_i64(job, PadJob.rows),
-        load_i64(job, PadJob.height),
-        load_i64(job, PadJob.width),
+        job.rows,
+        job.height,
+        job.width,
     )
-    tall, wide = load_i64(job, PadJob.out_height), load_i64(job, PadJob.out_width)
-    top, left = load_i64(job, PadJob.top), load_i64(job, PadJob.left)
+    tall, wide = job.out_height, job.out_width
+    top, left = job.top, job.left
     units = (rows + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
     first = next_unit(call, units) * ROWS_PER_UNIT
     while first < rows:

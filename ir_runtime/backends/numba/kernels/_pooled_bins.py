@@ -72,18 +72,19 @@ def _largest(
 
 
 def _largest_of_bins(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    lines, columns = load_i64(job, BinsJob.bin_rows), load_i64(job, BinsJob.bin_columns)
-    channels, units = load_i64(job, BinsJob.channels), load_i64(job, BinsJob.regions) * lines
+    address, out, x, _, _, _ = load_args(call)
+    job = BinsJob.at(address)
+    lines, columns = job.bin_rows, job.bin_columns
+    channels, units = job.channels, job.regions * lines
     step = F32_SIZE * channels
-    line = step * load_i64(job, BinsJob.width)
-    image = line * load_i64(job, BinsJob.height)
-    rows, across = load_i64(job, BinsJob.row_bounds), load_i64(job, BinsJob.column_bounds)
+    line = step * job.width
+    image = line * job.height
+    rows, across = job.row_bounds, job.column_bounds
     unit = next_unit(call, units)
     while unit < units:
         region = unit // lines
         top, bottom = load_i64(rows, 2 * unit), load_i64(rows, 2 * unit + 1)
-        source = x + image * load_i64(load_i64(job, BinsJob.images), region) + top * line
+        source = x + image * load_i64(job.images, region) + top * line
         for column in range(columns):
             at = 2 * (region * columns + column)
             left, right = load_i64(across, at), load_i64(across, at + 1)
@@ -119,19 +120,20 @@ def _scalar(x: float) -> Value:
 
 
 def _means_of_bins(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = BinsJob.at(address)
     lines, columns, depth = (
-        load_i64(job, BinsJob.bin_rows),
-        load_i64(job, BinsJob.bin_columns),
-        load_i64(job, BinsJob.depth),
+        job.bin_rows,
+        job.bin_columns,
+        job.depth,
     )
-    units, line = load_i64(job, BinsJob.regions) * depth, F32_SIZE * load_i64(job, BinsJob.width)
-    plane = line * load_i64(job, BinsJob.height)
-    rows, across = load_i64(job, BinsJob.row_bounds), load_i64(job, BinsJob.column_bounds)
+    units, line = job.regions * depth, F32_SIZE * job.width
+    plane = line * job.height
+    rows, across = job.row_bounds, job.column_bounds
     unit = next_unit(call, units)
     while unit < units:
         region = unit // depth
-        image = load_i64(job, BinsJob.channels) * load_i64(load_i64(job, BinsJob.images), region)
+        image = job.channels * load_i64(job.images, region)
         first = image + (unit - region * depth) * lines * columns
         for row in range(lines):
             at = 2 * (region * lines + row)

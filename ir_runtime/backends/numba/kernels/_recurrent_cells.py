@@ -8,7 +8,6 @@ import numpy as np
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device
-from ..codegen.memory import load_f32, load_i64
 from ._activation_code import apply_activation
 from ._recurrent_rows import add_rows, copy_rows, interpolate_rows, multiply_rows, update_cell_state
 
@@ -71,32 +70,32 @@ def _activate(address: int, count: int, kind: int) -> None:
 
 
 @device
-def rnn_row(job: int, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
+def rnn_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
     """Compute the state of an RNN."""
-    add_rows(y, gates, given, count, load_f32(job, StepsJob.low), load_f32(job, StepsJob.high))
-    _activate(y, count, load_i64(job, StepsJob.activation_f))
+    add_rows(y, gates, given, count, job.low, job.high)
+    _activate(y, count, job.activation_f)
 
 
 @device
 def lstm_row(  # noqa: PLR0913 (values in registers)
-    job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
+    job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
 ) -> None:  # fmt: skip
     """Compute the state of an LSTM, and its cell state from the one before."""
-    low, high = load_f32(job, StepsJob.low), load_f32(job, StepsJob.high)
+    low, high = job.low, job.high
     for gate in range(4):
         add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
     for gate in range(3):
-        _activate(gates + gate * span, count, load_i64(job, StepsJob.activation_f))
+        _activate(gates + gate * span, count, job.activation_f)
     forget, input_gate, output_gate, candidate = gates, gates + span, gates + 2 * span, gates + 3 * span
-    _activate(candidate, count, load_i64(job, StepsJob.activation_g))
+    _activate(candidate, count, job.activation_g)
     update_cell_state(cell, forget, before, input_gate, candidate, count, low, high)
     copy_rows(candidate, cell, count, low, high)
-    _activate(candidate, count, load_i64(job, StepsJob.activation_h))
+    _activate(candidate, count, job.activation_h)
     multiply_rows(y, output_gate, candidate, count, low, high)
 
 
 @device
-def gru_gates_row(job: int, gates: int, span: int, given: int, size: int, count: int) -> None:
+def gru_gates_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int) -> None:
     """Compute the update and reset gates in place of the products with the inputs."""
     for gate in range(2):
         target = given + gate * size
@@ -105,14 +104,14 @@ def gru_gates_row(job: int, gates: int, span: int, given: int, size: int, count:
             gates + gate * span,
             target,
             count,
-            load_f32(job, StepsJob.low),
-            load_f32(job, StepsJob.high),
+            job.low,
+            job.high,
         )
-        _activate(target, count, load_i64(job, StepsJob.activation_f))
+        _activate(target, count, job.activation_f)
 
 
 @device
-def gru_state_row(job: int, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
+def gru_state_row(job: StepsJob, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
     """Compute the state of a GRU from its update gate and the sums of its new state."""
-    _activate(new, count, load_i64(job, StepsJob.activation_g))
+    _activate(new, count, job.activation_g)
     interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)

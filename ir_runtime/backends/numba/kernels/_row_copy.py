@@ -43,9 +43,10 @@ class RowCopyJob(Descriptor):
 
 
 def _copy_rows(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
-    rows, some = load_i64(job, RowCopyJob.rows), load_i64(job, RowCopyJob.unit_rows)
-    length = load_i64(job, RowCopyJob.length)
+    address, out, x, _, _, _ = load_args(call)
+    job = RowCopyJob.at(address)
+    rows, some = job.rows, job.unit_rows
+    length = job.length
     units = (rows + some - 1) // some
     first = next_unit(call, units) * some
     while first < rows:

@@ -113,17 +113,18 @@ def _candidates(scores: int, count: int, threshold: np.float32, keys: int) -> in
 
 
 def _small_nms(call: int) -> None:
-    job, out, boxes, scores, final, _ = load_args(call)
+    address, out, boxes, scores, final, _ = load_args(call)
+    job = SmallNmsJob.at(address)
     mode = keep_denormals()
     batches, classes, count = (
-        load_i64(job, SmallNmsJob.batches),
-        load_i64(job, SmallNmsJob.classes),
-        load_i64(job, SmallNmsJob.boxes),
+        job.batches,
+        job.classes,
+        job.boxes,
     )
     limit, overlap, threshold = (
-        load_i64(job, SmallNmsJob.limit),
-        load_f32(job, SmallNmsJob.iou_threshold),
-        load_f32(job, SmallNmsJob.score_threshold),
+        job.limit,
+        job.iou_threshold,
+        job.score_threshold,
     )
     apart = 4 * ((min(limit, count) + LANES - 1) // LANES * LANES)
     others, corners = scratch_memory(BOX_FIELDS * apart), scratch_memory(4 * BOX_FIELDS * count)
@@ -132,7 +133,7 @@ def _small_nms(call: int) -> None:
     for row in range(batches * classes):
         batch = row // classes
         if row == batch * classes:
-            _store_boxes(boxes + 16 * count * batch, count, load_i64(job, SmallNmsJob.is_centred), corners)
+            _store_boxes(boxes + 16 * count * batch, count, job.is_centred, corners)
         found = _candidates(scores + 4 * count * row, count, threshold, keys)
         ordered, kept = _sort(keys, found, spare), 0
         for at in range(found):

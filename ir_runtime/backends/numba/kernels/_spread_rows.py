@@ -15,7 +15,6 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args, next_unit
 from ._packed_epilogue import apply_epilogue
@@ -158,19 +157,19 @@ def _sum_taps(emit: Emit, several: Value, *given: Value) -> None:
 
 
 @device
-def _spread_run(job: int, run: int, x: int, w: int, rows: int, out: int) -> None:
+def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: int) -> None:
     """Compute a run of columns of a row, given the first row of data and of the kernel that it reads."""
-    channels, count = load_i64(job, SpreadJob.channels), load_i64(run, SpreadRun.count)
-    down, across = load_i64(job, SpreadJob.data_row_step), load_i64(job, SpreadJob.data_column_step)
+    channels, count = job.channels, run.count
+    down, across = job.data_row_step, job.data_column_step
     kernel_down, kernel_across = (
-        load_i64(job, SpreadJob.kernel_row_step),
-        load_i64(job, SpreadJob.kernel_column_step),
+        job.kernel_row_step,
+        job.kernel_column_step,
     )
-    columns, bias, step = load_i64(run, SpreadRun.taps), load_i64(job, SpreadJob.bias), F32_SIZE * channels
-    source, weights = x + load_i64(run, SpreadRun.data) * step, w + load_i64(run, SpreadRun.kernel) * step
+    columns, bias, step = run.taps, job.bias, F32_SIZE * channels
+    source, weights = x + run.data * step, w + run.kernel * step
     target, apart = (
-        out + load_i64(run, SpreadRun.start) * step,
-        load_i64(job, SpreadJob.column_stride) * step,
+        out + run.start * step,
+        job.column_stride * step,
     )
     beside = AT_ONCE if count >= AT_ONCE else 1
     for c in range(0, channels, LANES):
@@ -184,29 +183,31 @@ def _spread_run(job: int, run: int, x: int, w: int, rows: int, out: int) -> None
 
 
 def _spread(call: int) -> None:
-    job, y, x, first, second, _ = load_args(call)
-    rows, several = load_i64(job, SpreadJob.rows), load_i64(job, SpreadJob.rows_per_unit)
+    address, y, x, first, second, _ = load_args(call)
+    job = SpreadJob.at(address)
+    rows, several = job.rows, job.rows_per_unit
     tall, wide, channels = (
-        load_i64(job, SpreadJob.out_height),
-        load_i64(job, SpreadJob.out_width),
-        load_i64(job, SpreadJob.channels),
+        job.out_height,
+        job.out_width,
+        job.channels,
     )
-    line = F32_SIZE * channels * load_i64(job, SpreadJob.width)
-    image = line * load_i64(job, SpreadJob.height)
-    runs, count = load_i64(job, SpreadJob.column_runs), load_i64(job, SpreadJob.run_count)
-    words, numbers = load_i64(job, SpreadJob.epilogue_words), load_i64(job, SpreadJob.epilogue_numbers)
+    line = F32_SIZE * channels * job.width
+    image = line * job.height
+    runs, count = job.column_runs, job.run_count
+    words, numbers = job.epilogue_words, job.epilogue_numbers
     units = (rows + several - 1) // several
     unit = next_unit(call, units)
     while unit < units:
         for row in range(unit * several, min(unit * several + several, rows)):
             entry = row // tall
-            of_row = load_i64(job, SpreadJob.row_runs) + 8 * SpreadRun.words * (row - entry * tall)
-            data = x + entry * image + load_i64(of_row, SpreadRun.data) * line
-            kernel = load_i64(of_row, SpreadRun.kernel) * load_i64(job, SpreadJob.kernel_row_bytes)
-            w, taps = load_i64(job, SpreadJob.weights) + kernel, load_i64(of_row, SpreadRun.taps)
+            of_row = SpreadRun.at(job.row_runs + 8 * SpreadRun.words * (row - entry * tall))
+            data = x + entry * image + of_row.data * line
+            kernel = of_row.kernel * job.kernel_row_bytes
+            w, taps = job.weights + kernel, of_row.taps
             at = F32_SIZE * channels * wide * row
             for index in range(count):
-                _spread_run(job, runs + 8 * SpreadRun.words * index, data, w, taps, y + at)
+                run = SpreadRun.at(runs + 8 * SpreadRun.words * index)
+                _spread_run(job, run, data, w, taps, y + at)
             apply_epilogue(words, numbers, first, second, y, at, 0, wide, channels, F32_SIZE * channels)
         unit = next_unit(call, units)
 

@@ -69,8 +69,9 @@ def _copy_elements(
 
 
 def _copy(call: int) -> None:
-    job, out, x, _, _, counter = load_args(call)
-    size, lengths = load_i64(job, StridedCopyJob.size), job + 8 * StridedCopyJob.lengths
+    address, out, x, _, _, counter = load_args(call)
+    job = StridedCopyJob.at(address)
+    size, lengths = job.size, job + 8 * StridedCopyJob.lengths
     strides, widths = job + 8 * StridedCopyJob.strides, job + 8 * StridedCopyJob.result_strides
     count, middle, outer = load_i64(lengths, 0), load_i64(lengths, 1), load_i64(lengths, 2)
     units = load_i64(lengths, 3) * load_i64(lengths, 4) * load_i64(lengths, 5)

@@ -91,26 +91,27 @@ def _best(words: int, length: int, kept: int, counters: int) -> int:
 
 def _sort_rows(call: int) -> None:
     """Choose elements; a unit is a row."""
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = TopKJob.at(address)
     rows, length, kept = (
-        load_i64(job, TopKJob.outer),
-        load_i64(job, TopKJob.length),
-        load_i64(job, TopKJob.count),
+        job.outer,
+        job.length,
+        job.count,
     )
-    largest, size = load_i64(job, TopKJob.largest) != 0, load_i64(job, TopKJob.index_size)
+    largest, size = job.largest != 0, job.index_size
     scratch = scratch_memory(16 * length + 8 * BUCKETS)
     other, counters = scratch + 8 * length, scratch + 16 * length
     row = next_unit(call, rows)
     while row < rows:
         line, indices = x + 4 * length * row, out + size * kept * row
-        values = out + load_i64(job, TopKJob.values) + 4 * kept * row
+        values = out + job.values + 4 * kept * row
         for index in range(length):
             store_i64(scratch, index, (_rank(load_index(line, index, 4), largest) << 32) | index)
         left = length
         if length >= MIN_RATIO * kept and length >= BUCKETS:
             left = _best(scratch, length, kept, counters)
         words = _sort(scratch, other, left, counters)
-        if load_i64(job, TopKJob.by_index) != 0:
+        if job.by_index != 0:
             for place in range(kept):
                 index = load_i64(words, place) & _INDEX
                 store_i64(words, place, (index << 32) | index)

@@ -82,24 +82,25 @@ def _transform_filter(emit: Emit, taps: Value, out: Value, apart: Value) -> None
 
 def _transform_all(call: int) -> None:
     """Transform filters into panels; a unit is `LANES` input channels of one panel of all matrices."""
-    job, out, _, _, _, counter = load_args(call)
-    panels, table = load_i64(job, TransformJob.panels), load_i64(job, TransformJob.table)
-    channels = load_i64(job, TransformJob.channels)
+    address, out, _, _, _, counter = load_args(call)
+    job = TransformJob.at(address)
+    panels, table = job.panels, Panel.at(job.table)
+    channels = job.channels
     blocks = channels // LANES
-    apart = load_i64(table, Panel.words * panels + Panel.start) - load_i64(table, Panel.start)
+    apart = load_i64(table, Panel.words * panels + Panel.start) - table.start
     size = 4 * LANES * LANES
     rows = scratch_memory(_TAPS * size)
     while True:
         unit = fetch_add(counter)
         if unit >= panels * blocks:
             break
-        entry, block = table + 8 * Panel.words * (unit // blocks), unit % blocks
-        width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
-        place = out + load_i64(entry, Panel.start) + 4 * block * LANES * width
+        entry, block = Panel.at(table + 8 * Panel.words * (unit // blocks)), unit % blocks
+        width, column = entry.vectors * LANES, entry.column
+        place = out + entry.start + 4 * block * LANES * width
         for first in range(0, width, LANES):
-            source = load_i64(job, TransformJob.filters)
+            source = job.filters
             source += 4 * _TAPS * ((column + first) * channels + block * LANES)
-            factors = load_i64(job, TransformJob.scale) + 4 * (column + first)
+            factors = job.scale + 4 * (column + first)
             for k in range(_TAPS):
                 pack_square(rows + k * size, 4 * LANES, source + 4 * LANES * k, 4 * _TAPS * channels, factors)
             for k in range(LANES):

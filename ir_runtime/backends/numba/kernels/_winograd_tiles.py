@@ -6,7 +6,7 @@ import numpy as np
 
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
-from ..codegen.memory import barrier, fetch_add, load_f32, load_i64, scratch_memory, store_f32, store_i64
+from ..codegen.memory import barrier, fetch_add, load_f32, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, failure_word, load_args, next_unit
 from ._gemm_tile import gemm_panel
@@ -45,23 +45,25 @@ class WinogradJob(Descriptor):
 
 
 @routine(*[types.int64] * 7)
-def _transform_input(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
+def _transform_input(
+    job: WinogradJob, x: int, out: int, apart: int, begin: int, end: int, places: int
+) -> None:
     """Transform input tiles; the first one goes to ``out``."""
     height, width, channels = (
-        load_i64(job, WinogradJob.height),
-        load_i64(job, WinogradJob.width),
-        load_i64(job, WinogradJob.channels),
+        job.height,
+        job.width,
+        job.channels,
     )
     down, across = (
-        (load_i64(job, WinogradJob.out_height) + 3) // 4,
-        (load_i64(job, WinogradJob.out_width) + 3) // 4,
+        (job.out_height + 3) // 4,
+        (job.out_width + 3) // 4,
     )
-    zeros, size = load_i64(job, WinogradJob.zeros), 4 * channels
+    zeros, size = job.zeros, 4 * channels
     for tile in range(begin, end):
         line = tile // across
         image = line // down
-        top = (line - image * down) * 4 - load_i64(job, WinogradJob.pad_top)
-        left = (tile - line * across) * 4 - load_i64(job, WinogradJob.pad_left)
+        top = (line - image * down) * 4 - job.pad_top
+        left = (tile - line * across) * 4 - job.pad_left
         for a in range(6):
             has_line = 0 <= top + a < height
             start = x + ((image * height + top + a) * width + left) * size
@@ -73,37 +75,37 @@ def _transform_input(job: int, x: int, out: int, apart: int, begin: int, end: in
 
 @device
 def _multiply_tiles(
-    job: int, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
+    job: WinogradJob, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
 ) -> None:
     """Multiply tiles with one panel of one of the 36 matrices."""
-    panels = load_i64(job, WinogradJob.panels)
+    panels = job.panels
     element = index // panels
-    size = 4 * load_i64(job, WinogradJob.channels)
+    size = 4 * job.channels
     start = x + element * x_apart
     for i in range(tiles):
         store_i64(places, i, start + i * size)
-    entry = load_i64(job, WinogradJob.table) + 8 * Panel.words * index
+    entry = Panel.at(job.table + 8 * Panel.words * index)
     # Columns are counted through all 36 matrices.
-    column = load_i64(entry, Panel.column) - element * load_i64(job, WinogradJob.out_channels)
+    column = entry.column - element * job.out_channels
     store_i64(places, tiles, 0)
     gemm_panel(
-        load_i64(entry, Panel.vectors), tiles, places, 0, 0, places + 8 * tiles, 1, load_i64(job, WinogradJob.channels),
-        load_i64(job, WinogradJob.weights) + load_i64(entry, Panel.start), out + element * out_apart + 4 * column, 4 * load_i64(job, WinogradJob.out_channels),
-        load_i64(job, WinogradJob.panel_bias), 0, 0, load_i64(entry, Panel.last_columns), np.float32(-np.inf), np.float32(np.inf),
+        entry.vectors, tiles, places, 0, 0, places + 8 * tiles, 1, job.channels,
+        job.weights + entry.start, out + element * out_apart + 4 * column, 4 * job.out_channels,
+        job.panel_bias, 0, 0, entry.last_columns, np.float32(-np.inf), np.float32(np.inf),
     )  # fmt: skip
 
 
 @device
-def _direct_window(job: int, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
+def _direct_window(job: WinogradJob, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
     """Compute one window for all channels directly."""
     height, width, channels = (
-        load_i64(job, WinogradJob.height),
-        load_i64(job, WinogradJob.width),
-        load_i64(job, WinogradJob.channels),
+        job.height,
+        job.width,
+        job.channels,
     )
-    numbers, filters = load_i64(job, WinogradJob.epilogue_numbers), load_i64(job, WinogradJob.filters)
-    top, left = line - load_i64(job, WinogradJob.pad_top), column - load_i64(job, WinogradJob.pad_left)
-    for o in range(load_i64(job, WinogradJob.out_channels)):
+    numbers, filters = Bounds.at(job.epilogue_numbers), job.filters
+    top, left = line - job.pad_top, column - job.pad_left
+    for o in range(job.out_channels):
         total = np.float32(0)
         for a in range(3):
             for b in range(3):
@@ -113,36 +115,34 @@ def _direct_window(job: int, x: int, y: int, others: int, image: int, line: int,
                         total += load_f32(x, start + c) * load_f32(
                             filters, ((o * channels + c) * 3 + a) * 3 + b
                         )
-        total = total * load_f32(load_i64(job, WinogradJob.scale), o) + load_f32(
-            load_i64(job, WinogradJob.bias), o
-        )
+        total = total * load_f32(job.scale, o) + load_f32(job.bias, o)
         if others != 0:
             total += load_f32(others, o)
-        if total < load_f32(numbers, Bounds.low):
-            total = load_f32(numbers, Bounds.low)
-        if total > load_f32(numbers, Bounds.high):
-            total = load_f32(numbers, Bounds.high)
+        if total < numbers.low:
+            total = numbers.low
+        if total > numbers.high:
+            total = numbers.high
         store_f32(y, o, total)
 
 
 @routine(*[types.int64] * 11)
 def _transform_output(  # noqa: PLR0913 (values in registers)
-    job: int, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
+    job: WinogradJob, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
     """Transform output tiles; those that are not finite are computed directly."""
     tall, wide, columns = (
-        load_i64(job, WinogradJob.out_height),
-        load_i64(job, WinogradJob.out_width),
-        load_i64(job, WinogradJob.out_channels),
+        job.out_height,
+        job.out_width,
+        job.out_channels,
     )
     down, across = (tall + 3) // 4, (wide + 3) // 4
     words, numbers, size = (
-        load_i64(job, WinogradJob.epilogue_words),
-        load_i64(job, WinogradJob.epilogue_numbers),
+        EpilogueHeader.at(job.epilogue_words),
+        Bounds.at(job.epilogue_numbers),
         4 * columns,
     )
-    summed = load_i64(words, EpilogueHeader.has_residual) != 0
+    summed = words.has_residual != 0
     others, check = places + 8 * 16, places + 8 * 32
     for tile in range(begin, end):
         line = tile // across
@@ -157,15 +157,15 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
                 store_i64(places, 4 * a + b, y + at if inside else spare)
                 store_i64(others, 4 * a + b, first + at if inside else spare)
         transform_output(
-            tiles + (tile - begin) * size, apart, places, others if summed else 0, load_i64(job, WinogradJob.bias),
-            columns // LANES, check, load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
+            tiles + (tile - begin) * size, apart, places, others if summed else 0, job.bias,
+            columns // LANES, check, numbers.low, numbers.high,
         )  # fmt: skip
         if load_f32(check, 0) != 0:
             for a in range(rows):
                 for b in range(count):
                     at = corner + (a * wide + b) * size
                     _direct_window(job, x, y + at, first + at if summed else 0, image, top + a, left + b)
-        if load_i64(words, EpilogueHeader.post_ops) > 0:
+        if words.post_ops > 0:
             for a in range(rows):
                 apply_post_ops(
                     words, numbers, first, second, y, corner + a * wide * size, 0, count, columns, size
@@ -174,11 +174,11 @@ def _transform_output(  # noqa: PLR0913 (values in registers)
 
 @device
 def _by_blocks(  # noqa: PLR0913 (values in registers)
-    call: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
+    call: int, job: WinogradJob, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
     """Run all phases on blocks of tiles; a unit is a block."""
-    block, blocks = load_i64(job, WinogradJob.block_tiles), load_i64(job, WinogradJob.blocks)
+    block, blocks = job.block_tiles, job.blocks
     while True:
         unit = next_unit(call, blocks)
         if unit >= blocks:
@@ -186,14 +186,14 @@ def _by_blocks(  # noqa: PLR0913 (values in registers)
         begin = unit * block
         end = min(begin + block, tiles)
         _transform_input(job, x, source, before, begin, end, table)
-        for index in range(TILE_ELEMENTS * load_i64(job, WinogradJob.panels)):
+        for index in range(TILE_ELEMENTS * job.panels):
             _multiply_tiles(job, index, end - begin, source, before, target, after, table)
         _transform_output(job, x, y, first, second, target, after, begin, end, table, spare)
 
 
 @device
 def _by_phases(  # noqa: PLR0913 (values in registers)
-    counter: int, job: int, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
+    counter: int, job: WinogradJob, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
     """Run phase by phase on all tiles, with a barrier after each; a unit is a tile or a panel."""
@@ -201,12 +201,10 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
         tile = fetch_add(counter)
         if tile >= tiles:
             break
-        _transform_input(
-            job, x, source + 4 * tile * load_i64(job, WinogradJob.channels), before, tile, tile + 1, table
-        )
+        _transform_input(job, x, source + 4 * tile * job.channels, before, tile, tile + 1, table)
         fetch_add(counter + 8)
     barrier(counter + 8, tiles, stop)
-    products = TILE_ELEMENTS * load_i64(job, WinogradJob.panels)
+    products = TILE_ELEMENTS * job.panels
     while True:
         index = fetch_add(counter + 16)
         if index >= products:
@@ -218,27 +216,24 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
         tile = fetch_add(counter + 32)
         if tile >= tiles:
             break
-        moved = target + 4 * tile * load_i64(job, WinogradJob.out_channels)
+        moved = target + 4 * tile * job.out_channels
         _transform_output(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
 
 
 def _winograd(call: int) -> None:
-    job, y, x, first, second, counter = load_args(call)
+    address, y, x, first, second, counter = load_args(call)
+    job = WinogradJob.at(address)
     channels, columns, block = (
-        load_i64(job, WinogradJob.channels),
-        load_i64(job, WinogradJob.out_channels),
-        load_i64(job, WinogradJob.block_tiles),
+        job.channels,
+        job.out_channels,
+        job.block_tiles,
     )
-    tiles = (
-        load_i64(job, WinogradJob.images)
-        * ((load_i64(job, WinogradJob.out_height) + 3) // 4)
-        * ((load_i64(job, WinogradJob.out_width) + 3) // 4)
-    )
+    tiles = job.images * ((job.out_height + 3) // 4) * ((job.out_width + 3) // 4)
     # Pad the stride of elements by a vector: strides of a power of two map to few cache sets.
     before, after = 4 * (block * channels + LANES), 4 * (block * columns + LANES)
     table = scratch_memory(8 * (block + 40))
     spare = scratch_memory(4 * columns)
-    if load_i64(job, WinogradJob.shared) != 0:
+    if job.shared != 0:
         _by_phases(
             counter,
             job,

@@ -13,7 +13,6 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -43,16 +42,17 @@ class AdaptivePoolJob(Descriptor):
 
 
 def _adaptive_mean(call: int) -> None:
-    job, y, x, _, _, _ = load_args(call)
+    address, y, x, _, _, _ = load_args(call)
+    job = AdaptivePoolJob.at(address)
     height, width, channels, lines, columns = (
-        load_i64(job, AdaptivePoolJob.height),
-        load_i64(job, AdaptivePoolJob.width),
-        load_i64(job, AdaptivePoolJob.channels),
-        load_i64(job, AdaptivePoolJob.out_height),
-        load_i64(job, AdaptivePoolJob.out_width),
+        job.height,
+        job.width,
+        job.channels,
+        job.out_height,
+        job.out_width,
     )
-    count, vectors = load_i64(job, AdaptivePoolJob.units), load_i64(job, AdaptivePoolJob.vectors)
-    size = load_i64(job, AdaptivePoolJob.data_size)
+    count, vectors = job.units, job.vectors
+    size = job.data_size
     step = size * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span

@@ -17,7 +17,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_f32, load_i64
+from ..codegen.memory import load_f32
 from ..codegen.typed import I64S, load_typed, store_typed, typed_loop
 from ..codegen.vectors import F32, I64, INTS, VECTOR, Emit
 from ..threading.capture import replayed
@@ -105,10 +105,11 @@ def _bucketize(call: int) -> None:
 
     The search is that of the reference, step by step: so they agree on bounds that do not ascend, too.
     """
-    job, out, x, buckets, _, _ = load_args(call)
+    address, out, x, buckets, _, _ = load_args(call)
+    job = BucketizeJob.at(address)
     mode = keep_denormals()
-    count, length = load_i64(job, BucketizeJob.count), load_i64(job, BucketizeJob.buckets)
-    is_right, size = load_i64(job, BucketizeJob.is_right), load_i64(job, BucketizeJob.size)
+    count, length = job.count, job.buckets
+    is_right, size = job.is_right, job.size
     is_counting = length <= FEW and _ascends(buckets, length)
     units = (count + CHUNK - 1) // CHUNK
     unit = next_unit(call, units)

@@ -16,7 +16,6 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
@@ -126,21 +125,22 @@ def _convert(emit: Emit, form: Register, *given: Register) -> None:
 
 def _colors(call: int) -> None:
     """Convert rows; a unit is two of them, which have the same U and V. The last vector of a row reaches back."""
-    job, out, luma, u, v, _ = load_args(call)
+    address, out, luma, u, v, _ = load_args(call)
+    job = ColorJob.at(address)
     pairs, width, size = (
-        load_i64(job, ColorJob.pairs),
-        load_i64(job, ColorJob.width),
-        load_i64(job, ColorJob.size),
+        job.pairs,
+        job.width,
+        job.size,
     )
-    step, form = load_i64(job, ColorJob.chroma_step), load_i64(job, ColorJob.form)
-    blue_first, of_image = load_i64(job, ColorJob.blue_first), load_i64(job, ColorJob.image_pairs)
-    u, v = u + load_i64(job, ColorJob.u_offset), v + load_i64(job, ColorJob.v_offset)
+    step, form = job.chroma_step, job.form
+    blue_first, of_image = job.blue_first, job.image_pairs
+    u, v = u + job.u_offset, v + job.v_offset
     pair = next_unit(call, pairs)
     while pair < pairs:
         image = pair // of_image
         line = pair - image * of_image
-        half = image * load_i64(job, ColorJob.half_image_bytes) + line * (width // 2) * step
-        source = luma + image * load_i64(job, ColorJob.image_bytes) + 2 * line * width * size
+        half = image * job.half_image_bytes + line * (width // 2) * step
+        source = luma + image * job.image_bytes + 2 * line * width * size
         target = out + 6 * pair * width * size
         for row in range(2):
             for place in range(0, width, LANES):

@@ -86,16 +86,16 @@ class ProductJob(Descriptor):
 
 
 @device
-def _few_rows(job: int, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
+def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
     """Multiply rows by columns where they are.
 
     The addresses are those of the first row, column and result, and of memory for a part of the sums of a row.
     """
-    depth, apart = load_i64(job, ProductJob.depth), load_i64(job, ProductJob.other_stride)
-    columns, stride = load_i64(job, ProductJob.columns), load_i64(job, ProductJob.row_stride)
+    depth, apart = job.depth, job.other_stride
+    columns, stride = job.columns, job.row_stride
     for row in range(rows):
         line, target = x + stride * row, out + 4 * columns * row
-        if load_i64(job, ProductJob.by_rows) != 0:
+        if job.by_rows != 0:
             dot_rows(line, y, apart, count, depth, target)
             continue
         clear_row(target, count)
@@ -108,10 +108,10 @@ def _few_rows(job: int, x: int, rows: int, y: int, count: int, out: int, part: i
 
 
 @device
-def _panel_products(job: int, places: int, rows: int, packed: int, count: int, out: int) -> None:
+def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count: int, out: int) -> None:
     """Multiply the rows at some addresses, which the byte offset of a part follows, by packed columns."""
-    depth, stride = load_i64(job, ProductJob.depth), 4 * load_i64(job, ProductJob.columns)
-    offset, zeros = places + 8 * load_i64(job, ProductJob.some_rows), load_i64(job, ProductJob.zeros)
+    depth, stride = job.depth, 4 * job.columns
+    offset, zeros = places + 8 * job.some_rows, job.zeros
     done = 0
     while done < count:
         vectors, some = next_panel(count - done)
@@ -127,12 +127,12 @@ def _panel_products(job: int, places: int, rows: int, packed: int, count: int, o
 
 
 @device
-def _many_rows(job: int, x: int, rows: int, y: int, count: int, out: int, packed: int) -> None:
+def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, packed: int) -> None:
     """Pack columns, and multiply rows by them; the addresses as those of `_few_rows`, and memory."""
-    depth, apart = load_i64(job, ProductJob.depth), load_i64(job, ProductJob.other_stride)
-    stride, width = load_i64(job, ProductJob.row_stride), 4 * load_i64(job, ProductJob.columns)
-    some, places = load_i64(job, ProductJob.some_rows), packed + load_i64(job, ProductJob.packed)
-    if load_i64(job, ProductJob.by_rows) != 0:
+    depth, apart = job.depth, job.other_stride
+    stride, width = job.row_stride, 4 * job.columns
+    some, places = job.some_rows, packed + job.packed
+    if job.by_rows != 0:
         pack_transposed(y, apart, count, depth, packed)
     else:
         pack_rows(y, apart, depth, count, packed)
@@ -145,15 +145,16 @@ def _many_rows(job: int, x: int, rows: int, y: int, count: int, out: int, packed
 
 def _computed(call: int) -> None:
     """Multiply; a unit is a block of rows and columns of a product."""
-    job, out, x, y, extra, _ = load_args(call)
-    other, places = load_fourth(call), load_i64(job, ProductJob.places)
-    columns, rows = load_i64(job, ProductJob.columns), load_i64(job, ProductJob.rows)
-    wide, tall = load_i64(job, ProductJob.unit_columns), load_i64(job, ProductJob.unit_rows)
+    address, out, x, y, extra, _ = load_args(call)
+    job = ProductJob.at(address)
+    other, places = load_fourth(call), job.places
+    columns, rows = job.columns, job.rows
+    wide, tall = job.unit_columns, job.unit_rows
     across, down = (columns + wide - 1) // wide, (rows + tall - 1) // tall
-    by_column = load_i64(job, ProductJob.other_stride) if load_i64(job, ProductJob.by_rows) != 0 else 4
-    words, numbers = load_i64(job, ProductJob.epilogue_words), load_i64(job, ProductJob.epilogue_numbers)
-    packed, units = load_i64(job, ProductJob.packed), load_i64(job, ProductJob.products) * across * down
-    memory = scratch_memory(load_i64(job, ProductJob.scratch))
+    by_column = job.other_stride if job.by_rows != 0 else 4
+    words, numbers = job.epilogue_words, job.epilogue_numbers
+    packed, units = job.packed, job.products * across * down
+    memory = scratch_memory(job.scratch)
     unit = next_unit(call, units)
     while unit < units:
         block = unit // across
@@ -162,13 +163,13 @@ def _computed(call: int) -> None:
         top = (block - product * down) * tall
         count, here = min(wide, columns - left), min(tall, rows - top)
         start = 4 * ((product * rows + top) * columns + left)
-        line = x + load_i64(places, 2 * product) + top * load_i64(job, ProductJob.row_stride)
+        line = x + load_i64(places, 2 * product) + top * job.row_stride
         column = y + load_i64(places, 2 * product + 1) + left * by_column
         if packed == 0:
             _few_rows(job, line, here, column, count, out + start, memory)
         else:
             _many_rows(job, line, here, column, count, out + start, memory)
-        if load_i64(job, ProductJob.has_epilogue) != 0:
+        if job.has_epilogue != 0:
             apply_epilogue(words, numbers, extra, other, out, start, 4 * left, here, count, 4 * columns)
         unit = next_unit(call, units)
 

@@ -99,33 +99,34 @@ def _put(x: int, out: int, count: int, size: int, is_rounded: int) -> None:
 
 
 @device
-def _copy_part(job: int, entry: int, start: int, some: int, target: int, column: int) -> None:
+def _copy_part(job: ConcatJob, entry: Part, start: int, some: int, target: int, column: int) -> None:
     """Copy the channels of an input, which begin at a byte of a row, of some elements of the map."""
-    stride, count = load_i64(entry, Part.row_stride), load_i64(entry, Part.channels)
-    size, source = load_i64(job, ConcatJob.size), load_i64(entry, Part.data) + start * stride
-    width = size * load_i64(job, ConcatJob.channels)
-    scale, shift = load_i64(job, ConcatJob.scale), load_i64(job, ConcatJob.shift)
+    stride, count = entry.row_stride, entry.channels
+    size, source = job.size, entry.data + start * stride
+    width = size * job.channels
+    scale, shift = job.scale, job.shift
     if scale != 0:
         _scale_columns(source, stride, some, count, target, width, scale + column, shift + column)
         return
     for row in range(some):
-        _put(source + row * stride, target + row * width, count, size, load_i64(entry, Part.is_rounded))
+        _put(source + row * stride, target + row * width, count, size, entry.is_rounded)
 
 
 def _concat(call: int) -> None:
     """Copy elements of the map from all inputs, and apply the epilogue to them."""
-    job, out, table, first, second, _ = load_args(call)
-    rows, size = load_i64(job, ConcatJob.rows), load_i64(job, ConcatJob.size)
-    width = size * load_i64(job, ConcatJob.channels)
-    words, numbers = load_i64(job, ConcatJob.epilogue_words), load_i64(job, ConcatJob.epilogue_numbers)
+    address, out, table, first, second, _ = load_args(call)
+    job = ConcatJob.at(address)
+    rows, size = job.rows, job.size
+    width = size * job.channels
+    words, numbers = job.epilogue_words, job.epilogue_numbers
     units = (rows + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
     start = next_unit(call, units) * ROWS_PER_UNIT
     while start < rows:
         some, column = min(ROWS_PER_UNIT, rows - start), 0
-        for part in range(load_i64(job, ConcatJob.parts)):
-            entry = table + 8 * Part.words * part
+        for part in range(job.parts):
+            entry = Part.at(table + 8 * Part.words * part)
             _copy_part(job, entry, start, some, out + start * width + column, column)
-            column += size * load_i64(entry, Part.channels)
+            column += size * entry.channels
         if size == 4:
             apply_epilogue(words, numbers, first, second, out, start * width, 0, some, width // 4, width)
         start = next_unit(call, units) * ROWS_PER_UNIT

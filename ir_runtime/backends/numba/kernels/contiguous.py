@@ -68,12 +68,13 @@ def _transpose_part(
 
 def _transpose(call: int) -> None:
     """Transpose blocks; the last squares of a row or column reach back over those before them."""
-    job, out, x, _, _, _ = load_args(call)
-    rows, columns = load_i64(job, TransposeJob.rows), load_i64(job, TransposeJob.columns)
-    apart, width = load_i64(job, TransposeJob.column_stride), load_i64(job, TransposeJob.row_stride)
-    tall, wide = load_i64(job, TransposeJob.block_rows), load_i64(job, TransposeJob.block_columns)
+    address, out, x, _, _, _ = load_args(call)
+    job = TransposeJob.at(address)
+    rows, columns = job.rows, job.columns
+    apart, width = job.column_stride, job.row_stride
+    tall, wide = job.block_rows, job.block_columns
     down, across = (rows + tall - 1) // tall, (columns + wide - 1) // wide
-    units = load_i64(job, TransposeJob.units)
+    units = job.units
     unit = next_unit(call, units)
     while unit < units:
         rest = unit // across

@@ -13,7 +13,6 @@ from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.memory import load_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
@@ -41,9 +40,10 @@ class ConvertJob(Descriptor):
 
 def _convert(call: int) -> None:
     """Convert numbers; a unit is a chunk of them."""
-    job, out, x, _, _, _ = load_args(call)
-    count, pair = load_i64(job, ConvertJob.count), load_i64(job, ConvertJob.pair)
-    source, target = load_i64(job, ConvertJob.source_size), load_i64(job, ConvertJob.target_size)
+    address, out, x, _, _, _ = load_args(call)
+    job = ConvertJob.at(address)
+    count, pair = job.count, job.pair
+    source, target = job.source_size, job.target_size
     units = (count + CHUNK - 1) // CHUNK
     unit = next_unit(call, units)
     while unit < units:

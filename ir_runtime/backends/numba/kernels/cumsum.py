@@ -14,7 +14,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_f32, load_i64, store_f32
+from ..codegen.memory import load_f32, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
 from ._axes_plan import plan_axes
@@ -105,22 +105,22 @@ def _sum_row(x: int, length: int, out: int, exclusive: int, reverse: int) -> Non
 
 
 @device
-def _sum_some(job: int, x: int, out: int, row: int, column: int) -> None:
+def _sum_some(job: CumSumJob, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
-    reverse, stride = load_i64(job, CumSumJob.reverse), 4 * inner
+    reverse, stride = job.reverse, 4 * inner
     at = 4 * (row * length * inner + column)
     if reverse != 0:
         at += (length - 1) * stride
     _sum_columns(
         x + at, -stride if reverse != 0 else stride, length, min(block, inner - column), out + at,
-        load_i64(job, CumSumJob.exclusive),
+        job.exclusive,
     )  # fmt: skip
 
 
 @device
-def _sum_several_rows(job: int, x: int, out: int, first: int, end: int) -> None:
-    length = load_i64(job, CumSumJob.length)
-    exclusive, reverse = load_i64(job, CumSumJob.exclusive), load_i64(job, CumSumJob.reverse)
+def _sum_several_rows(job: CumSumJob, x: int, out: int, first: int, end: int) -> None:
+    length = job.length
+    exclusive, reverse = job.exclusive, job.reverse
     row = first
     while row < end:
         at = 4 * length * row

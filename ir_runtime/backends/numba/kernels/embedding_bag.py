@@ -89,11 +89,12 @@ def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
 
 def _bags(call: int) -> None:
     """Add up bags; a unit is one bag."""
-    job, out, table, indices, offsets, counter = load_args(call)
-    bags, count = load_i64(job, BagsJob.bags), load_i64(job, BagsJob.count)
-    rows, width = load_i64(job, BagsJob.rows), load_i64(job, BagsJob.width)
-    weights, step = load_i64(job, BagsJob.weights), load_i64(job, BagsJob.weight_step)
-    default, size = load_i64(job, BagsJob.default), 4 * width
+    address, out, table, indices, offsets, counter = load_args(call)
+    job = BagsJob.at(address)
+    bags, count = job.bags, job.count
+    rows, width = job.rows, job.width
+    weights, step = job.weights, job.weight_step
+    default, size = job.default, 4 * width
     bag = fetch_add(counter)
     while bag < bags:
         first = load_i64(offsets, bag)
@@ -104,7 +105,7 @@ def _bags(call: int) -> None:
         elif first == last and default >= 0:
             copy_row(table + default * size, width, out + bag * size)
         else:
-            divisor = max(last - first, 1) if load_i64(job, BagsJob.is_mean) != 0 else 1
+            divisor = max(last - first, 1) if job.is_mean != 0 else 1
             _add_up(
                 table, size, indices + 8 * first, last - first, weights + step * first, step, divisor, width,
                 out + bag * size,

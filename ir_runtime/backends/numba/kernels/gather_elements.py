@@ -16,7 +16,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import fetch_add
 from ..codegen.vectors import I32, I64, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -98,18 +98,18 @@ def _gather_columns(
 
 
 @device
-def _gather_row(job: int, x: int, indices: int, out: int, first: int, count: int) -> None:
+def _gather_row(job: GatherElementsJob, x: int, indices: int, out: int, first: int, count: int) -> None:
     """Copy ``count`` elements of a row from the column ``first`` on; addresses are those of its first column."""
-    size, stride = load_i64(job, GatherElementsJob.size), load_i64(job, GatherElementsJob.column_stride)
-    length, step = load_i64(job, GatherElementsJob.length), load_i64(job, GatherElementsJob.step)
+    size, stride = job.size, job.column_stride
+    length, step = job.length, job.step
     if stride != 0 or step == 0:
         _gather_columns(job, count, x + first * step, indices + first * stride, out + first * size)
         return
-    index = load_index(indices, 0, load_i64(job, GatherElementsJob.index_size))
+    index = load_index(indices, 0, job.index_size)
     if index < 0:
         index += length
     if 0 <= index < length:
-        source = x + index * load_i64(job, GatherElementsJob.scale) + first * size
+        source = x + index * job.scale + first * size
         copy_bytes(source, size * count, out + first * size)
     else:
         fetch_add(job + 8 * GatherElementsJob.refused)
@@ -117,9 +117,10 @@ def _gather_row(job: int, x: int, indices: int, out: int, first: int, count: int
 
 def _gather_elements(call: int) -> None:
     """Copy elements; a unit is `UNIT_SIZE` of the result."""
-    job, out, x, indices, _, _ = load_args(call)
-    columns, rows = load_i64(job, GatherElementsJob.columns), load_i64(job, GatherElementsJob.rows)
-    total = load_i64(job, GatherElementsJob.blocks) * rows * columns
+    address, out, x, indices, _, _ = load_args(call)
+    job = GatherElementsJob.at(address)
+    columns, rows = job.columns, job.rows
+    total = job.blocks * rows * columns
     units = (total + UNIT_SIZE - 1) // UNIT_SIZE
     unit = next_unit(call, units)
     while unit < units:
@@ -130,10 +131,10 @@ def _gather_elements(call: int) -> None:
             block = row // rows
             count = min(columns - first, stop - at)
             _gather_row(
-                job, x + block * load_i64(job, GatherElementsJob.block_size),
-                indices + block * load_i64(job, GatherElementsJob.block_stride)
-                + (row - block * rows) * load_i64(job, GatherElementsJob.row_stride),
-                out + row * columns * load_i64(job, GatherElementsJob.size), first, count,
+                job, x + block * job.block_size,
+                indices + block * job.block_stride
+                + (row - block * rows) * job.row_stride,
+                out + row * columns * job.size, first, count,
             )  # fmt: skip
             at += count
             row += 1

@@ -65,12 +65,12 @@ class GatheredJob(Descriptor):
 
 
 @device
-def _multiply_columns(job: int, x: int, matrix: int, first: int, count: int, out: int) -> None:
+def _multiply_columns(job: GatheredJob, x: int, matrix: int, first: int, count: int, out: int) -> None:
     """Multiply rows by some columns of a matrix; the other addresses are those of the first row."""
-    depth, columns = load_i64(job, GatheredJob.depth), load_i64(job, GatheredJob.columns)
-    for row in range(load_i64(job, GatheredJob.rows)):
+    depth, columns = job.depth, job.columns
+    for row in range(job.rows):
         line, target = x + 4 * depth * row, out + 4 * (columns * row + first)
-        if load_i64(job, GatheredJob.by_rows) != 0:
+        if job.by_rows != 0:
             dot_rows(line, matrix + 4 * depth * first, 4 * depth, count, depth, target)
         else:
             clear_row(target, count)
@@ -79,21 +79,22 @@ def _multiply_columns(job: int, x: int, matrix: int, first: int, count: int, out
 
 def _gathered(call: int) -> None:
     """Multiply; a unit is a block of columns of a product."""
-    job, out, x, indices, extra, _ = load_args(call)
-    other, table = load_fourth(call), load_i64(job, GatheredJob.table)
-    columns, rows = load_i64(job, GatheredJob.columns), load_i64(job, GatheredJob.rows)
-    size, matrices = rows * load_i64(job, GatheredJob.depth), load_i64(job, GatheredJob.matrices)
-    places, depth = load_i64(job, GatheredJob.places), load_i64(job, GatheredJob.depth)
-    words, numbers = load_i64(job, GatheredJob.epilogue_words), load_i64(job, GatheredJob.epilogue_numbers)
+    address, out, x, indices, extra, _ = load_args(call)
+    job = GatheredJob.at(address)
+    other, table = load_fourth(call), job.table
+    columns, rows = job.columns, job.rows
+    size, matrices = rows * job.depth, job.matrices
+    places, depth = job.places, job.depth
+    words, numbers = job.epilogue_words, job.epilogue_numbers
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
-    units = load_i64(job, GatheredJob.products) * parts
+    units = job.products * parts
     unit = next_unit(call, units)
     while unit < units:
         product = unit // parts
         first = (unit - product * parts) * COLUMNS_PER_UNIT
         count = min(COLUMNS_PER_UNIT, columns - first)
         place = load_i64(places, 2 * product + 1)
-        index = load_index(indices, place, load_i64(job, GatheredJob.index_size))
+        index = load_index(indices, place, job.index_size)
         if index < 0:
             index += matrices
         if 0 <= index < matrices:
@@ -102,7 +103,7 @@ def _gathered(call: int) -> None:
                 job, x + 4 * size * load_i64(places, 2 * product), table + 4 * depth * columns * index, first, count,
                 out + start,
             )  # fmt: skip
-            if load_i64(job, GatheredJob.has_epilogue) != 0:
+            if job.has_epilogue != 0:
                 apply_epilogue(
                     words, numbers, extra, other, out, start + 4 * first, 4 * first, rows, count, 4 * columns
                 )

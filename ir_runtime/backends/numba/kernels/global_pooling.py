@@ -18,7 +18,7 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.memory import barrier, fetch_add, load_i64
+from ..codegen.memory import barrier, fetch_add
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -52,15 +52,16 @@ class SpatialMeanJob(Descriptor):
 
 
 def _spatial_mean(call: int) -> None:
-    job, y, x, sums, _, counter = load_args(call)
+    address, y, x, sums, _, counter = load_args(call)
+    job = SpatialMeanJob.at(address)
     images, height, width, channels = (
-        load_i64(job, SpatialMeanJob.images),
-        load_i64(job, SpatialMeanJob.height),
-        load_i64(job, SpatialMeanJob.width),
-        load_i64(job, SpatialMeanJob.channels),
+        job.images,
+        job.height,
+        job.width,
+        job.channels,
     )
-    parts, lines = load_i64(job, SpatialMeanJob.parts), load_i64(job, SpatialMeanJob.part_lines)
-    vectors, size = load_i64(job, SpatialMeanJob.vectors), load_i64(job, SpatialMeanJob.data_size)
+    parts, lines = job.parts, job.part_lines
+    vectors, size = job.vectors, job.data_size
     span, step = LANES * vectors, size * channels
     groups = (channels + span - 1) // span
     index = next_unit(call, images * parts)

@@ -15,7 +15,6 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen.language import Instruction, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, I64, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
@@ -90,10 +89,11 @@ def _plane_task(mode: str, padding: str) -> Task:
     sample = _plane_samples(mode, padding)
 
     def sample_planes(call: int) -> None:
-        job, out, x, grid, _, _ = load_args(call)
-        images, together = load_i64(job, GridJob.images), load_i64(job, GridJob.unit_images)
-        points, some = load_i64(job, GridJob.points), load_i64(job, GridJob.unit_points)
-        units, channels = load_i64(job, GridJob.units), load_i64(job, GridJob.channels)
+        address, out, x, grid, _, _ = load_args(call)
+        job = GridJob.at(address)
+        images, together = job.images, job.unit_images
+        points, some = job.points, job.unit_points
+        units, channels = job.units, job.channels
         parts = (points + some - 1) // some
         unit = next_unit(call, units)
         while unit < units:
@@ -101,7 +101,7 @@ def _plane_task(mode: str, padding: str) -> Task:
             start = (unit - group * parts) * some
             for image in range(group * together, min(group * together + together, images)):
                 sample(
-                    job, x + image * load_i64(job, GridJob.image_bytes), grid + 8 * (image * points + start),
+                    job, x + image * job.image_bytes, grid + 8 * (image * points + start),
                     out + 4 * (image * points * channels + start), min(some, points - start),
                 )  # fmt: skip
             unit = next_unit(call, units)

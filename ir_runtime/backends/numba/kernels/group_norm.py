@@ -18,7 +18,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import Instruction, device, instruction, types
-from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32
+from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -136,24 +136,25 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
 
 
 def _normalize(call: int) -> None:
-    job, out, x, partner, second, _ = load_args(call)
+    address, out, x, partner, second, _ = load_args(call)
+    job = GroupNormJob.at(address)
     units, blocks, size, channels = (
-        load_i64(job, GroupNormJob.units),
-        load_i64(job, GroupNormJob.blocks),
-        load_i64(job, GroupNormJob.size),
-        load_i64(job, GroupNormJob.channels),
+        job.units,
+        job.blocks,
+        job.size,
+        job.channels,
     )
     width, most, mode, eps = (
-        load_i64(job, GroupNormJob.group_channels),
-        load_i64(job, GroupNormJob.unit_channels),
-        load_i64(job, GroupNormJob.mode),
-        load_f32(job, GroupNormJob.epsilon),
+        job.group_channels,
+        job.unit_channels,
+        job.mode,
+        job.epsilon,
     )
     scale, shift, words, numbers = (
-        load_i64(job, GroupNormJob.scale),
-        load_i64(job, GroupNormJob.shift),
-        load_i64(job, GroupNormJob.epilogue_words),
-        load_i64(job, GroupNormJob.epilogue_numbers),
+        job.scale,
+        job.shift,
+        job.epilogue_words,
+        job.epilogue_numbers,
     )
     stride, means = 4 * channels, scratch_memory(12 * most)
     sums, shrinks = means + 4 * most, means + 8 * most

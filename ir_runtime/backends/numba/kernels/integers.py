@@ -10,7 +10,7 @@ from ...common.kept_memory import empty
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import fetch_add
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
@@ -25,9 +25,9 @@ MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 9, 1 << 14
 
 
 @device
-def _divide_row(job: int, out: int, a: int, b: int, c: int, count: int) -> None:
+def _divide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int) -> None:
     zeros = divide_rows(
-        load_i64(job, BroadcastJob.code), load_i64(job, BroadcastJob.size), load_i64(job, BroadcastJob.singles),
+        job.code, job.size, job.singles,
         a, b, count, out,
     )  # fmt: skip
     if zeros != 0:

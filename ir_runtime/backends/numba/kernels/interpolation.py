@@ -127,23 +127,24 @@ class ResizeJob(Descriptor):
 
 def _resize(call: int) -> None:
     """Resize along the height, then along the width; a unit is a row of the result."""
-    job, out, x, _, _, _ = load_args(call)
-    lines, length = load_i64(job, ResizeJob.image_rows), load_i64(job, ResizeJob.row_elements)
-    channels, columns = load_i64(job, ResizeJob.channels), load_i64(job, ResizeJob.columns)
-    tall, wide = load_i64(job, ResizeJob.height_taps), load_i64(job, ResizeJob.width_taps)
-    places, factors = load_i64(job, ResizeJob.column_offsets), load_i64(job, ResizeJob.column_weights)
-    gathers = load_i64(job, ResizeJob.gathers)
+    address, out, x, _, _, _ = load_args(call)
+    job = ResizeJob.at(address)
+    lines, length = job.image_rows, job.row_elements
+    channels, columns = job.channels, job.columns
+    tall, wide = job.height_taps, job.width_taps
+    places, factors = job.column_offsets, job.column_weights
+    gathers = job.gathers
     scratch = scratch_memory(4 * length)
-    rows = load_i64(job, ResizeJob.rows)
+    rows = job.rows
     index = next_unit(call, rows)
     while index < rows:
         n = index // lines
         first = (index - n * lines) * tall
-        image, target = x + n * load_i64(job, ResizeJob.image_bytes), out + index * columns * 4 * channels
-        offsets = load_i64(job, ResizeJob.row_offsets) + 8 * first
-        weights = load_i64(job, ResizeJob.row_weights) + 4 * first
+        image, target = x + n * job.image_bytes, out + index * columns * 4 * channels
+        offsets = job.row_offsets + 8 * first
+        weights = job.row_weights + 4 * first
         row = image + load_i64(offsets, 0)
-        if load_i64(job, ResizeJob.sums_rows) != 0 or wide == 0:
+        if job.sums_rows != 0 or wide == 0:
             row = scratch if wide > 0 else target
             _weighted_sum(row, image, offsets, weights, tall, length)
         if wide > 0 and gathers != 0:

@@ -14,7 +14,6 @@ from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
 from ._axes_plan import known_axes, plan_axes
@@ -98,17 +97,17 @@ def _normalize_row(
 
 
 @device
-def _normalize_some(job: int, x: int, out: int, row: int, column: int) -> None:
+def _normalize_some(job: L2Job, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
-    epsilon, adds = load_i64(job, L2Job.epsilon), load_i64(job, L2Job.adds)
+    epsilon, adds = job.epsilon, job.adds
     at = 4 * (row * length * inner + column)
     _normalize_columns(x + at, 4 * inner, length, min(block, inner - column), out + at, epsilon, adds)
 
 
 @device
-def _normalize_rows(job: int, x: int, out: int, first: int, end: int) -> None:
-    length = load_i64(job, L2Job.length)
-    epsilon, adds = load_i64(job, L2Job.epsilon), load_i64(job, L2Job.adds)
+def _normalize_rows(job: L2Job, x: int, out: int, first: int, end: int) -> None:
+    length = job.length
+    epsilon, adds = job.epsilon, job.adds
     for row in range(first, end):
         at = 4 * length * row
         _normalize_row(x + at, length, out + at, epsilon, adds)

@@ -12,7 +12,6 @@ from ... import Kernel
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
 from ._axes_plan import known_axes, plan_axes
@@ -72,13 +71,13 @@ def _normalize(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _respond(job: int, x: int, out: int, row: int, column: int) -> None:
+def _respond(job: ResponseJob, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
     reach, bias, scale, beta = (
-        load_i64(job, ResponseJob.reach),
-        load_i64(job, ResponseJob.bias),
-        load_i64(job, ResponseJob.scale),
-        load_i64(job, ResponseJob.beta),
+        job.reach,
+        job.bias,
+        job.scale,
+        job.beta,
     )
     stride = 4 * inner
     for place in range(length):

@@ -21,7 +21,6 @@ from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed, typed_loop
 from ..codegen.vectors import INTS, LANES, VECTOR, Emit
 from ..threading.capture import replayed
@@ -105,8 +104,8 @@ def _compared(emit: Emit, predicate: str, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 @device
-def _decide_row(job: int, out: int, a: int, b: int, c: int, count: int) -> None:
-    code, singles = load_i64(job, BroadcastJob.code), load_i64(job, BroadcastJob.singles)
+def _decide_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int) -> None:
+    code, singles = job.code, job.singles
     _decide_elements(code, singles, a, b, count, out)
 
 
@@ -139,8 +138,8 @@ def _select_elements(
 
 
 @device
-def _select_row(job: int, out: int, a: int, b: int, c: int, count: int) -> None:
-    size, singles = load_i64(job, BroadcastJob.size), load_i64(job, BroadcastJob.singles)
+def _select_row(job: BroadcastJob, out: int, a: int, b: int, c: int, count: int) -> None:
+    size, singles = job.size, job.singles
     _select_elements(size, singles, a, b, c, count, out)
 
 

@@ -17,7 +17,6 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.vectors import I32, LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args, next_unit
@@ -56,8 +55,9 @@ def _shuffle_row(x: int, y: int, half: int) -> None:
 
 
 def _shuffle(call: int) -> None:
-    job, y, x, _, _, _ = load_args(call)
-    count, half = load_i64(job, ShuffleJob.rows), load_i64(job, ShuffleJob.half_channels)
+    address, y, x, _, _, _ = load_args(call)
+    job = ShuffleJob.at(address)
+    count, half = job.rows, job.half_channels
     units = (count + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
     start = next_unit(call, units) * ROWS_PER_UNIT
     while start < count:

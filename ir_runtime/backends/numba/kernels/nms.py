@@ -22,7 +22,7 @@ from ...common.nms import (
 )
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_i64
+from ..codegen.memory import fetch_add, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads
@@ -59,19 +59,20 @@ class NmsJob(Descriptor):
 
 
 def _suppress(call: int) -> None:
-    job, _, boxes, _, _, counter = load_args(call)
+    address, _, boxes, _, _, counter = load_args(call)
+    job = NmsJob.at(address)
     mode = keep_denormals()
     rows, classes, length, most = (
-        load_i64(job, NmsJob.rows),
-        load_i64(job, NmsJob.classes),
-        load_i64(job, NmsJob.boxes),
-        load_i64(job, NmsJob.capacity),
+        job.rows,
+        job.classes,
+        job.boxes,
+        job.capacity,
     )
     starts, places, left, limit = (
-        load_i64(job, NmsJob.starts),
-        load_i64(job, NmsJob.places),
-        load_i64(job, NmsJob.kept),
-        load_f32(job, NmsJob.iou_threshold),
+        job.starts,
+        job.places,
+        job.kept,
+        job.iou_threshold,
     )
     apart = 4 * most
     others = scratch_memory(BOX_FIELDS * apart)
@@ -81,7 +82,7 @@ def _suppress(call: int) -> None:
         count, batch = 0, boxes + 4 * BOX_FIELDS * length * (row // classes)
         for at in range(start, end):
             box = batch + 4 * BOX_FIELDS * load_i64(places, at)
-            if count == load_i64(job, NmsJob.limit):
+            if count == job.limit:
                 break
             if is_suppressed(box, others, apart, count, limit):
                 continue

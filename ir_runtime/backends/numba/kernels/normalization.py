@@ -22,7 +22,7 @@ from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory
+from ..codegen.memory import fetch_add, load_f32, scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -96,20 +96,21 @@ def overflows(mean: np.float32, factor: np.float32) -> bool:
 
 
 def _normalize(call: int) -> None:
-    job, out, x, partner, second, _ = load_args(call)
+    address, out, x, partner, second, _ = load_args(call)
+    job = NormalizationJob.at(address)
     rows, length, unit, mode = (
-        load_i64(job, NormalizationJob.rows),
-        load_i64(job, NormalizationJob.length),
-        load_i64(job, NormalizationJob.rows_per_unit),
-        load_i64(job, NormalizationJob.mode),
+        job.rows,
+        job.length,
+        job.rows_per_unit,
+        job.mode,
     )
     scale, shift, words, numbers = (
-        load_i64(job, NormalizationJob.scale),
-        load_i64(job, NormalizationJob.shift),
-        load_i64(job, NormalizationJob.epilogue_words),
-        load_i64(job, NormalizationJob.epilogue_numbers),
+        job.scale,
+        job.shift,
+        job.epilogue_words,
+        job.epilogue_numbers,
     )
-    eps = load_f32(job, NormalizationJob.epsilon)
+    eps = job.epsilon
     stride = 4 * length
     first = next_unit(call, (rows + unit - 1) // unit) * unit
     while first < rows:
@@ -146,12 +147,13 @@ def _normalize(call: int) -> None:
 
 
 def _softmax(call: int) -> None:
-    job, out, x, sums, _, counter = load_args(call)
+    address, out, x, sums, _, counter = load_args(call)
+    job = SoftmaxJob.at(address)
     rows, length, unit, logarithm = (
-        load_i64(job, SoftmaxJob.rows),
-        load_i64(job, SoftmaxJob.length),
-        load_i64(job, SoftmaxJob.rows_per_unit),
-        load_i64(job, SoftmaxJob.logarithm),
+        job.rows,
+        job.length,
+        job.rows_per_unit,
+        job.logarithm,
     )
     stride = 4 * length
     about = sums + fetch_add(counter + 8) * 4 * _SUM_STRIDE

@@ -17,7 +17,6 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.typed import store_typed, typed_loop
 from ..codegen.vectors import Emit
 from ..threading.capture import replayed
@@ -67,13 +66,14 @@ def _fill(emit: Emit, size: ir.Value, value: ir.Value, count: ir.Value, out: ir.
 
 def _one_hot(call: int) -> None:
     """Fill and set blocks; a unit has some of the outer indices, and some of the classes."""
-    job, out, indices, _, _, _ = load_args(call)
+    address, out, indices, _, _, _ = load_args(call)
+    job = OneHotJob.at(address)
     outer, depth, inner = (
-        load_i64(job, OneHotJob.outer), load_i64(job, OneHotJob.depth), load_i64(job, OneHotJob.inner),
+        job.outer, job.depth, job.inner,
     )  # fmt: skip
-    tall, deep = load_i64(job, OneHotJob.block_outer), load_i64(job, OneHotJob.block_depth)
-    size, index_size = load_i64(job, OneHotJob.size), load_i64(job, OneHotJob.index_size)
-    added = load_i64(job, OneHotJob.added)
+    tall, deep = job.block_outer, job.block_depth
+    size, index_size = job.size, job.index_size
+    added = job.added
     across = (depth + deep - 1) // deep
     units = (outer + tall - 1) // tall * across
     unit = next_unit(call, units)
@@ -82,14 +82,14 @@ def _one_hot(call: int) -> None:
         end = min(first + deep, depth)
         for row in range(top, min(top + tall, outer)):
             place = out + size * (row * depth + first) * inner
-            _fill(size, load_i64(job, OneHotJob.off_value), (end - first) * inner, place)
+            _fill(size, job.off_value, (end - first) * inner, place)
             for column in range(inner):
                 found = load_index(indices, row * inner + column, index_size)
                 if found < 0:
                     found += added
                 if first <= found < end:
                     at = out + size * ((row * depth + found) * inner + column)
-                    _fill(size, load_i64(job, OneHotJob.on_value), 1, at)
+                    _fill(size, job.on_value, 1, at)
         unit = next_unit(call, units)
 
 

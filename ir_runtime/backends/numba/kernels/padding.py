@@ -72,20 +72,21 @@ def _fill_row(emit: Emit, out: Register, count: Register, number: Register) -> N
 
 def _pad_rows(call: int) -> None:
     """Copy rows; a unit is some of the innermost of the outer axes."""
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = PadRowsJob.at(address)
     last = load_i64(job, PadRowsJob.lengths + OUTER - 1)
     chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
     for axis in range(OUTER - 1):
         units *= load_i64(job, PadRowsJob.lengths + axis)
     columns, before, inside = (
-        load_i64(job, PadRowsJob.columns),
-        load_i64(job, PadRowsJob.before),
-        load_i64(job, PadRowsJob.inside),
+        job.columns,
+        job.before,
+        job.inside,
     )
     table, fill, first = (
-        load_i64(job, PadRowsJob.column_table),
-        load_f32(job, PadRowsJob.number),
-        load_i64(job, PadRowsJob.first),
+        job.column_table,
+        job.number,
+        job.first,
     )
     unit = next_unit(call, units * chunks)
     while unit < units * chunks:

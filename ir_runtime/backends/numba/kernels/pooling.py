@@ -31,7 +31,6 @@ from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.descriptor import f32, i64
 from ..codegen.language import Device, Instruction, device, types
-from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -111,13 +110,13 @@ class PoolJob(SlidingWindows):
 def _windows_of(slide: Instruction) -> Device[..., None]:
     """Return a function that computes neighbouring windows for all channels."""
 
-    def compute(job: int, form: int, x: int, rows: int, y: int, first: int) -> None:
-        channels, width = load_i64(job, PoolJob.channels), load_i64(job, PoolJob.width)
-        wide, apart = load_i64(job, PoolJob.kernel_width), load_i64(job, PoolJob.dilation_across)
-        size, result = load_i64(job, PoolJob.data_size), load_i64(job, PoolJob.result_size)
-        filler, along = load_i64(job, PoolJob.fill_values), load_i64(job, PoolJob.stride_across)
-        start, factor = load_i64(job, PoolJob.start_values), load_f32(job, PoolJob.factor)
-        down = size * channels * width * load_i64(job, PoolJob.dilation_down)
+    def compute(job: PoolJob, form: int, x: int, rows: int, y: int, first: int) -> None:
+        channels, width = job.channels, job.width
+        wide, apart = job.kernel_width, job.dilation_across
+        size, result = job.data_size, job.result_size
+        filler, along = job.fill_values, job.stride_across
+        start, factor = job.start_values, job.factor
+        down = size * channels * width * job.dilation_down
         if size == BF16_SIZE:
             form += _FROM_BF16
         if channels < LANES:
@@ -133,17 +132,17 @@ def _windows_of(slide: Instruction) -> Device[..., None]:
 
 
 @device
-def _divide_row(job: int, target: int, rows: int) -> None:
+def _divide_row(job: PoolJob, target: int, rows: int) -> None:
     """Divide sums of windows of that many rows by their number of elements, or multiply them by the factor."""
-    channels, columns = load_i64(job, PoolJob.channels), load_i64(job, PoolJob.out_width)
-    factor = load_f32(job, PoolJob.factor)
+    channels, columns = job.channels, job.out_width
+    factor = job.factor
     if factor > 0:
         scale_row(target, columns * channels, factor)
         return
     for column in range(columns):
-        first = column * load_i64(job, PoolJob.stride_across) - load_i64(job, PoolJob.pad_left)
+        first = column * job.stride_across - job.pad_left
         left, right = window_range(
-            first, load_i64(job, PoolJob.width), load_i64(job, PoolJob.dilation_across), load_i64(job, PoolJob.kernel_width)
+            first, job.width, job.dilation_across, job.kernel_width
         )  # fmt: skip
         inside = max(rows * (right - left), 1)
         scale_row(target + column * F32_SIZE * channels, channels, np.float32(1) / np.float32(inside))
@@ -154,32 +153,31 @@ def _pool_task(name: str, slide: Instruction) -> Task:
     compute = _windows_of(slide)
 
     def pool(call: int) -> None:
-        job, y, x, _, _, _ = load_args(call)
+        address, y, x, _, _, _ = load_args(call)
+        job = PoolJob.at(address)
         height, width, channels, lines, columns = (
-            load_i64(job, PoolJob.height),
-            load_i64(job, PoolJob.width),
-            load_i64(job, PoolJob.channels),
-            load_i64(job, PoolJob.out_height),
-            load_i64(job, PoolJob.out_width),
+            job.height,
+            job.width,
+            job.channels,
+            job.out_height,
+            job.out_width,
         )
-        spread, form = load_i64(job, PoolJob.dilation_down), load_i64(job, PoolJob.mode)
-        size = load_i64(job, PoolJob.result_size)
+        spread, form = job.dilation_down, job.mode
+        size = job.result_size
         beside = WINDOWS if columns >= WINDOWS else 1
         form += beside == 1
-        pixel, step = load_i64(job, PoolJob.data_size) * channels, size * channels
-        rows = load_i64(job, PoolJob.rows)
+        pixel, step = job.data_size * channels, size * channels
+        rows = job.rows
         index = next_unit(call, rows)
         while index < rows:
             image = index // lines
-            top = (index - image * lines) * load_i64(job, PoolJob.stride_down) - load_i64(
-                job, PoolJob.pad_top
-            )
-            low, high = window_range(top, height, spread, load_i64(job, PoolJob.kernel_height))
+            top = (index - image * lines) * job.stride_down - job.pad_top
+            low, high = window_range(top, height, spread, job.kernel_height)
             source = x + (image * height + top + low * spread) * width * pixel
             target = y + index * columns * step
             for place in range(0, columns, beside):
                 column = min(place, columns - beside)
-                first = column * load_i64(job, PoolJob.stride_across) - load_i64(job, PoolJob.pad_left)
+                first = column * job.stride_across - job.pad_left
                 compute(job, form, source + first * pixel, high - low, target + column * step, first)
             if form >= AVERAGE and size == F32_SIZE:
                 _divide_row(job, target, high - low)

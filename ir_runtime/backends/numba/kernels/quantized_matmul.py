@@ -18,7 +18,7 @@ from ...core.lengths import axis_length
 from .._backend import backend
 from ..codegen.descriptor import i64
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_i64, scratch_memory, store_i64
+from ..codegen.memory import fetch_add, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
@@ -65,10 +65,11 @@ class QuantizedJob(MatrixRecord):
 
 def _single_row(call: int) -> None:
     """Multiply one row (GEMV); a unit is a panel."""
-    job, out, row, first, second, _ = load_args(call)
-    kind, panels = load_i64(job, QuantizedJob.storage), load_i64(job, QuantizedJob.panels)
-    bias, columns = load_i64(job, QuantizedJob.bias), load_i64(job, QuantizedJob.columns)
-    words, numbers = load_i64(job, QuantizedJob.epilogue_words), load_i64(job, QuantizedJob.epilogue_numbers)
+    address, out, row, first, second, _ = load_args(call)
+    job = QuantizedJob.at(address)
+    kind, panels = job.storage, job.panels
+    bias, columns = job.bias, job.columns
+    words, numbers = job.epilogue_words, job.epilogue_numbers
     panel = next_unit(call, panels)
     x, size = row, permuted_size(kind, job)
     if size != 0 and panel < panels:
@@ -86,12 +87,13 @@ def _single_row(call: int) -> None:
 
 def _many_rows(call: int) -> None:
     """Multiply several rows; a unit is a panel, which is dequantized block by block."""
-    job, out, x, first, second, counter = load_args(call)
-    panels, columns = load_i64(job, QuantizedJob.panels), load_i64(job, QuantizedJob.columns)
-    rows, bias = load_i64(job, QuantizedJob.rows), load_i64(job, QuantizedJob.bias)
-    words, numbers = load_i64(job, QuantizedJob.epilogue_words), load_i64(job, QuantizedJob.epilogue_numbers)
-    depth = load_i64(job, QuantizedJob.groups) * load_i64(job, QuantizedJob.group_size)
-    scratch = load_fourth(call) + fetch_add(counter) * load_i64(job, QuantizedJob.scratch)
+    address, out, x, first, second, counter = load_args(call)
+    job = QuantizedJob.at(address)
+    panels, columns = job.panels, job.columns
+    rows, bias = job.rows, job.bias
+    words, numbers = job.epilogue_words, job.epilogue_numbers
+    depth = job.groups * job.group_size
+    scratch = load_fourth(call) + fetch_add(counter) * job.scratch
     places = scratch + 4 * (DEPTH_BLOCK * PANEL_COLUMNS + OFFSET)
     block = places + 8 * rows
     for row in range(rows):
@@ -111,12 +113,12 @@ def _many_rows(call: int) -> None:
 
 @device
 def _multiply_panel(
-    job: int, panel: int, places: int, scratch: int, bias: int, out: int, stride: int
+    job: QuantizedJob, panel: int, places: int, scratch: int, bias: int, out: int, stride: int
 ) -> None:  # fmt: skip
     """Multiply rows, given by their addresses, by a panel, and store to rows that are ``stride`` bytes apart."""
-    kind, rows = load_i64(job, QuantizedJob.storage), load_i64(job, QuantizedJob.rows)
-    size = load_i64(job, QuantizedJob.group_size)
-    depth, none = load_i64(job, QuantizedJob.groups) * size, load_i64(job, QuantizedJob.zeros)
+    kind, rows = job.storage, job.rows
+    size = job.group_size
+    depth, none = job.groups * size, job.zeros
     offset = scratch + 4 * DEPTH_BLOCK * PANEL_COLUMNS
     start = 0
     while start < depth:

@@ -17,7 +17,6 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import load_i64
 from ..codegen.typed import I64S
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit
 from ..threading.parallel import parallel_for, threads
@@ -59,7 +58,8 @@ def _draw(emit: Emit, job: ir.Value, group: ir.Value, out: ir.Value) -> None:
     words = [half for each in (blocks, emit.splat(stream)) for half in _halves(emit, each)]
     encrypted = _encrypted(emit, words, _halves(emit, emit.splat(key)))
     spread, low = (
-        emit.splat(emit.load(emit.at(job, 4 * index), F32)) for index in (UniformJob.spread, UniformJob.low)
+        emit.splat(emit.load(emit.at(job, 4 * int(index)), F32))
+        for index in (UniformJob.spread, UniformJob.low)
     )
     numbers = []
     for each in encrypted:
@@ -109,8 +109,9 @@ def _shuffled(emit: Emit, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Valu
 
 def _uniform(call: int) -> None:
     """Draw numbers; a unit is some groups of blocks."""
-    job, out, _, _, _, _ = load_args(call)
-    groups = load_i64(job, UniformJob.groups)
+    address, out, _, _, _, _ = load_args(call)
+    job = UniformJob.at(address)
+    groups = job.groups
     units = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
     unit = next_unit(call, units)
     while unit < units:

@@ -75,24 +75,25 @@ class RoiAlignJob(Descriptor):
 
 
 def _align(call: int) -> None:
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = RoiAlignJob.at(address)
     count, image, channels = (
-        load_i64(job, RoiAlignJob.rows),
-        load_i64(job, RoiAlignJob.image_bytes),
-        load_i64(job, RoiAlignJob.channels),
+        job.rows,
+        job.image_bytes,
+        job.channels,
     )
-    lines, columns = load_i64(job, RoiAlignJob.bin_rows), load_i64(job, RoiAlignJob.bin_columns)
+    lines, columns = job.bin_rows, job.bin_columns
     entries, row_starts, rows, row_weights = (
-        load_i64(job, RoiAlignJob.images),
-        load_i64(job, RoiAlignJob.row_starts),
-        load_i64(job, RoiAlignJob.row_offsets),
-        load_i64(job, RoiAlignJob.row_weights),
+        job.images,
+        job.row_starts,
+        job.row_offsets,
+        job.row_weights,
     )
     column_starts, places, column_weights, most = (
-        load_i64(job, RoiAlignJob.column_starts),
-        load_i64(job, RoiAlignJob.column_offsets),
-        load_i64(job, RoiAlignJob.column_weights),
-        load_i64(job, RoiAlignJob.max_row_samples),
+        job.column_starts,
+        job.column_offsets,
+        job.column_weights,
+        job.max_row_samples,
     )
     table = scratch_memory(8 * most)
     index = next_unit(call, count)

@@ -68,8 +68,9 @@ def _turn_row(emit: Emit, x: Value, cos: Value, sin: Value, half: Value, out: Va
 
 
 def _rotary(call: int) -> None:
-    job, out, x, cos, sin, counter = load_args(call)
-    rows, half = load_i64(job, RotaryJob.rows), load_i64(job, RotaryJob.half)
+    address, out, x, cos, sin, counter = load_args(call)
+    job = RotaryJob.at(address)
+    rows, half = job.rows, job.half
     start = fetch_add(counter) * ROWS_PER_UNIT
     while start < rows:
         for row in range(start, min(start + ROWS_PER_UNIT, rows)):

@@ -64,12 +64,12 @@ def _place(indices: int, at: int, length: int) -> int:
 
 
 @device
-def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int, count: int) -> None:
+def _scatter_columns(job: ScatterJob, out: int, indices: int, updates: int, first: int, count: int) -> None:
     """Write the updates of some columns of a block, or add them; addresses are those of the block."""
-    length, columns = load_i64(job, ScatterJob.length), load_i64(job, ScatterJob.columns)
-    along, across = load_i64(job, ScatterJob.row_stride), load_i64(job, ScatterJob.column_stride)
-    replaces = load_i64(job, ScatterJob.replaces)
-    for row in range(load_i64(job, ScatterJob.count)):
+    length, columns = job.length, job.columns
+    along, across = job.row_stride, job.column_stride
+    replaces = job.replaces
+    for row in range(job.count):
         if across == 0:
             place = _place(indices, row * along, length)
             if place < 0:
@@ -90,16 +90,17 @@ def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int,
 
 def _scatter(call: int) -> None:
     """Write or add updates; a unit is a block of neighbouring columns."""
-    job, out, indices, updates, _, counter = load_args(call)
-    columns, count = load_i64(job, ScatterJob.columns), load_i64(job, ScatterJob.count)
+    address, out, indices, updates, _, counter = load_args(call)
+    job = ScatterJob.at(address)
+    columns, count = job.columns, job.count
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
     unit = fetch_add(counter)
-    while unit < load_i64(job, ScatterJob.blocks) * parts:
+    while unit < job.blocks * parts:
         block = unit // parts
         first = (unit - block * parts) * COLUMNS_PER_UNIT
         _scatter_columns(
-            job, out + 4 * block * load_i64(job, ScatterJob.length) * columns,
-            indices + 8 * block * load_i64(job, ScatterJob.block_stride), updates + 4 * block * count * columns,
+            job, out + 4 * block * job.length * columns,
+            indices + 8 * block * job.block_stride, updates + 4 * block * count * columns,
             first, min(COLUMNS_PER_UNIT, columns - first),
         )  # fmt: skip
         unit = fetch_add(counter)

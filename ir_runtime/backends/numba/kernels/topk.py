@@ -17,7 +17,7 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32
+from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.recording import was_refused
@@ -94,33 +94,35 @@ def _choose(line: int, length: int, count: int, largest: int, values: int, indic
 
 def _topk(call: int) -> None:
     """Choose elements; a unit is a row."""
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = TopKJob.at(address)
     rows, length, count = (
-        load_i64(job, TopKJob.outer),
-        load_i64(job, TopKJob.length),
-        load_i64(job, TopKJob.count),
+        job.outer,
+        job.length,
+        job.count,
     )
-    largest, size = load_i64(job, TopKJob.largest), load_i64(job, TopKJob.index_size)
+    largest, size = job.largest, job.index_size
     row = next_unit(call, rows)
     while row < rows:
         indices = out + size * count * row
-        values = out + load_i64(job, TopKJob.values) + 4 * count * row
+        values = out + job.values + 4 * count * row
         if _choose(x + 4 * length * row, length, count, largest, values, indices, size):
             fetch_add(job + 8 * TopKJob.refused)
-        if load_i64(job, TopKJob.by_index) != 0:
+        if job.by_index != 0:
             _sort_by_index(values, indices, size, count)
         row = next_unit(call, rows)
 
 
 def _topk_short(call: int) -> None:
     """Choose elements of short rows; a unit are `LANES` of them, which are transposed."""
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = TopKJob.at(address)
     rows, length, count = (
-        load_i64(job, TopKJob.outer),
-        load_i64(job, TopKJob.length),
-        load_i64(job, TopKJob.count),
+        job.outer,
+        job.length,
+        job.count,
     )
-    largest, size = load_i64(job, TopKJob.largest), load_i64(job, TopKJob.index_size)
+    largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
     columns, units = held + 2 * WIDTH * count, (rows + LANES - 1) // LANES
     unit = next_unit(call, units)
@@ -134,10 +136,10 @@ def _topk_short(call: int) -> None:
             )  # fmt: skip
         if hold_best(columns, WIDTH, length, LANES, held, count, largest) != 0:
             fetch_add(job + 8 * TopKJob.refused)
-        if load_i64(job, TopKJob.by_index) != 0:
+        if job.by_index != 0:
             order_by_index(held, count)
         indices = out + size * count * first
-        values = out + load_i64(job, TopKJob.values) + 4 * count * first
+        values = out + job.values + 4 * count * first
         for row in range(some):
             for place in range(count):
                 at = row * count + place
@@ -148,12 +150,13 @@ def _topk_short(call: int) -> None:
 
 def _topk_columns(call: int) -> None:
     """Choose elements of columns; a unit is some of them."""
-    job, out, x, _, _, _ = load_args(call)
+    address, out, x, _, _, _ = load_args(call)
+    job = TopKJob.at(address)
     outer, length, inner, block = load_sizes(job)
     count, largest, size = (
-        load_i64(job, TopKJob.count),
-        load_i64(job, TopKJob.largest),
-        load_i64(job, TopKJob.index_size),
+        job.count,
+        job.largest,
+        job.index_size,
     )
     held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block
     unit = next_unit(call, outer * across)
@@ -164,10 +167,10 @@ def _topk_columns(call: int) -> None:
             source, some = x + 4 * (row * length * inner + column), min(LANES, inner - column)
             if hold_best(source, 4 * inner, length, some, held, count, largest) != 0:
                 fetch_add(job + 8 * TopKJob.refused)
-            if load_i64(job, TopKJob.by_index) != 0:
+            if job.by_index != 0:
                 order_by_index(held, count)
             at = row * count * inner + column
-            values = out + load_i64(job, TopKJob.values) + 4 * at
+            values = out + job.values + 4 * at
             store_held(held, count, values, out + size * at, inner, some, size)
         unit = next_unit(call, outer * across)
 

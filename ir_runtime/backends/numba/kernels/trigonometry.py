@@ -19,7 +19,7 @@ from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..codegen.memory import fetch_add, load_f32
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -104,8 +104,9 @@ def _task(name: str, is_cosine: int) -> Task:
     """Return a task of which a unit is a chunk of numbers."""
 
     def rotate(call: int) -> None:
-        job, out, x, _, _, _ = load_args(call)
-        count = load_i64(job, TrigonometryJob.count)
+        address, out, x, _, _, _ = load_args(call)
+        job = TrigonometryJob.at(address)
+        count = job.count
         start = CHUNK * next_unit(call, (count + CHUNK - 1) // CHUNK)
         while start < count:
             some = min(CHUNK, count - start)

@@ -69,9 +69,10 @@ def _place(job: int, tuples: int, first: int, width: int, size: int) -> int:
 
 def _places(call: int) -> None:
     """Find places; a unit is `UNIT_SIZE` tuples."""
-    job, out, tuples, _, _, _ = load_args(call)
-    count, width = load_i64(job, PlacesJob.tuples), load_i64(job, PlacesJob.width)
-    size = load_i64(job, PlacesJob.index_size)
+    address, out, tuples, _, _, _ = load_args(call)
+    job = PlacesJob.at(address)
+    count, width = job.tuples, job.width
+    size = job.index_size
     units = (count + UNIT_SIZE - 1) // UNIT_SIZE
     unit = next_unit(call, units)
     while unit < units:

@@ -64,16 +64,16 @@ def _located(arrays: int, scratch: int, record: int, index: int) -> int:
 
 
 @device
-def _refusals(tape: int) -> int:
+def _refusals(tape: TapeHeader) -> int:
     """Return the sum of all counters of refusals."""
-    counters, sum = load_i64(tape, TapeHeader.counters), 0
-    for index in range(load_i64(tape, TapeHeader.refusals)):
+    counters, sum = tape.counters, 0
+    for index in range(tape.refusals):
         sum += load_i64(load_i64(counters, index), 0)
     return sum
 
 
 @routine(*[types.int64] * 4, returns=types.int64)
-def replay_tape(tape: int, pool: int, arrays: int, first: int) -> int:
+def replay_tape(tape: TapeHeader, pool: int, arrays: int, first: int) -> int:
     """Make the calls of a tape, until one fails; return 0 if none does.
 
     Args:
@@ -86,17 +86,17 @@ def replay_tape(tape: int, pool: int, arrays: int, first: int) -> int:
     begin = array_data(load_i64(arrays, first))
     scratch, before = (begin + 127) // 64 * 64, _refusals(tape)
     mode = float_mode()
-    set_float_mode(mode | load_i64(tape, TapeHeader.mode))
+    set_float_mode(mode | tape.mode)
     failed = 0
-    for index in range(load_i64(tape, TapeHeader.calls)):
-        record = tape + 8 * (TapeHeader.words + TapeCall.words * index)
+    for index in range(tape.calls):
+        record = TapeCall.at(tape + 8 * (TapeHeader.words + TapeCall.words * index))
         call = new_call()
         store_args(
-            call, load_i64(record, TapeCall.job), _located(arrays, scratch, record, TapeCall.out),
+            call, record.job, _located(arrays, scratch, record, TapeCall.out),
             _located(arrays, scratch, record, TapeCall.a), _located(arrays, scratch, record, TapeCall.b),
             _located(arrays, scratch, record, TapeCall.c), _located(arrays, scratch, record, TapeCall.d),
         )  # fmt: skip
-        failed = run_call(pool, load_i64(record, TapeCall.task), call, load_i64(record, TapeCall.threads))
+        failed = run_call(pool, record.task, call, record.threads)
         if failed != 0:
             break
     set_float_mode(mode)
