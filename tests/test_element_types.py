@@ -56,7 +56,7 @@ def test_requests_have_tensors_of_the_type(element: E) -> None:
     found = request.get_output_tensor()
     assert found.element_type is element
     assert found.byte_size == tensor(data, element.label).byte_size
-    assert found.data.tobytes() == data.tobytes()
+    assert found.elements.tobytes() == data.tobytes()
 
 
 @types
@@ -65,7 +65,7 @@ def test_tensors_from_packed_bytes(element: E) -> None:
     data = some(element)
     raw = np.frombuffer(packed(data, element), np.uint8)
     made = ir.Tensor(raw if element.bits < 8 else raw.view(element.dtype), [3], element)
-    assert (made.element_type, made.shape, made.data.tobytes()) == (element, (3,), data.tobytes())
+    assert (made.element_type, made.shape, made.elements.tobytes()) == (element, (3,), data.tobytes())
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class CustomOperation(Op):
         def evaluate(*arrays: Array) -> tuple[Array, ...]:
             given = [Tensor.of(array, element) for array, element in zip(arrays, types, strict=True)]
             found = self.infer_types(
-                *(Value(TensorType(t.element_type, PartialShape(t._data.shape))) for t in given)
+                *(Value(TensorType(t.element_type, PartialShape(t._held.shape))) for t in given)
             )
             outputs = [
                 Tensor(type.element, [d.min if d.is_static else 0 for d in type.shape]) for type in found

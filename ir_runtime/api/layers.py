@@ -21,6 +21,7 @@ from .node_ports import AnyInput, AnyOutput
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
 from .tensor import Tensor
+from .tensor_data import as_stored
 from .type_info import DiscreteTypeInfo
 
 __all__ = ["AttributeVisitor", "LayerInfo"]
@@ -122,15 +123,35 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
 
     @property
     def data(self) -> Array:
-        """The contents of a Constant."""
+        """The contents of a Constant, as those of ``Tensor.data``."""
         return self.get_data()
 
     def get_data(self) -> Array:
-        """Return the contents of a Constant, to be read.
+        """Return the contents of a Constant, to be read, as those of ``Tensor.data``.
 
         Raises:
             InputError: for other layers.
         """
+        found = as_stored(self._elements(), self.element_type)
+        found.flags.writeable = False
+        return found
+
+    @property
+    def elements(self) -> Array:
+        """The contents of a Constant, to be read, with an entry for each element, of ml_dtypes where NumPy lacks the type.
+
+        >>> import numpy as np
+        >>> from ir_runtime import opset1
+        >>> weights = opset1.constant([[1, -2, 3]], "i4")
+        >>> weights.elements, weights.data
+        (array([[1, -2, 3]], dtype=int4), array([-31,   3], dtype=int8))
+
+        Raises:
+            InputError: for other layers.
+        """
+        return self._elements()
+
+    def _elements(self) -> Array:
         if self.layer.type != "Constant" or self.layer.op is None:
             raise NoDataError(
                 f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
@@ -222,7 +243,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         arrays = [each._data for each in input_values]
         found = evaluated(self.layer, arrays, [each.element_type for each in input_values])
         for tensor, array in zip(output_values, found or (), strict=False):
-            tensor.copy_from(array)
+            tensor.copy_from(Tensor.of(array, tensor.element_type))
         return found is not None
 
     @property

@@ -180,8 +180,8 @@ class NodeChanges(LayerInfo[_Output, _Input]):
 
         def __getattr__(self, name: str) -> object:
             """Return what reads or changes an attribute: ``get_axis`` and ``set_axis`` for ``axis``."""
-            if name == "data":  # whose property has raised that there are none
-                return self.get_data()
+            if name in ("data", "elements"):  # whose properties have raised that there are none
+                return self._elements()
             what, _, rest = name.partition("_")
             known = self.get_attributes() if what in ("get", "set") and "layer" in vars(self) else {}
             found = [attribute for attribute in known if attribute.replace("-", "_") == rest]

@@ -144,8 +144,9 @@ class Request(RequestTensors):
         arrays = binder.bind(inputs, kept)
         for index, array in enumerate(arrays):
             held = kept[index]
-            if held is None or held._data is not array:
-                arrays[index] = own = array if share else np.array(array, order="C")
+            if held is None or not _holds(held, array):
+                shared = share and array.flags.writeable  # programs write into the tensors of inputs, as in OpenVINO
+                arrays[index] = own = array if shared else np.array(array, order="C")
                 kept[index] = Tensor.of(own, _element(self._compiled._inputs[index], own))
         return arrays
 
@@ -161,7 +162,7 @@ class Request(RequestTensors):
         self.latency = (time.perf_counter() - start) * 1e3
         self._results = results
         for index, tensor in self._output_values.items():
-            tensor.copy_from(results[index])
+            tensor.copy_from(Tensor.of(results[index], tensor.element_type))
         return results
 
     def _work(self, feeds: list[Array], callback: Callable[[], None]) -> None:
@@ -263,6 +264,11 @@ class Request(RequestTensors):
 
     def __repr__(self) -> str:
         return repr(self._compiled).replace("CompiledModel", "InferRequest", 1)
+
+
+def _holds(tensor: Tensor, array: Array) -> bool:
+    """Return whether a tensor is where an array comes from; one of packed elements is unpacked for each run."""
+    return tensor._held is array or (tensor._element.is_packed and np.array_equal(tensor._data, array))
 
 
 def _element(port: Output, array: Array) -> ElementType:

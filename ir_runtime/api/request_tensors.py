@@ -197,9 +197,9 @@ class RequestTensors(ExplainsAbsent):
                 f"output {port.label!r} must be written into a Tensor of {port.element_type.label}"
             )
         shape = port._type.shape
-        if shape.is_static and tensor._data.shape != shape.static:
+        if shape.is_static and tensor._held.shape != shape.static:
             raise InputError(
-                f"output {port.label!r} has shape {shape}, the Tensor {list(tensor._data.shape)}"
+                f"output {port.label!r} has shape {shape}, the Tensor {list(tensor._held.shape)}"
             )
         self._output_values[index] = tensor
 
@@ -216,9 +216,9 @@ class RequestTensors(ExplainsAbsent):
     def _output_tensor(self, index: int) -> Tensor:
         """Return a tensor that each run writes into. It is not an array that a run returned: those belong to the caller."""
         if index not in self._output_values:
-            self._output_values[index] = _blank(self._compiled._outputs[index])
+            self._output_values[index] = tensor = _blank(self._compiled._outputs[index])
             if self._results is not None:
-                self._output_values[index].copy_from(self._results[index])
+                tensor.copy_from(Tensor.of(self._results[index], tensor.element_type))
         return self._output_values[index]
 
 

@@ -51,7 +51,7 @@ class VariableState(ExplainsAbsent):
     @state.setter
     def state(self, value: object) -> None:
         tensor = value if isinstance(value, Tensor) else Tensor(value)
-        array = self._converted(as_booleans(tensor.data))
+        array = self._converted(as_booleans(tensor._data))
         if array is None or not self._type.shape.contains(tensor.shape):
             found = f"{tensor.element_type.label}{tensor.shape}"
             raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")

@@ -10,11 +10,13 @@ import numpy as np
 
 from ..codes import Code
 from ..errors import InputError
+from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from .callers import warn
 from .ports import TypedPort
 from .shapes import Shape
-from .tensor_content import TensorContent
+from .tensor_content import TensorContent, packed_error
 from .tensor_data import as_numpy, decoded, element_of, reinterpreted, zeros
 
 __all__ = ["Tensor"]
@@ -91,14 +93,24 @@ class Tensor(TensorContent):
 
     def _init_of_port(self, port: TypedPort, array: object = None) -> None:
         self._element = port.element_type
-        shape = [d.min if d.is_static else 0 for d in port._type.shape] if port._type.shape.rank else ()
+        shape = port._type.shape
+        lengths = shape.static if shape.is_static else (0,)  # as OpenVINO
         if array is None:
-            self._hold(zeros(self._element, shape), is_shared=False)
+            self._hold(zeros(self._element, lengths), is_shared=False)
             return
         given = as_numpy(array)
-        if given.dtype != self._element.dtype:
-            raise _mismatch(self._element, given)
-        self._hold(reinterpreted(given, self._element, shape), is_shared=True)
+        if self._element is ElementType.bf16 and given.dtype == np.float16:
+            raise _mismatch(self._element, given)  # numbers, or bits as of `data`: both are likely
+        if given.dtype not in (self._element.dtype, self._element.stored_dtype):
+            warn(f"an array of {given.dtype.name} is cast to {self._element.label}, the type of the port", RuntimeWarning)
+            given = given.astype(self._element.dtype)
+        needed = math.prod(lengths)
+        if given.size > needed:
+            warn(
+                f"of an array of shape {list(given.shape)}, a port of shape {shape} takes {needed} elements",
+                RuntimeWarning,
+            )
+        self._hold(reinterpreted(given, self._element, lengths), is_shared=True)
 
     def _init_of_region(
         self,
@@ -110,6 +122,8 @@ class Tensor(TensorContent):
         if begin is None:
             self._init_of_array(other._data, shared_memory, type=other._element)
             return
+        if other._element.is_packed:
+            raise packed_error(other._element, "regions")
         first, last = Shape(begin), Shape(end)
         if not len(first) == len(last) == other._data.ndim or any(
             not a <= b <= n for a, b, n in zip(first, last, other._data.shape, strict=True)
@@ -132,15 +146,14 @@ class Tensor(TensorContent):
         if not isinstance(shape, bool | None):
             known = type not in (None, ElementType.dynamic)
             self._element = type if known and type is not None else element_of(array)
-            found = reinterpreted(array, self._element, Shape(shape))
-            self._hold(found, np.may_share_memory(found, array))
+            self._hold(reinterpreted(array, self._element, Shape(shape)), is_shared=True)
             return
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        is_shared = bool(shape or shared_memory)
-        self._hold(native if is_shared else np.array(native, order="C"), is_shared)
         self._element = type if type not in (None, ElementType.dynamic) else element_of(native)
         if native.dtype != self._element.dtype and self._element is not ElementType.string:
             raise _mismatch(self._element, native)
+        is_shared = bool(shape or shared_memory)
+        self._hold(native if is_shared else np.array(native, order="C"), is_shared)
 
     @property
     def shape(self) -> Shape:
@@ -157,17 +170,21 @@ class Tensor(TensorContent):
         Raises:
             InputError: if the memory belongs to an array of the caller, and does not suffice.
         """
-        wanted = tuple(shape)
-        if wanted == self._data.shape:
+        wanted = tuple(Shape(shape))
+        if wanted == self._held.shape:
             return
         memory, count = self._memory, math.prod(wanted)
-        if count <= memory.size and memory.flags.c_contiguous:
-            self._data = memory.reshape(-1)[:count].reshape(wanted)
+        needed = self._element.nbytes(count) if self._element.is_packed else count
+        if needed <= memory.size and memory.flags.c_contiguous:
+            part = memory.reshape(-1)[:needed]
+            self._held = (
+                Packed(part, self._element, wanted) if self._element.is_packed else part.reshape(wanted)
+            )
         elif not self._is_shared:
-            self._hold(zeros(self._element, Shape(wanted)), is_shared=False)
+            self._hold(zeros(self._element, wanted), is_shared=False)
         else:
             raise InputError(
-                f"a tensor that shares memory of shape {list(memory.shape)} cannot have shape {list(wanted)}",
+                f"a tensor that shares {memory.nbytes} bytes of memory cannot have shape {list(wanted)}",
                 code=Code.BAD_REQUEST,
                 hint="give it an array of that shape, or let it have its own memory",
             )
@@ -179,21 +196,26 @@ class Tensor(TensorContent):
             InputError: if it has another element type.
         """
         array = source._data if isinstance(source, Tensor) else as_numpy(source)
+        said = source._element if isinstance(source, Tensor) else None
         if self._element is ElementType.dynamic:
-            self._element = element_of(array)
+            self._element = element_of(array) if said in (None, ElementType.dynamic) else said
             self._hold(np.array(array), is_shared=False)
             return
         if self._element is ElementType.string and array.dtype.kind in "SUTO":
             self._hold(decoded(array).astype(object), is_shared=False)
             return
-        if array.dtype != self._data.dtype:
+        is_ambiguous = said is None and self._element.is_encoded  # bytes might be packed
+        if array.dtype != self._element.dtype or said not in (None, self._element) or is_ambiguous:
             raise InputError(
-                f"a tensor of {self._element.label} cannot take an array of {array.dtype.name}",
+                f"a tensor of {self._element.label} cannot take "
+                + (f"an array of {array.dtype.name}" if said is None else f"one of {said.label}"),
                 code=Code.BAD_REQUEST,
-                hint=f"array.astype({self._data.dtype.name!r}) converts the values",
+                hint="assign tensor.elements an entry for each element"
+                if is_ambiguous
+                else f"array.astype({self._element.dtype.name!r}) converts the values",
             )
         self.set_shape(array.shape)
-        self._data[...] = array
+        self.elements = array
 
     def copy_to(self, target: Tensor) -> None:
         """Give the contents to another tensor of the same element type, and the shape."""

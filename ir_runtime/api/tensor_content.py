@@ -10,15 +10,16 @@ from numpy.typing import DTypeLike
 from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
+from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .shapes import Shape
-from .tensor_data import as_text, decoded, encoded
+from .tensor_data import as_stored, as_text, decoded, encoded
 
 if TYPE_CHECKING:
     from .vectors import Strides
 
-__all__ = ["TensorContent"]
+__all__ = ["TensorContent", "packed_error"]
 
 # What std::string takes, which OpenVINO counts for each string of a tensor.
 _STRING_BYTES = 32
@@ -37,29 +38,82 @@ class TensorContent(ExplainsAbsent):
     >>> text = ov.Tensor(np.array(["a", "b"]))
     >>> text.str_data, text.bytes_data
     (array(['a', 'b'], dtype='<U1'), array([b'a', b'b'], dtype='|S1'))
+
+    Elements of less than a byte are packed, and those that NumPy lacks are shown by their bits; ``elements`` has them:
+
+    >>> weights = ov.Tensor(ov.Type.i4, [3])
+    >>> weights.elements = np.array([1, -2, 3])
+    >>> weights.data, weights.elements
+    (array([-31,   3], dtype=int8), array([1, -2, 3], dtype=int4))
+    >>> half = ov.Tensor(ov.Type.bf16, [2])
+    >>> half.elements[:] = 1
+    >>> half.data.view(np.uint16), half.elements
+    (array([16256, 16256], dtype=uint16), array([1, 1], dtype=bfloat16))
     """
 
-    __slots__ = ("__weakref__", "_data", "_element", "_is_shared", "_memory")
-    _data: Array
+    __slots__ = ("__weakref__", "_element", "_held", "_is_shared", "_memory")
+    _held: Array | Packed
     _element: ElementType
     _memory: Array
-    """What it may fill when its shape changes."""
+    """The array, or the packed bytes, that it may fill when its shape changes."""
     _is_shared: bool
     """Whether the memory is another's."""
 
-    def _hold(self, array: Array, is_shared: bool) -> None:
-        self._data = self._memory = array
+    def _hold(self, contents: Array | Packed, is_shared: bool) -> None:
+        if self._element.is_packed and not isinstance(contents, Packed):
+            contents = Packed.of(contents, self._element)
+        self._held = contents
+        self._memory = contents.raw if isinstance(contents, Packed) else contents
         self._is_shared = is_shared
 
     @property
+    def _data(self) -> Array:
+        """An array with an entry for each element: the memory itself, but a copy where elements are packed."""
+        held = self._held
+        return held.unpack() if isinstance(held, Packed) else held
+
+    @property
     def data(self) -> Array:
-        """The array itself, to read and to write; of strings, a copy as bytes in UTF-8."""
-        return encoded(self._data) if self._element is ElementType.string else self._data
+        """The memory, to read and to write, as OpenVINO shows it; of strings, a copy as bytes in UTF-8.
+
+        Elements of less than a byte are packed, of one dimension; those that NumPy lacks are shown by their bits, in
+        float16 for bf16 and else in uint8. `elements` has an entry for each.
+        """
+        held = self._held
+        if isinstance(held, Packed):
+            return held.raw.view(self._element.stored_dtype)
+        return as_stored(held, self._element)
+
+    @property
+    def elements(self) -> Array:
+        """An array with an entry for each element, of ml_dtypes where NumPy lacks the type; it can be assigned.
+
+        It is the memory itself; but elements of less than a byte are unpacked into a copy, which cannot be written to.
+        """
+        found = self._data
+        if self._element.is_packed:
+            found.flags.writeable = False
+        return found
+
+    @elements.setter
+    def elements(self, values: object) -> None:
+        given = np.asarray(values)
+        if given.shape != self._held.shape:
+            raise InputError(
+                f"expected elements of shape {list(self._held.shape)}, got {list(given.shape)}",
+                code=Code.BAD_REQUEST,
+            )
+        if self._element is ElementType.string:
+            self._fill(given)
+        elif isinstance(held := self._held, Packed):
+            held.raw[...] = Packed.of(_exact(given, self._element), self._element).raw
+        else:
+            held[...] = given
 
     @property
     def shape(self) -> Shape:
         """The shape."""
-        return Shape(self._data.shape)
+        return Shape(self._held.shape)
 
     @property
     def element_type(self) -> ElementType:
@@ -69,20 +123,26 @@ class TensorContent(ExplainsAbsent):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._data.size
+        return self._held.size
 
     @property
     def byte_size(self) -> int:
         """The number of bytes, packed."""
         if self._element is ElementType.string:
-            return self._data.size * _STRING_BYTES
-        return self._element.nbytes(self._data.size)
+            return self._held.size * _STRING_BYTES
+        return self._element.nbytes(self._held.size)
 
     @property
     def strides(self) -> Strides:
-        """The number of bytes from one element to the next along each axis."""
+        """The number of bytes from one element to the next along each axis.
+
+        Raises:
+            InputError: if elements take less than a byte.
+        """
         from .vectors import Strides
 
+        if self._element.is_packed:
+            raise packed_error(self._element, "strides")
         if self._element is ElementType.string:
             return Strides(stride // self._data.itemsize * _STRING_BYTES for stride in self._data.strides)
         return Strides(self._data.strides)
@@ -123,7 +183,7 @@ class TensorContent(ExplainsAbsent):
 
     def is_continuous(self) -> bool:
         """Return whether the elements are contiguous."""
-        return self._data.flags.c_contiguous
+        return isinstance(self._held, Packed) or self._held.flags.c_contiguous
 
     def get_strides(self) -> Strides:
         """Return the number of bytes from one element to the next along each axis."""
@@ -150,6 +210,8 @@ class TensorContent(ExplainsAbsent):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        if self._element.dtype.isbuiltin != 1:  # the interface cannot name types of ml_dtypes; __array__ can
+            raise AttributeError(name="__array_interface__", obj=self)
         return self._data.__array_interface__
 
     def __dlpack__(self, **how: Any) -> object:
@@ -159,3 +221,27 @@ class TensorContent(ExplainsAbsent):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()
+
+
+def packed_error(element: ElementType, what: str) -> InputError:
+    """Return the error for a question that has no answer where elements share bytes."""
+    return InputError(
+        f"tensors of {element.label} have no {what}: elements of {element.bits} bits share bytes",
+        code=Code.BAD_REQUEST,
+        hint="tensor.elements is an array with an entry for each element",
+    )
+
+
+def _exact(values: Array, element: ElementType) -> Array:
+    """Return values in the dtype of an element type.
+
+    Raises:
+        InputError: if the type cannot represent one of them; codes of ``nf4`` count as values.
+    """
+    found = values.astype(element.dtype)
+    highest = (1 << element.bits) - 1
+    if not np.array_equal(found.astype(values.dtype), values) or (
+        element.is_encoded and found.max(initial=0) > highest
+    ):
+        raise InputError(f"the array has values that {element.label} cannot represent", code=Code.BAD_REQUEST)
+    return found

@@ -15,7 +15,17 @@ from ..ir.tensor import Array
 from ..kernels.strings import decode
 from ..wrong_arguments import ArgumentTypeError
 
-__all__ = ["as_numpy", "as_text", "decoded", "element_of", "encoded", "reinterpreted", "unpacked", "zeros"]
+__all__ = [
+    "as_numpy",
+    "as_stored",
+    "as_text",
+    "decoded",
+    "element_of",
+    "encoded",
+    "reinterpreted",
+    "unpacked",
+    "zeros",
+]
 
 
 def as_numpy(value: object) -> Array:
@@ -37,7 +47,21 @@ def as_numpy(value: object) -> Array:
     return from_dlpack(value)
 
 
-def zeros(element: ElementType, shape: Sequence[int]) -> Array:
+def as_stored(array: Array, element: ElementType) -> Array:
+    """Return contents as OpenVINO shows them: packed bytes, the bits of types that NumPy lacks, or strings in UTF-8.
+
+    Args:
+        array: has an entry for each element. Its memory is shared, unless the type is packed or holds strings.
+        element: the element type.
+    """
+    if element is ElementType.string:
+        return encoded(array)
+    if element.is_packed:
+        return Packed.of(array, element).raw.view(element.stored_dtype)
+    return array if array.dtype == element.stored_dtype else array.view(element.stored_dtype)
+
+
+def zeros(element: ElementType, shape: Sequence[int]) -> Array | Packed:
     """Return an array of zeros, or of empty strings.
 
     Raises:
@@ -47,6 +71,8 @@ def zeros(element: ElementType, shape: Sequence[int]) -> Array:
         raise InputError("a tensor must have an element type, got dynamic", code=Code.BAD_REQUEST)
     if element is ElementType.string:
         return np.full(tuple(shape), "", object)
+    if element.is_packed:
+        return Packed.zeros(element, tuple(shape))
     return np.zeros(tuple(shape), element.dtype)
 
 
@@ -66,16 +92,21 @@ def element_of(array: Array) -> ElementType:
         raise InputError(str(reason), code=Code.BAD_REQUEST) from None
 
 
-def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> Array:
+def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> Array | Packed:
     """Return a view of an array's memory with another shape and element type, as OpenVINO does.
 
     Raises:
-        InputError: if that needs more memory than there is.
+        InputError: if that needs more memory than there is, or the array has gaps.
     """
-    count = math.prod(shape)
-    if 0 < element.bits < 8:
-        return unpacked(array, element, shape)
-    contiguous = np.ascontiguousarray(array).reshape(-1)
+    if not array.flags.c_contiguous:
+        raise InputError(
+            f"the memory of an array with gaps cannot be {element.label}{list(shape)}",
+            code=Code.BAD_REQUEST,
+            hint="give it as numpy.ascontiguousarray(array), whose memory is another",
+        )
+    if element.is_packed:
+        return _packed(array, element, tuple(shape))
+    count, contiguous = math.prod(shape), array.reshape(-1)
     if element is ElementType.string or array.dtype == element.dtype:
         available, unit = array.size, "elements"
         needed, flat = count, contiguous
@@ -91,8 +122,8 @@ def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> A
     return (part if unit == "elements" else part.view(element.dtype)).reshape(tuple(shape))
 
 
-def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
-    """Return the numbers that OpenVINO has packed into bytes.
+def _packed(raw: Array, element: ElementType, shape: tuple[int, ...]) -> Packed:
+    """Return the elements that OpenVINO has packed into an array's bytes, whose memory is shared.
 
     Raises:
         InputError: if they do not take that many bytes.
@@ -104,8 +135,16 @@ def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
             code=Code.BAD_REQUEST,
             hint="an array of unpacked values has its own shape: omit the shape",
         )
-    flat = np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
-    return Packed(flat, element, tuple(shape)).unpack()
+    return Packed(raw.reshape(-1).view(np.uint8), element, shape)
+
+
+def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
+    """Return the numbers that OpenVINO has packed into bytes.
+
+    Raises:
+        InputError: if they do not take that many bytes.
+    """
+    return _packed(np.ascontiguousarray(raw), element, tuple(shape)).unpack()
 
 
 def decoded(array: Array) -> Array:

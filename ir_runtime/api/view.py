@@ -230,7 +230,7 @@ class View(HasRTInfo, ABC):
         if not layers:
             known = [la.name for la in self._graph.of_type("Constant")]
             raise unknown_name("Constant", name, known)
-        return self._nodes().node(layers[0].id).get_data()
+        return self._nodes().node(layers[0].id).elements
 
     def get_parameter_index(self, parameter: Node) -> int:
         """Return the position of a Parameter among the inputs, or -1.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from .element import ElementType
-from .packing import unpack
+from .packing import pack, packed_size, unpack
 
 __all__ = ["Array", "Packed", "as_booleans"]
 
@@ -27,6 +27,17 @@ class Packed:
     def size(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
+
+    @classmethod
+    def zeros(cls, element: ElementType, shape: tuple[int, ...]) -> Packed:
+        """Return zeros in new memory."""
+        return cls(np.zeros(packed_size(element.bits, math.prod(shape)), np.uint8), element, shape)
+
+    @classmethod
+    def of(cls, array: Array, element: ElementType) -> Packed:
+        """Pack an array with an entry for each element."""
+        codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & np.uint8((1 << element.bits) - 1)
+        return cls(pack(codes, element.bits), element, array.shape)
 
     def unpack(self) -> Array:
         """Return the elements, one per byte, in a new array."""

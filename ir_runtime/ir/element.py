@@ -15,6 +15,10 @@ from .packing import packed_size
 __all__ = ["ElementType"]
 
 
+# Of the element types whose bits are shown otherwise than in uint8; strings are shown in UTF-8.
+_STORED = {"bf16": np.float16, "i4": np.int8, "string": np.bytes_}
+
+
 class _NoTypeError(ValueError, TypeError):
     """What is no element type: enumerations of Python raise ValueError for it, those of OpenVINO TypeError."""
 
@@ -28,8 +32,8 @@ class ElementType(Enum):
     >>> ElementType.parse("FP32"), ElementType.from_dtype("float16").bits
     (<Type: 'float32'>, 16)
     >>> u4 = ElementType.u4
-    >>> u4.bitwidth, u4.size, u4.c_name, u4.to_dtype(), u4.is_encoded
-    (4, 1, 'uint4_t', dtype(uint4), False)
+    >>> u4.bitwidth, u4.size, u4.c_name, u4.to_dtype(), u4.stored_dtype, u4.is_encoded, u4.is_packed
+    (4, 1, 'uint4_t', dtype(uint4), dtype('uint8'), False, True)
     >>> u4.is_real(), u4.is_integral(), u4.is_signed(), u4.is_quantized(), u4.is_integral_number()
     (False, True, False, False, True)
     >>> u4.is_static(), u4.is_dynamic(), u4.merge(ElementType.dynamic), u4.compatible(ElementType.u8)
@@ -70,9 +74,17 @@ class ElementType(Enum):
     label: str
     dtype: DType
     bits: int
+    is_packed: bool
+    """Whether several elements share a byte."""
+    stored_dtype: DType
+    """The dtype of ``Tensor.data``: OpenVINO has no ml_dtypes, and shows bits, those of bf16 as float16."""
 
     def __init__(self, label: str, dtype: type, bits: int) -> None:
         self.label, self.dtype, self.bits = label, np.dtype(dtype), bits
+        self.is_packed = 0 < bits < 8
+        has_bits = self.is_packed or label.startswith("f8")
+        stored = _STORED.get(label, np.uint8 if has_bits else None)
+        self.stored_dtype = self.dtype if stored is None else np.dtype(stored)
 
     @classmethod
     def _missing_(cls, value: object) -> ElementType | None:
@@ -226,7 +238,7 @@ class ElementType(Enum):
         return self.merge(other) is not None
 
     def to_dtype(self) -> DType:
-        """Return the NumPy dtype of arrays of this type."""
+        """Return the NumPy dtype of arrays of this type, as inputs and results are, with an entry for each element."""
         return self.dtype
 
     def to_string(self) -> str:

@@ -55,7 +55,7 @@ def _conversion(source: ColorFormat, target: ColorFormat) -> _Conversion:
         return _to_gray
     if source in (ColorFormat.RGBX, ColorFormat.BGRX) and target in (_RGB, _BGR):
         return _without_last_channel
-    raise refusal(f"colour format {source.label!r} cannot be converted to {target.label!r}")
+    raise refusal(f"colour format {source.label!r} is not convertible to {target.label!r}")
 
 
 def _from_yuv(planes: Planes, context: Context, target: ColorFormat) -> Output:

@@ -102,6 +102,8 @@ def get_dtype(openvino_type: ElementType) -> DType:
         raise OVTypeError(f"{openvino_type!r} is not an element type")
     if openvino_type.is_dynamic():
         raise OVTypeError(f"{openvino_type.label} has no type in NumPy")
+    if openvino_type is ElementType.bf16:
+        return np.dtype(np.uint16)  # its bits, as OpenVINO
     return np.dtype(np.str_) if openvino_type is ElementType.string else openvino_type.to_dtype()
 
 

@@ -125,7 +125,7 @@ def test_text_becomes_constants() -> None:
 
     words = opset15.constant([[b"ab", "é".encode()]])
     assert words.get_element_type() == ir.Type.string
-    assert opset15.constant(["ab", "c"]).data.tolist() == ["ab", "c"]
-    assert words.data.tolist() == [["ab", "é"]]
+    assert opset15.constant(["ab", "c"]).elements.tolist() == ["ab", "c"]
+    assert words.data.tolist() == [[b"ab", "é".encode()]]
     unpacked = ir.compile_model(ir.Model(opset15.string_tensor_unpack(words).outputs(), []))([])
     assert [found.tolist() for found in unpacked.to_tuple()] == [[[0, 2]], [[2, 4]], [97, 98, 195, 169]]

@@ -14,6 +14,7 @@ from harness.dropin import assert_same, evaluate
 from harness.nets import Net
 
 import ir_runtime as ir
+from ir_runtime import opset1
 
 EXPRESSIONS = """
 T(a) ; T(a).data ; T(array=a) ; T([1,2,3]) ; T([1.5,2]) ; T([[1,2],[3,4]]) ; T([True]) ; T(["a","b"]) ; T([]) ; T(np.array(3))
@@ -42,6 +43,17 @@ put(T(["a","b"]),"str_data",["xx","y"]).str_data ; put(T(["a","b"]),"bytes_data"
 put(T(["a","b"]),"str_data",np.array(["q","w"])).bytes_data ; put(T(["a","b"]),"str_data",["q"])
 put(T(["a","b"]),"bytes_data",["q","z"]).str_data ; put(T(a),"str_data",["q"]) ; put(T(a),"data",a)
 copy.copy(T(a)).data ; shared(copy.copy) ; shared(copy.deepcopy) ; len(T(a)) ; T(a)[0] ; T(a).data.flags.writeable
+T(Y.u4,[3]).data.dtype ; T(Y.i4,[3]).data.dtype ; T(Y.u1,[9]).data.shape ; T(Y.u3,[2,3]).data.shape ; T(Y.u6,[]).data.shape
+T(Y.u4,[3]).strides ; T(Y.i4,[3]).get_strides() ; T(Y.nf4,[3]).is_continuous() ; T(T(Y.u4,[4]),[0],[2]) ; T(T(Y.u1,[8]),[0],[8])
+T(np.uint8([1,2]),[4],Y.u4).data ; T(np.int8([1,-2]),[4],Y.i4).data ; T(np.arange(2,dtype=np.uint64),[32],Y.u4).data
+np.shares_memory(T(bytes_,[4],Y.u4).data, bytes_) ; shaped(T(bytes_,[4],Y.u4),[3]).data ; shaped(T(bytes_,[4],Y.u4),[9])
+ones(T(Y.u4,[5])).data ; ones(T(Y.u2,[5])).data ; ones(T(Y.nf4,[2,2])).data ; ones(T(Y.f4e2m1,[2,2])).data ; ones(T(Y.u6,[5])).data
+given(ones(T(Y.u4,[4])),T(Y.u4,[9])).data ; given(ones(T(Y.u4,[4])),T(Y.i4,[4])) ; copied(T(Y.u1,[8]),np.uint8([1]))
+T(np.float16([1,2]),[2],Y.bf16).data ; ones(T(Y.bf16,[2])).data ; ones(T(Y.f8e4m3,[2])).data.dtype ; ones(T(Y.f8e8m0,[2])).data.dtype
+T(np.arange(4,dtype=np.float32)[::2],[2],Y.f32)
+C4.data ; C4.get_data() ; C4.get_data(dtype=np.float32) ; C4.get_data(dtype=np.uint8) ; C4.get_data(copy=True).flags.writeable ; C4.get_strides()
+C4.data.flags.writeable ; C4.get_byte_size() ; C4.get_value_strings() ; C4.get_tensor_view().data ; C4.get_vector() ; NF.get_data(dtype=np.float32)
+NF.data ; NF.get_data(dtype=np.int32) ; BF.data ; BF.get_data(dtype=np.float32) ; BF.get_data(dtype=np.float16)
 V.Strides([1,2]) ; str(V.Strides([1,2])) ; V.Strides([1,2])==[1,2] ; V.Strides([1,2])==(1,2) ; V.Strides([1,2])[1]
 V.Strides([1,2])==V.Strides([1,2]) ; list(V.Strides([1,2])) ; len(V.Strides([1,2])) ; V.Strides([-1]) ; V.Strides(3)
 V.Strides() ; V.Strides("1,2") ; V.Strides(V.Strides([1])) ; V.Strides(np.array([1,2])) ; hash(V.Strides([1]))
@@ -84,8 +96,18 @@ def names(package: str) -> dict[str, Any]:
         how(tensor).data[:] = 7
         return bool(tensor.data[0] == 7)
 
-    short = {"T": api.Tensor, "Y": api.Type, "S": api.Shape, "C": api.Coordinate, "V": api, "copy": copy}
-    return short | {each.__name__: each for each in (written, shaped, copied, given, put, shared)}  # type: ignore[attr-defined]
+    def ones(tensor: Any) -> Any:
+        tensor.data[:] = 1
+        return tensor
+
+    kinds = (("u4", [[1, 2, 15]]), ("nf4", [[3, 7]]), ("bf16", [1.5, -2]))
+    nibbles, codes, halves = (
+        api.op.Constant(getattr(api.Type, kind), api.Shape(np.shape(numbers)), np.ravel(numbers).tolist())
+        for kind, numbers in kinds
+    )
+    constants = {"C4": nibbles, "NF": codes, "BF": halves, "bytes_": np.array([33, 67], np.uint8)}
+    short = constants | {"T": api.Tensor, "Y": api.Type, "S": api.Shape, "C": api.Coordinate, "V": api, "copy": copy}
+    return short | {each.__name__: each for each in (written, shaped, copied, given, put, shared, ones)}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("line", EXPRESSIONS.strip().splitlines(), ids=lambda line: line[:30])
@@ -127,9 +149,59 @@ def test_tensors_of_ports() -> None:
             with pytest.raises(RuntimeError):
                 api.Tensor(port, given[:1])
     assert ir.Tensor(port=ports("ir_runtime")[0], array=given).shape == [2, 3]
-    assert ir.Tensor(ports("ir_runtime")[2]).shape == [0, 3]
+
+
+def test_arrays_for_ports_of_another_size_or_type() -> None:
+    for package in ("ir_runtime", "openvino"):
+        api = pytest.importorskip(package)
+        fixed, _, open_port = ports(package)
+        with pytest.warns(RuntimeWarning):
+            assert api.Tensor(fixed, np.ones((4, 4), np.float32)).shape == [2, 3]
+        with pytest.raises(RuntimeError):
+            api.Tensor(fixed, np.ones((2, 6), np.float32)[:, ::2])
+        with pytest.warns(RuntimeWarning):
+            assert api.Tensor(fixed, np.ones((2, 3), np.float64)).element_type == api.Type.f32
+        assert api.Tensor(open_port).shape == [0]
+    with pytest.warns(RuntimeWarning, match="an array of int32 is cast to f32"):
+        cast = ir.Tensor(ports("ir_runtime")[0], np.arange(6, dtype=np.int32))
+    assert cast.data.tolist() == [[0, 1, 2], [3, 4, 5]]  # OpenVINO takes the bytes for numbers of f32
+    with pytest.warns(RuntimeWarning, match=r"a port of shape \[\.\.\.,3\] takes 0 elements|takes 0 elements"):
+        assert ir.Tensor(ports("ir_runtime")[2], np.ones((1, 3), np.float32)).shape == [0]
+
+
+@pytest.mark.parametrize(
+    ("element", "values"), [("u4", [[16]]), ("i4", [[-9]]), ("u1", [[2]]), ("nf4", [[16]]), ("u4", [1])]
+)
+def test_elements_that_do_not_fit_are_refused(element: str, values: list[Any]) -> None:
+    tensor = ir.Tensor(getattr(ir.Type, element), [1, 1])
     with pytest.raises(ir.InputError):
-        ir.Tensor(ports("ir_runtime")[0], given.astype(np.int32))
+        tensor.elements = values
+    assert tensor.elements.tolist() == [[0]]
+
+
+def test_elements_of_packed_types_cannot_be_written_to() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        ir.Tensor(ir.Type.u4, [2]).elements[:] = 1
+
+
+def test_arrays_of_codes_are_not_taken_for_packed_bytes() -> None:
+    with pytest.raises(ir.InputError, match=r"assign tensor\.elements"):
+        ir.Tensor(ir.Type.u1, [8]).copy_from(np.ones(8, np.uint8))
+
+
+@pytest.mark.parametrize("element", ["u1", "u3", "u4", "i4", "nf4", "f4e2m1"])
+def test_packed_inputs_and_outputs_of_requests_are_the_caller_s(element: str) -> None:
+    kind = getattr(ir.Type, element)
+    x = opset1.parameter([5], kind, name="x")
+    request = ir.compile_model(ir.Model([opset1.reshape(x, [5], special_zero=False)], [x]))
+    run = request.create_infer_request()
+    given, taken = ir.Tensor(kind, [5]), ir.Tensor(kind, [5])
+    run.set_input_tensor(given)
+    run.set_output_tensor(taken)
+    for bits in (0, 0xA5):
+        given.data.view(np.uint8)[:] = bits
+        run.infer()
+        assert taken.elements.tobytes() == given.elements.tobytes()
 
 
 class Foreign:
@@ -231,7 +303,7 @@ def test_types_that_numpy_lacks_come_by_dlpack(code: int, dtype: Any) -> None:
     array = np.array([[-1, 2, -3], [4, -5, 6]]).astype(dtype)
     bits = array.view(f"u{array.itemsize}")
     for given in (bits, bits[:, ::2], bits.T):
-        found = ir.Tensor(Narrow(given, code), shared_memory=True).data
+        found = ir.Tensor(Narrow(given, code), shared_memory=True).elements
         assert found.dtype == dtype
         assert np.shares_memory(found, bits)
         np.testing.assert_array_equal(found.view(given.dtype), given)
@@ -288,6 +360,9 @@ def test_numbers_are_packed_as_tensors_have_them() -> None:
             assert packed.size == element.nbytes(count)
             assert helpers.unpack_data(packed, element, [count]).tolist() == numbers.tolist()
             tensor = ir.Tensor(packed, [count], element)
-            assert tensor.data.astype(np.int64).tolist() == numbers.tolist()
+            assert tensor.elements.astype(np.int64).tolist() == numbers.tolist()
+            assert tensor.data.view(np.uint8).tolist() == packed.tolist()
+            tensor.elements = numbers[::-1]
+            assert tensor.elements.astype(np.int64).tolist() == numbers[::-1].tolist()
     tensor = ir.Tensor(np.array([1, -2, 3], ml_dtypes.int4))
     assert helpers.unpack_data(tensor.data, tensor.element_type, tensor.shape).tolist() == [1, -2, 3]

@@ -72,4 +72,4 @@ def test_tensors_go_out_by_dlpack_without_a_copy(dtype: type, how: dict[str, obj
     found = from_dlpack(Foreign(tensor, **how))
     assert found.dtype == dtype
     assert np.may_share_memory(found, tensor.data)
-    assert found.tolist() == tensor.data.tolist()
+    assert found.tolist() == tensor.elements.tolist()

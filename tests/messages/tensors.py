@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 
 import numpy as np
 from harness.refusals import Call
 
 import ir_runtime as ir
-from ir_runtime import helpers
+from ir_runtime import helpers, opset1
 
 FOLDER = "messages"
 
@@ -48,7 +49,36 @@ class Complex:
         return capsule
 
 
+def of_port(array: np.ndarray) -> str:
+    port = opset1.parameter([2], "f32").output(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ir.Tensor(port, array)
+    return "\n".join(str(warning.message) for warning in caught)
+
+
+def assigned(element: str, values: object) -> None:
+    tensor = ir.Tensor(getattr(ir.Type, element), [2])
+    tensor.elements = values
+
+
+def array_of_another_type_for_a_port() -> str:
+    return of_port(np.ones(2, np.int32))
+
+
+def array_of_another_size_for_a_port() -> str:
+    return of_port(np.ones(3, np.float32))
+
+
 REFUSALS = [
+    array_of_another_type_for_a_port,
+    array_of_another_size_for_a_port,
+    Call("tensor of another type", lambda: ir.Tensor(X).copy_from(ir.Tensor(np.ones(2)))),
+    Call("codes or packed bytes", lambda: ir.Tensor(ir.Type.u1, [8]).copy_from(np.ones(8, np.uint8))),
+    Call("elements of another shape", lambda: assigned("u4", [1])),
+    Call("elements that do not fit", lambda: assigned("i4", [1, 9])),
+    Call("strides of packed elements", lambda: ir.Tensor(ir.Type.u4, [2]).strides),
+    Call("memory with gaps", lambda: ir.Tensor(X[:, ::2], [4])),
     Call("array on a GPU", lambda: ir.Tensor(OnDevice())),
     Call("array of a type that is not in the IR", lambda: ir.Tensor(Complex())),
     Call("region beyond a tensor", lambda: ir.Tensor(ir.Tensor(X), [0, 0], [1, 9])),

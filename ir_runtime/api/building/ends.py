@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...ir.element import ElementType
 from ...ir.graph import Layer
 from ...ir.tensor import Array
+from ...ops.conversion import convert
 from ..layout import Layout
 from ..nodes import Node, Output, as_output
 from ..shapes import PartialShape, Shape, ShapeLike
@@ -178,21 +179,38 @@ class Constant(Node, type="Constant"):
     @property
     def value(self) -> Array:
         """The contents."""
-        return self.get_data()
+        return self.elements
 
     def get_vector(self) -> Array:
-        """Return the contents in one dimension; booleans as int8, as in OpenVINO."""
-        found = super().get_data().reshape(-1)
-        return found.astype(np.int8) if found.dtype == np.bool_ else found
+        """Return the elements in one dimension; booleans, and integers of less than a byte, as int8 or uint8."""
+        found, element = self.elements.reshape(-1), self.element_type
+        if element is ElementType.boolean:
+            return found.astype(np.int8)
+        return found.astype(element.stored_dtype) if element.is_packed and element.integral else found
 
     def get_data(self, *, dtype: DTypeLike | None = None, copy: bool = False) -> Array:
-        """Return the contents, as another dtype if one is given; ``copy`` makes them the caller's own."""
-        found = super().get_data()
-        return found.astype(found.dtype if dtype is None else dtype, copy=copy)
+        """Return the contents, as those of ``Tensor.data``, or each number in another dtype, if one is given.
+
+        Args:
+            dtype: the other dtype.
+            copy: whether they are the caller's own.
+        """
+        element = self.element_type
+        if dtype is None or np.dtype(dtype) == element.stored_dtype:
+            stored = super().get_data()
+            return stored.copy() if copy else stored
+        found, wanted = self.elements, np.dtype(dtype)
+        if element is ElementType.nf4 and wanted.kind not in "biu":  # its codes stand for numbers
+            return convert(found, ElementType.f32, element).astype(wanted, copy=False)
+        return found.astype(wanted, copy=copy)
 
     def get_strides(self) -> Strides:
-        """Return the number of bytes from one element to the next along each axis."""
-        return Strides(self.get_data().strides)
+        """Return the number of bytes from one element to the next along each axis.
+
+        Raises:
+            InputError: if elements take less than a byte.
+        """
+        return self.tensor_view.strides
 
     @property
     def strides(self) -> Strides:
@@ -218,7 +236,7 @@ class Constant(Node, type="Constant"):
 
     def get_tensor_view(self) -> Tensor:
         """Return the contents as a tensor."""
-        return Tensor.of(self.get_data(), self.output(0).element_type)
+        return Tensor.of(self.elements, self.element_type)
 
     @property
     def tensor_view(self) -> Tensor:

@@ -67,8 +67,8 @@ def _constant(source: Output) -> Array | None:
     """Return the contents of a Constant, also of one that is stored as another type."""
     node = source.node
     if node.type == "Convert" and node.input_value(0).node.type == "Constant":
-        return node.input_value(0).node.get_data().astype(source.element_type.dtype)
-    return node.get_data() if node.type == "Constant" else None
+        return node.input_value(0).node.elements.astype(source.element_type.dtype)
+    return node.elements if node.type == "Constant" else None
 
 
 def _replace_quantize(node: Node, arrays: list[Array]) -> None:

@@ -124,7 +124,7 @@ class _Conversion:
 def _squeezed(value: Output, axis: int) -> Output:
     """Return a tensor without an axis of length 1; of a constant, another one."""
     if isinstance(value.node, Constant):
-        array = value.node.get_data().squeeze(axis)
+        array = value.node.elements.squeeze(axis)
         return Constant(value.element_type, array.shape, array).output(0)
     return Node.create("Squeeze", 1, [value, np.array([axis], np.int64)]).output(0)
 

@@ -57,7 +57,7 @@ class ConvertFP32ToFP16(ModelPass):
         if isinstance(node, Constant):
             if node.element_type is ElementType.f32:
                 with np.errstate(over="ignore"):  # what f16 cannot hold becomes infinite, as in OpenVINO
-                    narrow = Constant(node.get_data().astype(np.float16))
+                    narrow = Constant(node.elements.astype(np.float16))
                 narrow.set_friendly_name(node.friendly_name)
                 node.output(0).replace(narrow.output(0))
         elif node.layer.op is not None:
@@ -276,7 +276,7 @@ def _can_fold(node: Node) -> bool:
 
 def _fold(node: Node) -> None:
     sources = node.input_values()
-    found = evaluated(node.layer, [s.node.get_data() for s in sources], [s.element_type for s in sources])
+    found = evaluated(node.layer, [s.node.elements for s in sources], [s.element_type for s in sources])
     for output, array in zip(node.outputs(), found or (), strict=False):
         folded = Constant(output.element_type, array.shape, array)
         folded.set_friendly_name(node.friendly_name)
