@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import sys
 
-from ._version import __version__
+from . import _version
+
+__version__ = _version.API_VERSION
 
 TYPE_CHECKING = (
     False  # type checkers take it for that of typing, whose import would take longer than all else here
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from .api.conversion import convert_model
     from .api.core import Core, compile_model
     from .api.costing import cost
-    from .api.custom_op import Op
+    from .api.custom_op import Extension, Op, OpExtension
     from .api.dimension import Dimension
     from .api.layout import Layout
     from .api.model import Model
@@ -104,7 +106,7 @@ _MODULES = {
     "api.layout_helpers": ("layout_helpers",),
     "api.model": ("Model",),
     "api.const_ports": ("ConstOutput",),
-    "api.custom_op": ("Op",),
+    "api.custom_op": ("Extension", "Op", "OpExtension"),
     "api.type_info": ("DiscreteTypeInfo",),
     "api.nodes": ("Input", "Node", "Output"),
     "api.queue": ("AsyncInferQueue",),
@@ -168,6 +170,7 @@ __all__ = [
     "Dimension",
     "DiscreteTypeInfo",
     "ExecutionError",
+    "Extension",
     "IRError",
     "InferRequest",
     "InferenceError",
@@ -184,6 +187,7 @@ __all__ = [
     "OVDict",
     "Observer",
     "Op",
+    "OpExtension",
     "Output",
     "ParseError",
     "PartialShape",
@@ -250,10 +254,10 @@ def get_version() -> str:
     """Return the version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package.
 
     >>> import ir_runtime as ov
-    >>> ov.get_version().startswith("2026")
-    True
+    >>> ov.get_version().startswith("2026"), ov.get_version() == ov.__version__
+    (True, True)
     """
-    return f"2026.4.1-0-ir_runtime-{__version__}"
+    return __version__
 
 
 def shutdown() -> None:

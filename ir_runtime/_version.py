@@ -1,3 +1,8 @@
-"""The version of the package, where everything can import it."""
+"""The version of the package, and that of OpenVINO whose API it has, where everything can import them."""
 
 __version__ = "0.1.0"
+
+OPENVINO_VERSION = "2026.4.1"
+
+API_VERSION = f"{OPENVINO_VERSION}-0-ir_runtime-{__version__}"
+"""What programs that ask for a least version of OpenVINO find, in its form, and people the version of the package."""

@@ -50,7 +50,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("VA*", _DEVICE_MEMORY),
     ("*.*_context", _DEVICE_MEMORY),
     ("*.create_tensor", _DEVICE_MEMORY),
-    ("*Extension", _EXTENSION),
+    ("*Extension", _CONVERT),
     ("*Description.get_type_info", _TYPE_INFO),
     ("*.add_extension", _EXTENSION),
     ("*.set_output_size", _EXTENSION),

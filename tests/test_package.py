@@ -17,6 +17,7 @@ from harness.missing import missing
 from harness.sources import trees
 
 import ir_runtime as ir
+from ir_runtime import _version
 
 HEAVY = ("networkx", "lxml", "click", "ml_dtypes", "numpy", "openvino")
 
@@ -179,5 +180,14 @@ def test_everything_public_has_a_docstring(name: str) -> None:
 def test_the_version() -> None:
     from importlib.metadata import version
 
-    assert ir.__version__ == version("ir_runtime")
-    assert ir.get_version().endswith(f"ir_runtime-{ir.__version__}")
+    assert _version.__version__ == version("ir_runtime")
+    assert ir.__version__ == ir.get_version() == f"2026.4.1-0-ir_runtime-{_version.__version__}"
+    found = ir.Core().get_versions("CPU")["CPU"]
+    assert (found.major, found.minor, found.patch, found.build_number) == (2026, 4, 1, ir.__version__)
+
+
+def test_programs_that_ask_for_a_least_version_of_openvino_find_one() -> None:
+    for package in (ir, pytest.importorskip("openvino")):
+        for said in (package.__version__, package.get_version()):
+            assert tuple(int(part) for part in said.split("-")[0].split(".")) >= (2026, 4, 1)
+            assert re.match(r"\d+\.\d+\.\d+-", said)

@@ -94,7 +94,7 @@ sys.meta_path.insert(0, _Finder())
 
 
 def __getattr__(name: str) -> Any:
-    home = frontend if name in frontend.__all__ else _PUBLIC
+    home = frontend if name in frontend.__all__ and not hasattr(_PUBLIC, name) else _PUBLIC
     if name == "util" or (name in __all__ and isinstance(getattr(home, name), ModuleType)):
         return import_module(f"{__name__}.{name}")
     if name not in __all__:

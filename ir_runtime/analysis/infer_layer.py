@@ -9,9 +9,10 @@ from ..diagnostics import Diagnostics, Location
 from ..errors import LimitError, ValidationError
 from ..ir.graph import Edge, Graph, Layer, Port
 from ..ir.tensor import Value
+from ..ops._define.computable import shapes_alone
 from .infer import Inferred, infer, with_symbols
 
-__all__ = ["infer_layer"]
+__all__ = ["infer_layer", "infer_shapes"]
 
 _SELF = 0
 
@@ -29,6 +30,12 @@ def infer_layer(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...]:
     if report.errors:
         raise ValidationError.of(report.errors, report.more)
     return tuple(known[port] for port in sorted(known) if port.layer == _SELF)
+
+
+def infer_shapes(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+    """Return the outputs of a layer that may be impossible to compute; None if its shapes are not known, either."""
+    with shapes_alone():
+        return _inferred(layer, inputs)
 
 
 def _inferred(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:

@@ -117,7 +117,9 @@ def plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in sorted(value.items())}  # as OpenVINO orders them
+        is_named = all(isinstance(key, str) for key in value)  # then OpenVINO orders the entries
+        in_order = sorted(value.items()) if is_named else value.items()
+        return {key: plain(entry) for key, entry in in_order}
     if isinstance(value, list) and len({type(entry) for entry in value}) > 1:
         raise InputError(f"the entries of a list must have one type, got {value!r}", code=Code.BAD_REQUEST)
     return value

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from ..ir.graph import Port
 from ..ir.tensor import TensorType
+from .any_value import Entries
+from .callers import warn
 from .nodes import Node, Output
 from .ports import described
 
@@ -36,6 +38,14 @@ class ConstOutput(Output):
     @property
     def _names(self) -> tuple[str, ...]:
         return self._fixed_names
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        warn(
+            "runtime information set by a port of a compiled model is not part of any model, and OpenVINO 2027 will "
+            "refuse it: set that of the output of a node",
+            DeprecationWarning,
+        )
+        super()._replace_rt_info(entries)
 
     def __lt__(self, other: object) -> bool:
         """Whether it comes before another port in the model, so that keys of results can be sorted."""

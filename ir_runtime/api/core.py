@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..limits import DEFAULT, Limits
 from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
-from ..wrong_arguments import ArgumentTypeError
+from ..wrong_arguments import ArgumentTypeError, checked
 from .compiled import CompiledModel
 from .config import as_mapping, check_config, describe, import_properties
 from .custom_op import extend
@@ -198,6 +198,7 @@ class Core(WithoutPlugins):
         Raises:
             InputError: if the device or a property is unknown.
         """
+        checked(model, Model)
         Device.of(device_name, config)
         check_config(config)
         return dict.fromkeys(sorted(n.friendly_name for n in model.get_ops() if n.layer.op is not None), CPU)
@@ -213,6 +214,7 @@ class Core(WithoutPlugins):
             InputError: if the property or the device is unknown.
         """
         device, name = (CPU, device_name) if property is None else (device_name, property)
+        checked(name, str)
         found = Device.queried(device)
         if found.others:
             hint = f"ask {found.name} or each of its devices"
@@ -273,7 +275,7 @@ class Core(WithoutPlugins):
         """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.
 
         Args:
-            extension: a class, or a list of classes.
+            extension: a class, an `Extension`, or a list of such.
 
         Raises:
             InputError: for compiled extensions of OpenVINO, which cannot be used.

@@ -20,7 +20,7 @@ from .nodes import Node, Output
 from .tensor import Tensor
 from .type_info import DiscreteTypeInfo
 
-__all__ = ["Op", "extend", "register"]
+__all__ = ["Extension", "Op", "OpExtension", "extend", "register"]
 
 _EXTENSION = "extension"
 
@@ -29,7 +29,7 @@ class Op(Node):
     """An operation of your own, defined by the methods of a subclass. As OpenVINO's ``Op``.
 
     A subclass defines ``validate_and_infer_types``, which calls ``set_output_type`` for each output; to run, also
-    ``has_evaluate`` and ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also asks for
+    ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also asks for
     ``clone_with_new_inputs``, which is not called here. `ir_runtime.ops.op` declares operations that check their
     inputs, too.
 
@@ -41,8 +41,6 @@ class Op(Node):
     ...         super().__init__(self, inputs)
     ...     def validate_and_infer_types(self):
     ...         self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
-    ...     def has_evaluate(self):
-    ...         return True
     ...     def evaluate(self, outputs, inputs):
     ...         outputs[0].shape = inputs[0].shape
     ...         outputs[0].data[:] = inputs[0].data * 2
@@ -92,8 +90,8 @@ class Op(Node):
         return True
 
     def has_evaluate(self) -> bool:
-        """Return whether the operation computes."""
-        return False
+        """Return whether the operation computes, by default whether the class defines ``evaluate``."""
+        return type(self).evaluate is not Op.evaluate
 
     def evaluate(
         self,
@@ -132,6 +130,12 @@ class Op(Node):
 
     def _bound(self) -> CustomOperation:
         info = self.get_type_info()
+        if not isinstance(info, DiscreteTypeInfo):
+            raise InputError(
+                f"the type_info of class {type(self).__name__} is {info!r}, not a DiscreteTypeInfo",
+                code=Code.BAD_REQUEST,
+                hint='class_type_info = DiscreteTypeInfo("Name", "extension"), or leave it out',
+            )
         key = info.name, info.version_id
         if key not in Op._operations:
             Op._operations[key] = declared_class(*key)
@@ -156,13 +160,60 @@ class _Given(Node):
 _STATE = ("_home", "_own_sources", "_own_values", "_edited", "layer")
 
 
+class Extension:
+    """The base of extensions. As OpenVINO's ``Extension``; `Core.add_extension` takes others than `OpExtension`, too.
+
+    >>> import ir_runtime as ov
+    >>> ov.Core().add_extension(ov.Extension())
+    """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class OpExtension(Extension):
+    """A subclass of `Op` that models may have. As OpenVINO's ``OpExtension``.
+
+    >>> import ir_runtime as ov
+    >>> ov.Core().add_extension(ov.OpExtension(type("OpOfAnotherExample", (ov.Op,), {})))
+
+    Args:
+        operation: the class.
+
+    Raises:
+        InputError: if it is no such class, or its nodes cannot be created without arguments, as reading does.
+    """
+
+    def __init__(self, operation: type[Op]) -> None:
+        if not isinstance(operation, type) or not issubclass(operation, Op):
+            raise InputError(f"{operation!r} is not a subclass of Op", code=Code.BAD_REQUEST)
+        _info(operation)
+        self._operation = operation
+
+
+def _info(cls: type[Op]) -> DiscreteTypeInfo:
+    """Return the type of a class, of which a node is created.
+
+    Raises:
+        InputError: if that takes arguments.
+    """
+    try:
+        return cls().get_type_info()
+    except TypeError as reason:
+        raise InputError(
+            f"nodes of class {cls.__name__} cannot be created without arguments, as reading does: {reason}",
+            code=Code.BAD_REQUEST,
+            hint="let the inputs default to None, and infer types where there are some",
+        ) from None
+
+
 def register(cls: type[Op]) -> None:
     """Let files have an operation of a class.
 
     Raises:
-        TypeError: if nodes of the class cannot be created without arguments, as reading does.
+        InputError: if nodes of the class cannot be created without arguments, as reading does.
     """
-    info = cls().get_type_info()
+    info = _info(cls)
     Op._operations[info.name, info.version_id] = declared_class(info.name, info.version_id, cls)
 
 
@@ -173,7 +224,10 @@ def extend(extension: object) -> None:
         ArgumentTypeError: if it is not a class.
         InputError: if it is another class, or the path of a compiled extension.
     """
-    if isinstance(extension, type) and issubclass(extension, Op):
+    if isinstance(extension, Extension):
+        if isinstance(extension, OpExtension):
+            register(extension._operation)
+    elif isinstance(extension, type) and issubclass(extension, Op):
         register(extension)
     elif isinstance(extension, str | Path):
         raise InputError(

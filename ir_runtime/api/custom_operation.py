@@ -99,7 +99,7 @@ class CustomOperation(Op):
             if not self.node.has_evaluate() or not self.node.evaluate(outputs, given):
                 raise ExecutionError(
                     f"operation {self.name!r} does not compute",
-                    hint="its class must define has_evaluate and evaluate, and both must return True",
+                    hint="its class must define evaluate, which must return True",
                 )
             return tuple(as_booleans(output._data) for output in outputs)
 

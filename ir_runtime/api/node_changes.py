@@ -14,9 +14,10 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
+from ..ops import find_operation
 from ..wrong_arguments import checked
 from .any_value import Entries
-from .building.layer import changed, named
+from .building.layer import changed, completed, named
 from .layers import LayerInfo
 from .node_ports import AnyInput, AnyOutput
 from .shapes import ShapeLike
@@ -134,7 +135,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
 
     def _operation(self, name: str) -> Operation | None:
         """Return the operation of the layer as it is now, which has that name in its graph."""
-        return self.layer.op
+        return completed(self.layer) if self.layer.op is None else self.layer.op
 
     def _basis_of(self, read: Sequence[Value]) -> Sequence[object]:
         """Return what the outputs follow from: the operation, the name that symbols have, and what is read."""
@@ -220,7 +221,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         """
         self._edit()
         layer = self.layer
-        if layer.op is None:
+        if layer.op is None and find_operation(layer.type, None) is None:
             raise InputError(f"layer {layer.name!r} has no known attributes", code=Code.BAD_REQUEST)
         self.layer = changed(layer, name, value)
 

@@ -211,6 +211,13 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
     def __hash__(self) -> int:
         return hash((id(self._node), self._index))
 
+    def __lt__(self, other: object) -> bool:
+        """Order the outputs of a node by their index, and those of different nodes in some lasting way."""
+        return _position(self) < _position(other) if isinstance(other, OutputBase) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return _position(self) <= _position(other) if isinstance(other, OutputBase) else NotImplemented
+
     def __copy__(self) -> OutputBase[_Node, _Input]:
         return self
 
@@ -289,8 +296,19 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
     def __hash__(self) -> int:
         return hash((id(self._node), self._index))
 
+    def __lt__(self, other: object) -> bool:
+        """Order the inputs of a node by their index, and those of different nodes in some lasting way."""
+        return _position(self) < _position(other) if isinstance(other, InputBase) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return _position(self) <= _position(other) if isinstance(other, InputBase) else NotImplemented
+
     def __repr__(self) -> str:
         try:
             return f"<Input: shape{self.get_partial_shape()} type: {self.get_element_type().label}>"
         except InputError as reason:
             return f"<Input: {reason.message}>"
+
+
+def _position(port: AnyInput | AnyOutput) -> tuple[int, int]:
+    return id(port._node), port._index

@@ -8,14 +8,14 @@ from typing import ClassVar, Protocol
 from weakref import WeakSet
 
 from ..analysis.infer import Inferred
-from ..analysis.infer_layer import infer_layer
+from ..analysis.infer_layer import infer_layer, infer_shapes
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, ValidationError
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
 from ..reader.weights import Weights
-from .building.layer import array_of, changed, constant, new_layer, operation
+from .building.layer import array_of, changed, constant, incomplete, new_layer, operation
 from .custom_operation import CustomOperation
 from .layers import LayerInfo
 from .node_changes import EDITS, UNKNOWN, NodeChanges
@@ -52,6 +52,11 @@ class Output(OutputBase["Node", "Input"]):
     >>> port.shape, port.element_type, port.get_node().friendly_name
     (<Shape: [2,3]>, <Type: 'float32'>, 'y')
     """
+
+    @staticmethod
+    def _from_node(node: Node) -> Output:
+        """Return the only output of a node; programs call it."""
+        return node.output(0)
 
     def _binary(self, type: str, left: object, right: object) -> Node:
         return Node.create(type, 1, [left, right])
@@ -133,6 +138,26 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         sources = [source for value in inputs for source in as_outputs(value)]
         node = Node.__new__(Node._classes.get(type, Node))
         node._build(operation(type, opset, attributes or {}), sources)
+        return node
+
+    @staticmethod
+    def create_incomplete(type: str, opset: int) -> Node:
+        """Create an operation without inputs and attributes: ``set_arguments`` and ``set_attribute`` give them to it.
+
+        >>> import numpy as np
+        >>> from ir_runtime import opset1
+        >>> node = Node.create_incomplete("Concat", 1)
+        >>> node.set_attribute("axis", 0)
+        >>> node.set_arguments([opset1.parameter([2], np.float32), opset1.parameter([3], np.float32)])
+        >>> node.validate_and_infer_types()
+        >>> node.shape
+        <Shape: [5]>
+
+        Raises:
+            UnsupportedError: if the opset has no such operation.
+        """
+        node = Node.__new__(Node._classes.get(type, Node))
+        node._build_incomplete(incomplete(type, opset), [])
         return node
 
     def _build(self, op: Operation, sources: Sequence[Output]) -> None:
@@ -239,7 +264,14 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         read = [source._node._value(source._index) for source in self._own_sources if source is not None]
         if len(read) != len(self._own_sources):
             self.input_values()  # which says which input reads nothing
-        self._set_values(infer_layer(self.layer, read), self._basis_of(read))
+        try:
+            self._set_values(infer_layer(self.layer, read), self._basis_of(read))
+        except ValidationError:
+            if (shapes := infer_shapes(self.layer, read)) is None:
+                raise
+            self._set_values(
+                shapes, None
+            )  # so that the graph is inferred, which says why it cannot be computed
 
     def _binary(self, type: str, left: object, right: object) -> Node:
         return Node.create(type, 1, [left, right])

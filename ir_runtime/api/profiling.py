@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from ..executor.observers import Profile
 from ..ir.graph import Layer
+from .building.layer import type_name
 
 __all__ = ["ProfilingInfo", "Status", "profiling_info"]
 
@@ -64,7 +65,7 @@ def _entry(layer: Layer, kernel: str, seconds: float, status: Status) -> Profili
     span = datetime.timedelta(seconds=seconds)
     return ProfilingInfo(
         node_name=layer.name,
-        node_type=layer.type,
+        node_type=type_name(layer.type),
         exec_type=kernel,
         real_time=span,
         cpu_time=span,

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 from ..absent import ExplainsAbsent
 from ..codes import Code
 from ..forks import register
-from ..wrong_arguments import ArgumentTypeError
+from ..wrong_arguments import ArgumentTypeError, OutOfRangeError
 from .compiled import CompiledModel, InferRequest
 
 __all__ = ["AsyncInferQueue"]
@@ -180,6 +180,10 @@ class AsyncInferQueue(ExplainsAbsent):
         return iter(self._requests)
 
     def __getitem__(self, index: int) -> InferRequest:
+        if not -len(self) <= index < len(self):
+            raise OutOfRangeError(
+                f"the queue has {len(self)} requests, asked for {index}", code=Code.NO_SUCH_NAME
+            )
         return self._requests[index]
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from ..forks import register
 from ..ir.element import ElementType
 from ..ir.quantized_cache import Held
 from ..ir.tensor import Array
-from ..wrong_arguments import ArgumentTypeError
+from ..wrong_arguments import ArgumentTypeError, checked
 from .background import Background
 from .callbacks import call_back
 from .executable import Executable
@@ -85,7 +85,8 @@ class Request(RequestTensors):
         Args:
             inputs: as for `CompiledModel`.
             share_inputs: keep arrays themselves for later runs, not copies.
-            share_outputs: for OpenVINO's signature; results are always the caller's own.
+            share_outputs: return the memory of `output_tensors`. It is not overwritten by the next run, unless programs
+                have asked for these tensors, or set them.
             decode_strings: return strings as text; else as bytes in UTF-8.
             observers: see every layer's inputs and outputs. Then nothing is folded or fused.
 
@@ -97,6 +98,8 @@ class Request(RequestTensors):
         if self._background is not None:
             self._expect_idle()
         found = self._run(self._take(inputs, share_inputs), tuple(observers))
+        if share_outputs:
+            found = self._lend(found)
         return self._compiled._shown(found, decode_strings)
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
@@ -138,6 +141,8 @@ class Request(RequestTensors):
 
     def _take(self, inputs: object, share: bool) -> list[Array]:
         """Return one array for each input, and keep given ones for later runs."""
+        if self._batches:
+            self._join_batches()
         kept, binder = self._input_values, self._compiled._binder
         if inputs is None and (exact := binder.exact(kept)) is not None:
             return exact
@@ -145,9 +150,12 @@ class Request(RequestTensors):
         for index, array in enumerate(arrays):
             held = kept[index]
             if held is None or not _holds(held, array):
-                shared = share and array.flags.writeable  # programs write into the tensors of inputs, as in OpenVINO
+                shared = (
+                    share and array.flags.writeable
+                )  # programs write into the tensors of inputs, as in OpenVINO
                 arrays[index] = own = array if shared else np.array(array, order="C")
                 kept[index] = Tensor.of(own, _element(self._compiled._inputs[index], own))
+                self._batches.pop(index, None)
         return arrays
 
     def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
@@ -162,6 +170,9 @@ class Request(RequestTensors):
         self.latency = (time.perf_counter() - start) * 1e3
         self._results = results
         for index, tensor in self._output_values.items():
+            if index in self._lent:
+                tensor._hold(results[index], is_shared=False)
+                continue
             tensor.copy_from(Tensor.of(results[index], tensor.element_type))
         return results
 
@@ -183,6 +194,8 @@ class Request(RequestTensors):
         Raises:
             InputError: if ``timeout`` is negative.
         """
+        if timeout is not None:
+            checked(timeout, int, float)
         if timeout is not None and timeout < 0:
             raise InputError(f"timeout must be at least 0, got {timeout}", code=Code.BAD_REQUEST)
         if not self._join(None if timeout is None else timeout / 1e3):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -44,12 +45,25 @@ class RequestTensors(ExplainsAbsent):
     >>> request.set_output_tensors({0: total})
     >>> request.model_inputs, request.get_tensor("x").data
     ([<ConstOutput: names[x] shape[2] type: f32>], array([0., 0.], dtype=float32))
+
+    The entries of a batch may be tensors of their own, where the layout of the input starts with N:
+
+    >>> images = opset1.parameter([2, 3], np.float32, name="images")
+    >>> images.set_layout(ov.Layout("NC"))
+    >>> request = ov.compile_model(ov.Model([opset1.exp(images)], [images])).create_infer_request()
+    >>> request.set_input_tensors([ov.Tensor(np.zeros((1, 3), np.float32)), ov.Tensor(np.zeros((1, 3), np.float32))])
+    >>> request.infer()[0].shape
+    (2, 3)
     """
 
     def __init__(self, compiled: Executable) -> None:
         self._compiled = compiled
         self._input_values: list[Tensor | None] = [None] * len(compiled._inputs)
         self._output_values: dict[int, Tensor] = {}
+        self._lent: set[int] = set()
+        """Outputs whose tensors hold the arrays of the last run, and no memory that each run fills."""
+        self._batches: dict[int, Sequence[Tensor]] = {}
+        """The tensors of inputs whose batches are given entry by entry; each run reads them."""
         self._results: OVDict | None = None
 
     @property
@@ -132,14 +146,31 @@ class RequestTensors(ExplainsAbsent):
         else:
             self._hold(index, tensor)
 
-    def set_tensors(
-        self, tensors: Mapping[str, Tensor] | Mapping[Output, Tensor] | Mapping[str | Output, Tensor]
-    ) -> None:
-        """Give several inputs and outputs their tensors, by name or port.
+    @overload
+    def set_tensors(self, tensors: Mapping[str, Tensor]) -> None: ...
+    @overload
+    def set_tensors(self, tensors: Mapping[Output, Tensor]) -> None: ...
+    @overload
+    def set_tensors(self, tensors: Mapping[str | Output, Tensor]) -> None: ...
+    @overload
+    def set_tensors(self, key: str | Output, tensors: Sequence[Tensor], /) -> None: ...
+    def set_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
+        """Give several inputs and outputs their tensors, by name or port; or one input a tensor for each of its batch.
+
+        Args:
+            tensors: a tensor by name or port; or the name or port of the input.
+            batch: the tensors of the batch of that input.
 
         Raises:
-            InputError: if the tensors are not a mapping.
+            InputError: if a name is unknown, or a tensor does not fit.
+            ArgumentTypeError: if the tensors are not a mapping.
         """
+        if batch is not None:
+            is_input, index = self._place(tensors)
+            if not is_input:
+                raise InputError("only the batch of an input is set entry by entry", code=Code.BAD_REQUEST)
+            self._set_batch(index, batch)
+            return
         if not isinstance(tensors, Mapping):
             got = type(tensors).__name__
             raise ArgumentTypeError(
@@ -148,25 +179,75 @@ class RequestTensors(ExplainsAbsent):
         for key, tensor in tensors.items():
             self.set_tensor(key, tensor)
 
-    def set_input_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Give several inputs their tensors, by index; a sequence holds that of the only input."""
-        for index, tensor in self._by_index(tensors, self.model_inputs):
+    @overload
+    def set_input_tensors(self, tensors: Mapping[int, Tensor]) -> None: ...
+    @overload
+    def set_input_tensors(self, tensors: Sequence[Tensor]) -> None: ...
+    @overload
+    def set_input_tensors(self, index: int, tensors: Sequence[Tensor], /) -> None: ...
+    def set_input_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
+        """Give several inputs their tensors, by index; or one input a tensor for each of its batch.
+
+        Args:
+            tensors: a tensor by index; or the tensors of the batch of the only input; or the index of an input.
+            batch: the tensors of the batch of that input.
+
+        Raises:
+            InputError: if an index is unknown, or a tensor does not fit.
+        """
+        if batch is not None or not isinstance(tensors, Mapping):
+            index, entries = (None, tensors) if batch is None else (tensors, batch)
+            self._set_batch(find_index(self._compiled._inputs, index, "input"), entries)
+            return
+        for index, tensor in tensors.items():
             self.set_input_tensor(index, tensor)
 
     def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
         """Have several outputs written into tensors, by index; a sequence holds that of the only output."""
-        for index, tensor in self._by_index(tensors, self.model_outputs):
+        if isinstance(tensors, Mapping):
+            given = dict(tensors)
+        elif len(self.model_outputs) == len(tensors) == 1:
+            given = dict(enumerate(tensors))
+        else:
+            raise InputError("tensors must be given by index: {0: tensor}", code=Code.BAD_REQUEST)
+        for index, tensor in given.items():
             self.set_output_tensor(index, tensor)
 
-    def _by_index(
-        self, tensors: Mapping[int, Tensor] | Sequence[Tensor], ports: Sequence[Output]
-    ) -> Iterable[tuple[int, Tensor]]:
-        if isinstance(tensors, Mapping):
-            return tensors.items()
-        if len(ports) == len(tensors) == 1:
-            return enumerate(tensors)
-        # OpenVINO takes several for parts of a batch of the only input.
-        raise InputError("tensors must be given by index: {0: tensor}", code=Code.BAD_REQUEST)
+    def _set_batch(self, index: int, tensors: object) -> None:
+        """Give an input a tensor for each entry of its batch.
+
+        Raises:
+            InputError: if the input has no batch as its first dimension, or the tensors do not fit it.
+        """
+        port = self._compiled._inputs[index]
+        if (
+            not isinstance(tensors, list | tuple)
+            or not tensors
+            or not all(isinstance(t, Tensor) for t in tensors)
+        ):
+            raise ArgumentTypeError(
+                f"the batch of input {port.label!r} must be a list of Tensors, got {tensors!r:.60}",
+                code=Code.BAD_REQUEST,
+            )
+        if len(tensors) == 1:
+            self._set(index, tensors[0])
+            return
+        if not port._layout.has_name("N") or port._layout.get_index_by_name("N") != 0:
+            raise InputError(
+                f"input {port.label!r} has no batch: its layout is {port._layout}",
+                code=Code.BAD_REQUEST,
+                hint='give the parameter a layout that starts with N, as in set_layout(Layout("NCHW"))',
+            )
+        if any(tensor._held.shape[:1] != (1,) for tensor in tensors):
+            shapes = [list(tensor._held.shape) for tensor in tensors]
+            raise InputError(f"each tensor of a batch must have a batch of 1, got shapes {shapes}")
+        self._set(index, _joined(port, tensors))
+        self._batches[index] = tuple(tensors)
+
+    def _join_batches(self) -> None:
+        """Read the tensors of batches, as every run does."""
+        for index, tensors in self._batches.items():
+            self._input_values[index] = _joined(self._compiled._inputs[index], tensors)
 
     def get_tensor(self, key: str | Output) -> Tensor:
         """Return the tensor of an input or output, by name or port."""
@@ -188,6 +269,7 @@ class RequestTensors(ExplainsAbsent):
     def _set(self, index: int, tensor: object) -> None:
         held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
         as_array(self._compiled._inputs[index], held)
+        self._batches.pop(index, None)
         self._input_values[index] = held
 
     def _hold(self, index: int, tensor: object) -> None:
@@ -202,10 +284,21 @@ class RequestTensors(ExplainsAbsent):
                 f"output {port.label!r} has shape {shape}, the Tensor {list(tensor._held.shape)}"
             )
         self._output_values[index] = tensor
+        self._lent.discard(index)
+
+    def _lend(self, results: OVDict) -> OVDict:
+        """Return results in the memory of output tensors: tensors that no program has yet hold the results themselves."""
+        for index, array in enumerate(results.to_tuple()):
+            if index not in self._output_values:
+                element = self._compiled._outputs[index].element_type
+                self._output_values[index] = Tensor.of(array, element)
+                self._lent.add(index)
+        return OVDict(self._compiled._outputs, [self._output_values[index]._data for index in range(len(results))])
 
     def _forget_inputs(self) -> None:
         """Require all inputs for the next run."""
         self._input_values = [None] * len(self._input_values)
+        self._batches.clear()
 
     def _input_tensor(self, index: int) -> Tensor:
         tensor = self._input_values[index]
@@ -215,11 +308,30 @@ class RequestTensors(ExplainsAbsent):
 
     def _output_tensor(self, index: int) -> Tensor:
         """Return a tensor that each run writes into. It is not an array that a run returned: those belong to the caller."""
+        self._lent.discard(index)
         if index not in self._output_values:
             self._output_values[index] = tensor = _blank(self._compiled._outputs[index])
             if self._results is not None:
                 tensor.copy_from(Tensor.of(self._results[index], tensor.element_type))
         return self._output_values[index]
+
+
+def _joined(port: Output, tensors: Sequence[Tensor]) -> Tensor:
+    """Return one tensor for a batch.
+
+    Raises:
+        InputError: if the tensors are of another element type or length than the input.
+    """
+    for tensor in tensors:
+        if (
+            tensor.element_type is not port.element_type
+            or tensor._held.shape[1:] != tensors[0]._held.shape[1:]
+        ):
+            raise InputError(
+                f"the tensors of the batch of input {port.label!r} must be {port.element_type.label} of one shape, got "
+                f"{', '.join(map(repr, tensors))}"
+            )
+    return Tensor.of(np.concatenate([tensor._data for tensor in tensors]), port.element_type)
 
 
 def _blank(port: Output) -> Tensor:

@@ -42,7 +42,10 @@ class Shape(list[int], ExplainsAbsent):
             TypeError: if one of them is not an integer of at least 0.
             InputError: if a text is not a shape.
         """
-        super().__init__(_parsed(lengths) if isinstance(lengths, str) else map(operator.index, lengths))
+        try:
+            super().__init__(_parsed(lengths) if isinstance(lengths, str) else map(operator.index, lengths))
+        except TypeError:
+            raise TypeError(f"a Shape must be integers or text, got {lengths!r}") from None
         if self and min(self) < 0:
             raise TypeError(f"the lengths of a Shape must be at least 0, got {list(self)}")
 
@@ -121,6 +124,10 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         """
         try:
             super().__init__(dims)
+        except TypeError:
+            if isinstance(dims, Iterable):
+                raise
+            raise TypeError(f"a PartialShape must be lengths or text, got {dims!r}") from None
         except ValueError as reason:
             raise _refused(reason) from None
 

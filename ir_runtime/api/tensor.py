@@ -102,7 +102,10 @@ class Tensor(TensorContent):
         if self._element is ElementType.bf16 and given.dtype == np.float16:
             raise _mismatch(self._element, given)  # numbers, or bits as of `data`: both are likely
         if given.dtype not in (self._element.dtype, self._element.stored_dtype):
-            warn(f"an array of {given.dtype.name} is cast to {self._element.label}, the type of the port", RuntimeWarning)
+            warn(
+                f"an array of {given.dtype.name} is cast to {self._element.label}, the type of the port",
+                RuntimeWarning,
+            )
             given = given.astype(self._element.dtype)
         needed = math.prod(lengths)
         if given.size > needed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._version import __version__
+from .._version import API_VERSION
 
 __all__ = ["Version"]
 
@@ -17,12 +17,12 @@ class Version:
     >>> version = ov.Core().get_versions("CPU")["CPU"]
     >>> version.description
     'ir_runtime CPU'
-    >>> (version.major, version.minor, version.patch) >= (0, 1, 0)
-    True
+    >>> (version.major, version.minor) >= (2026, 4), version.patch, version.build_number == ov.get_version()
+    (True, 1, True)
     """
 
     description: str
-    build_number: str = __version__
+    build_number: str = API_VERSION
 
     @property
     def major(self) -> int:
@@ -40,7 +40,7 @@ class Version:
         return self._numbers()[2]
 
     def _numbers(self) -> tuple[int, ...]:
-        parts = self.build_number.split("+")[0].split(".")[:3]
+        parts = self.build_number.partition("-")[0].split(".")[:3]
         return tuple(int(part) if part.isdecimal() else 0 for part in [*parts, "0", "0"])
 
     def __repr__(self) -> str:

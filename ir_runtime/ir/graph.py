@@ -18,12 +18,25 @@ from .tensor import TensorType
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["IO_TYPES", "Body", "Edge", "Graph", "Layer", "Port", "PortSpec", "RtInfo", "bodies_of"]
+__all__ = [
+    "IO_TYPES",
+    "IR_VERSION",
+    "Body",
+    "Edge",
+    "Graph",
+    "Layer",
+    "Port",
+    "PortSpec",
+    "RtInfo",
+    "bodies_of",
+]
 
 IO_TYPES = ("Parameter", "Result")
 """The types of the layers that are the inputs and outputs of a graph."""
 
 RtInfo: TypeAlias = Mapping[str, object]
+IR_VERSION = "version"
+"""The entry of runtime information that says of which IR version a model was read, as in OpenVINO; files have none."""
 """Runtime information, by name: texts, or further mappings; programs may set other objects."""
 
 

@@ -3,7 +3,7 @@
 Steps become ordinary operations, so a model that has them can be saved, validated and compiled as any other.
 """
 
-from .._version import __version__
+from .._version import API_VERSION
 from ..absent import explain_absent
 from .infos import (
     InputInfo,
@@ -35,13 +35,13 @@ __all__ = [
 
 
 def get_version() -> str:
-    """Return the version of this package.
+    """Return the version of OpenVINO whose API this is, with the version of this package.
 
     >>> from ir_runtime import preprocess
     >>> type(preprocess.get_version()).__name__
     'str'
     """
-    return __version__
+    return API_VERSION
 
 
 explain_absent(__name__)

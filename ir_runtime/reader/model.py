@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
 from ..errors import ParseError
-from ..ir.graph import Graph, RtInfo
+from ..ir.graph import IR_VERSION, Graph, RtInfo
 from ..limits import DEFAULT, Limits
 from .document import Element, integer
 from .layers import FORMER_IR, NEWEST_IR, LayerReader
-from .names import NO_INFO, rt_info
+from .names import rt_info
 from .parts import read_parts
 from .source import Source
 from .version_10 import convert_version_10
@@ -72,7 +72,8 @@ def read_net(
     layers, wiring = read_parts(root, reader)
     graph = Graph(layers.values(), wiring.edges, wiring.severed)
     name, size = root.get("name", ""), len(source.data) + len(weights)
-    document = Document(graph, name, source.name, version, rt_info(root), weights, limits, size)
+    info = {**rt_info(root), IR_VERSION: version}
+    document = Document(graph, name, source.name, version, info, weights, limits, size)
     return _convert(document) if version == FORMER_IR else document
 
 
@@ -84,7 +85,8 @@ def _read_upgraded(
     reader = LegacyReader(source.name, report, weights, limits, version=version)
     upgraded, wires, severed = read_legacy(root, reader, version)
     graph = Graph(upgraded.values(), wires, severed)
-    return _convert(Document(graph, root.get("name", ""), source.name, version, NO_INFO, weights, limits))
+    info = {IR_VERSION: version}
+    return _convert(Document(graph, root.get("name", ""), source.name, version, info, weights, limits))
 
 
 def _convert(document: Document) -> Document:

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from ..absent import explain_absent
 from ..api.building.replacing import replace_node, replace_output_update_name
-from . import data_helpers, decorators, node_factory, types
+from . import data_helpers, decorators, input_validation, node_factory, types
 
 __all__ = [
     "data_helpers",
     "decorators",
+    "input_validation",
     "node_factory",
     "replace_node",
     "replace_output_update_name",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from inspect import signature
+from types import ModuleType
 from typing import Any
 
 from ..absent import ExplainsAbsent, explain_absent
-from ..api.nodes import Node, Output
+from ..api.custom_op import extend
+from ..api.nodes import Node, Output, as_outputs
 from ..codes import Code
 from ..errors import InputError
+from ..exceptions import UserInputError
 from ..nearest import nearest, suggestion
 from .types import as_node
 
@@ -32,7 +36,7 @@ class NodeFactory(ExplainsAbsent):
     """
 
     def __init__(self, opset_version: str = "opset13") -> None:
-        self._opset = import_module(f"{_PACKAGE}.{opset_version}")
+        self._opset = _opset(opset_version)
 
     def create(
         self,
@@ -40,7 +44,7 @@ class NodeFactory(ExplainsAbsent):
         arguments: Sequence[Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> Node:
-        """Return a node.
+        """Return a node; with neither arguments nor attributes, one that gets them later.
 
         Args:
             op_type_name: the type of the operation, such as ``Relu``.
@@ -48,8 +52,11 @@ class NodeFactory(ExplainsAbsent):
             attributes: its attributes.
 
         Raises:
-            InputError: if the opset has no such operation.
+            InputError: if the opset has no such operation, or it needs or takes other arguments or attributes.
+            UserInputError: if there are attributes but no arguments.
         """
+        if arguments is None and attributes is not None:
+            raise UserInputError(f"{op_type_name!r} is given attributes, but no arguments: [] are none")
         known = {name.replace("_", "").lower(): name for name in dir(self._opset) if name[0] != "_"}
         key = op_type_name.replace("_", "").lower()
         if key not in known:
@@ -58,9 +65,47 @@ class NodeFactory(ExplainsAbsent):
             hint = suggestion(near and known[near]) or f"the names are those in {opset}"
             message = f"unknown operation {op_type_name!r} in {opset}"
             raise InputError(message, code=Code.NO_SUCH_NAME, hint=hint)
-        inputs: list[Node | Output] = [as_node(each) for each in arguments or ()]
-        made: Node = getattr(self._opset, known[key])(*inputs, **(attributes or {}))
+        function = getattr(self._opset, known[key])
+        if arguments is None:
+            return Node.create_incomplete(op_type_name, int(self._opset.__name__.rpartition("opset")[2]))
+        inputs: list[Node | Output] = [as_node(each) for each in arguments]
+        try:
+            signature(function).bind(*inputs, **(attributes or {}))
+        except TypeError as reason:
+            raise InputError(f"cannot create {op_type_name!r}: {reason}", code=Code.BAD_REQUEST) from None
+        made: Node = function(*inputs, **(attributes or {}))
         return made
+
+    def add_extension(self, extension: object) -> None:
+        """Let models have operations, as `Core.add_extension`.
+
+        >>> from ir_runtime import Extension
+        >>> NodeFactory().add_extension(Extension())
+
+        Raises:
+            InputError: for compiled extensions of OpenVINO, which cannot be used.
+        """
+        for each in extension if isinstance(extension, list | tuple) else [extension]:
+            extend(each)
+
+    @staticmethod
+    def _arguments_as_outputs(arguments: Sequence[Node | Output]) -> list[Output]:
+        """Return the outputs of nodes, and outputs as they are; programs call it."""
+        return [source for each in arguments for source in as_outputs(each)]
+
+
+def _opset(version: str) -> ModuleType:
+    number = version.removeprefix("opset")
+    if not number.isdecimal() or version not in dir(import_module(_PACKAGE)):
+        raise InputError(
+            f"there is no opset {version!r}", code=Code.NO_SUCH_NAME, hint="opset1 to opset17 are known"
+        )
+    return import_module(f"{_PACKAGE}.{version}")
+
+
+def _get_node_factory(opset_version: str | None = None) -> NodeFactory:
+    """Return a factory of an opset; programs call it."""
+    return NodeFactory(opset_version) if opset_version else NodeFactory()
 
 
 explain_absent(__name__)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.graph import RtInfo
+from ..ir.graph import IR_VERSION, RtInfo
 from .printer import Printer, is_tag
 
 __all__ = ["text_of", "write_layer_info", "write_model_info"]
 
 
 def write_model_info(out: Printer, info: RtInfo) -> None:
-    """Write the entries of a model: strings, or nested entries."""
+    """Write the entries of a model: strings, or nested entries; not the version that it was read of."""
+    info = {name: entry for name, entry in info.items() if (name, type(entry)) != (IR_VERSION, int)}
     if not info:
         out.element("rt_info")
         return
@@ -44,7 +45,8 @@ def _are_attributes(entry: RtInfo) -> bool:
 
 
 def _entries(out: Printer, info: RtInfo) -> None:
-    for name, entry in info.items():
+    for key, entry in info.items():
+        name = str(key)
         tag, head = (name, {}) if is_tag(name) else ("info", {"name": name})
         if not isinstance(entry, Mapping):
             out.element(tag, {**head, "value": text_of(entry)})

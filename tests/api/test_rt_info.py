@@ -200,3 +200,26 @@ def test_what_is_read_has_its_type() -> None:
     model.set_rt_info("v", "k")
     assert assert_type(model.get_rt_info(), ir.RTMap)["k"] == "v"
     assert assert_type(model.get_rt_info("k"), ir.OVAny).value == "v"
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_models_that_were_read_say_of_which_ir_version(version: int, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.parameter("x", "2", out="FP32 2"))
+    text = net.xml().replace(b'version="11"', f'version="{version}"'.encode())
+    for package in ("ir_runtime", "openvino"):
+        api = pytest.importorskip(package)
+        model = api.Core().read_model(text)
+        assert model.has_rt_info("version")
+        assert (model.rt_info["version"].value, model.clone().get_rt_info("version").value) == (
+            version,
+            version,
+        )
+        api.serialize(model, tmp_path / f"{package}.xml")
+        assert "<version" not in (tmp_path / f"{package}.xml").read_text()
+
+
+def test_entries_may_have_numbers_for_names() -> None:
+    for package in ("ir_runtime", "openvino"):
+        value = pytest.importorskip(package).OVAny({2: "b", 1: "a"})
+        assert (value[1], list(value.value)) == ("a", [2, 1])

@@ -11,6 +11,7 @@ import openvino
 import pytest
 
 import ir_runtime
+from ir_runtime import _version
 
 
 def _ours(module: str, name: str) -> Any:
@@ -88,7 +89,7 @@ def test_importing_does_not_import_what_answers() -> None:
 
 def test_the_version_is_that_of_the_api() -> None:
     assert ir_runtime.get_version().split("-")[0] == openvino.get_version().split("-")[0]
-    assert ir_runtime.get_version().endswith(ir_runtime.__version__)
+    assert ir_runtime.get_version().endswith(_version.__version__)
 
 
 def test_modules_of_the_former_place_are_the_same() -> None:

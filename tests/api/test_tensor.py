@@ -106,7 +106,14 @@ def names(package: str) -> dict[str, Any]:
         for kind, numbers in kinds
     )
     constants = {"C4": nibbles, "NF": codes, "BF": halves, "bytes_": np.array([33, 67], np.uint8)}
-    short = constants | {"T": api.Tensor, "Y": api.Type, "S": api.Shape, "C": api.Coordinate, "V": api, "copy": copy}
+    short = constants | {
+        "T": api.Tensor,
+        "Y": api.Type,
+        "S": api.Shape,
+        "C": api.Coordinate,
+        "V": api,
+        "copy": copy,
+    }
     return short | {each.__name__: each for each in (written, shaped, copied, given, put, shared, ones)}  # type: ignore[attr-defined]
 
 
@@ -165,7 +172,9 @@ def test_arrays_for_ports_of_another_size_or_type() -> None:
     with pytest.warns(RuntimeWarning, match="an array of int32 is cast to f32"):
         cast = ir.Tensor(ports("ir_runtime")[0], np.arange(6, dtype=np.int32))
     assert cast.data.tolist() == [[0, 1, 2], [3, 4, 5]]  # OpenVINO takes the bytes for numbers of f32
-    with pytest.warns(RuntimeWarning, match=r"a port of shape \[\.\.\.,3\] takes 0 elements|takes 0 elements"):
+    with pytest.warns(
+        RuntimeWarning, match=r"a port of shape \[\.\.\.,3\] takes 0 elements|takes 0 elements"
+    ):
         assert ir.Tensor(ports("ir_runtime")[2], np.ones((1, 3), np.float32)).shape == [0]
 
 

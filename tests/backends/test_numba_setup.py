@@ -20,7 +20,7 @@ from harness.nets import Net
 from harness.snapshots import same_as_before
 
 import ir_runtime as ir
-from ir_runtime import backends
+from ir_runtime import _version, backends
 from ir_runtime.backends.core import default as _usual
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.build import compiler
@@ -174,7 +174,7 @@ def test_the_folder_depends_on_vectors_and_on_what_machine_code_depends_on(
     found = cache.folder()
     assert found is not None
     assert found.parent == own_cache / "ir_runtime"
-    assert found.name.startswith(f"{ir.__version__}-{target.TARGET.name}-")
+    assert found.name.startswith(f"{_version.__version__}-{target.TARGET.name}-")
     monkeypatch.setattr(cache, "_fingerprint", lambda: "1")
     assert cache.folder() != found
 

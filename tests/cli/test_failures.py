@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from harness.tiny import binary, net, parameter, passing, result, total, write, write_chain
 
-from ir_runtime import cli
+from ir_runtime import _version, cli
 from ir_runtime.cli import Exit, main
 from ir_runtime.executor.plan import ExecutionPlan
 
@@ -50,10 +50,9 @@ def test_help_has_its_text(check: Check, command: str) -> None:
 
 
 def test_help_and_version_are_found_by_their_short_names(invoke: Invoke) -> None:
-    import ir_runtime
 
     assert invoke("-h").stdout == invoke("--help").stdout
-    assert invoke("-V").stdout == f"ir-runtime {ir_runtime.__version__}\n" == invoke("--version").stdout
+    assert invoke("-V").stdout == f"ir-runtime {_version.__version__}\n" == invoke("--version").stdout
 
 
 def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:

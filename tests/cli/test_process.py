@@ -18,6 +18,7 @@ import pytest
 from harness.tiny import passing, write, write_chain
 
 import ir_runtime
+from ir_runtime import _version
 from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli.progress import progress
 
@@ -91,7 +92,7 @@ def test_results_and_the_rest_have_their_streams(folder: Path, process: Process)
 
 def test_the_program_has_its_name(process: Process) -> None:
     assert process("--help").stdout.startswith("Usage: ir-runtime [OPTIONS] COMMAND")
-    assert process("--version").stdout == f"ir-runtime {ir_runtime.__version__}\n"
+    assert process("--version").stdout == f"ir-runtime {_version.__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def detected(name: str, *shapes: str, **more: Any) -> Refusal:
     return refusal(name, "DetectionOutput-8", *(f"f32 {s}" for s in shapes), **OUTPUT | more)
 
 
-def proposed(name: str, *shapes: str) -> Refusal:
-    return refusal(name, "Proposal-4", *(f"f32 {s}" for s in shapes), **PROPOSAL)
+def proposed(name: str, *shapes: str, **more: Any) -> Refusal:
+    return refusal(name, "Proposal-4", *(f"f32 {s}" for s in shapes), **PROPOSAL | more)
 
 
 def generated(name: str, *shapes: str, **more: Any) -> Refusal:
@@ -95,6 +95,10 @@ REFUSALS = [
     refusal(
         "PSROIPooling: channels of parts", "PSROIPooling-1", MAPS, "f32 5,5",
         **SENSITIVE | {"mode": "bilinear", "spatial_bins_x": 2, "spatial_bins_y": 2},
+    ),
+    refusal(
+        "PSROIPooling: no parts", "PSROIPooling-1", MAPS, "f32 5,5",
+        **SENSITIVE | {"mode": "bilinear", "spatial_bins_x": 0},
     ),
     moved("DeformablePSROIPooling: channels", MAPS),
     moved("DeformablePSROIPooling: offsets", "f32 2,18,8,8", "f32 5,2,2,2"),
@@ -139,6 +143,7 @@ REFUSALS = [
     proposed("Proposal: deltas", "1,4,3,3", "1,9,3,3", "3"),
     proposed("Proposal: anchors", "1,6,3,3", "1,12,3,3", "3"),
     proposed("Proposal: image_shape", "1,4,3,3", "1,8,3,3", "5"),
+    proposed("Proposal: framework", "1,4,3,3", "1,8,3,3", "3", framework="caffe"),
     proposed("Proposal: rank", "4,3,3", "1,8,3,3", "3"),
     generated("GenerateProposals: scores", "2,3", "3,4,2,4", "2,8,3,4", "2,2,4,3"),
     generated("GenerateProposals: deltas", "2,3", "3,4,2,4", "2,9,3,4", "2,2,3,4"),

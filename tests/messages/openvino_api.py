@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import warnings
 from pathlib import Path
 
 from harness.refusals import Call
@@ -11,6 +12,7 @@ from harness.refusals import Call
 import ir_runtime as ir
 from ir_runtime import _offline_transformations, properties
 from ir_runtime import opset13 as ops
+from ir_runtime.exceptions import UserInputError
 from ir_runtime.utils.node_factory import NodeFactory
 from messages.calls import passing
 from messages.running import X
@@ -67,9 +69,70 @@ def imported(program: str) -> None:
     exec(program, {"ir": ir})
 
 
+class Idle(ir.Op):
+    """Computes nothing."""
+
+    def validate_and_infer_types(self) -> None:
+        self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+
+
+class Misnamed(ir.Op):
+    def get_type_info(self) -> ir.DiscreteTypeInfo:
+        return "Misnamed"  # type: ignore[return-value]
+
+
+class Demanding(ir.Op):
+    def __init__(self, inputs: object) -> None:
+        super().__init__(self)
+
+
+def idle() -> None:
+    x = ops.parameter([2], "f32")
+    node = Idle(None, [x])
+    node.set_friendly_name("idle")
+    ir.compile_model(ir.Model([node.output(0)], [x]))(X)
+
+
+def batch(layout: str, *shapes: list[int], element: str = "f32", key: object = "x") -> None:
+    """Give the input x[2,3] a tensor for each entry of its batch."""
+    x = ops.parameter([2, 3], "f32", name="x")
+    x.set_layout(ir.Layout(layout))
+    request = ir.compile_model(ir.Model([ops.relu(x, name="y")], [x])).create_infer_request()
+    request.set_tensors(key, [ir.Tensor(getattr(ir.Type, element), shape) for shape in shapes])  # type: ignore[call-overload]
+
+
+def runtime_information_of_a_compiled_port() -> str:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compiled().output(0).rt_info["a"] = 1
+    return "\n".join(str(warning.message) for warning in caught)
+
+
 NAMES = (AttributeError, ImportError)
 
 REFUSALS = [
+    runtime_information_of_a_compiled_port,
+    Call("extension of no kind", lambda: ir.OpExtension(bool)),  # type: ignore[arg-type]
+    Call("operation of no name", lambda: ir.OpExtension(Misnamed)),
+    Call("operation that needs arguments", lambda: ir.OpExtension(Demanding)),
+    Call("operation that does not compute", idle),
+    Call("variable that is missing", lambda: ir.op.assign(ops.parameter([2]))),
+    Call("batch without a layout", lambda: batch("...", [1, 3], [1, 3])),
+    Call("batch of more rows", lambda: batch("NC", [2, 3], [2, 3])),
+    Call("batch of another type", lambda: batch("NC", [1, 3], [1, 3], element="i32")),
+    Call("batch of nothing", lambda: batch("NC")),
+    Call("batch of an output", lambda: batch("NC", [1, 3], [1, 3], key="y")),
+    Call("shape of no kind", lambda: ir.Shape(5), (TypeError,)),  # type: ignore[arg-type]
+    Call("partial shape of no kind", lambda: ir.PartialShape(5), (TypeError,)),  # type: ignore[arg-type]
+    Call(
+        "attributes without arguments",
+        lambda: NodeFactory().create("TopK", None, {"axis": 1}),
+        (UserInputError,),
+    ),
+    Call(
+        "attributes of a node that are missing", lambda: NodeFactory().create("Concat", [ops.parameter([2])])
+    ),
+    Call("opset of no number", lambda: NodeFactory("opset99")),
     Call("name that is not here", lambda: ir.RemoteTensor, NAMES),
     Call("name that is mistyped", lambda: ir.read_modle, NAMES),
     Call("name like no other", lambda: ir.Qqqq, NAMES),

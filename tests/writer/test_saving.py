@@ -235,7 +235,8 @@ def test_what_the_file_says_and_nobody_asked_is_kept(there: Path) -> None:
     text = text[:at] + '<data unheard="of" auto_broadcast="NUMPY"/>' + info + text[at:]
     model = ir.read_model(text.encode(), net.weights)
     found = again(model, there)
-    assert found.rt_info == model.rt_info == {"a": {"b": "1", "c d": "2"}, "e": {}}
+    assert found.rt_info == model.rt_info == {"a": {"b": "1", "c d": "2"}, "e": {}, "version": 11}
+    assert "<version" not in there.read_text()
     assert found._graph[2].rt_info == {"fused_names": {"version": "0", "value": "p,q"}}
     assert found._graph[2].attributes == {"unheard": "of", "auto_broadcast": "NUMPY"}
     assert "fused_names" in seen_by_openvino(there)[0]

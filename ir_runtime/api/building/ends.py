@@ -19,7 +19,7 @@ from ..shapes import PartialShape, Shape, ShapeLike
 from ..tensor import Tensor
 from ..vectors import Strides
 from .filling import filled
-from .layer import array_of, changed, constant, operation
+from .layer import array_of, changed, constant, incomplete, operation
 from .variables import Variable
 
 __all__ = ["Assign", "Constant", "Parameter", "ReadValue", "Result", "element_of"]
@@ -290,7 +290,15 @@ class Assign(Node, type="Assign"):
 
     _shown_class = "assign"
 
-    def __init__(self, new_value: object, variable: Variable | str, name: str = "") -> None:
+    def __init__(
+        self, new_value: object = None, variable: Variable | str | None = None, name: str = ""
+    ) -> None:
+        """Assign a value to a variable; without both, they are set later, as arguments and as ``variable_id``."""
+        if variable is None:
+            if new_value is not None:
+                raise InputError("an Assign needs a variable", code=Code.BAD_REQUEST)
+            self._build_incomplete(incomplete("Assign", 6), [])
+            return
         said = variable if isinstance(variable, str) else variable.info.variable_id
         self._build(operation("Assign", 6, {"variable_id": said}), [as_output(new_value)])
         if name:
@@ -312,7 +320,11 @@ class ReadValue(Node, type="ReadValue"):
 
     _shown_class = "read_value"
 
-    def __init__(self, new_value: object, variable: Variable | None = None) -> None:
+    def __init__(self, new_value: object = None, variable: Variable | None = None) -> None:
+        """Read a variable, at first ``new_value``; without both, they are set later, as arguments and attributes."""
+        if new_value is None and variable is None:
+            self._build_incomplete(incomplete("ReadValue", 6), [])
+            return
         inputs = [] if isinstance(new_value, Variable) else [as_output(new_value)]
         held = new_value if isinstance(new_value, Variable) else variable
         if held is None:

@@ -25,6 +25,7 @@ from ...wrong_arguments import ArgumentTypeError
 __all__ = [
     "array_of",
     "changed",
+    "completed",
     "constant",
     "incomplete",
     "informed",
@@ -62,12 +63,23 @@ def new_layer(op: Operation, inputs: int) -> Layer:
 
 
 def incomplete(type: str, opset: int) -> Layer:
-    """Return a layer whose operation is not known yet: its bodies are missing."""
+    """Return a layer whose operation is not known yet: its bodies, or its attributes, are missing."""
     cls = operation_class(type, opset)
     name = f"{type_name(cls.name)}_{next(_NUMBERS)}"
     return Layer(
         -1, name, cls.name, f"opset{cls.since}", None, Location(layer=name, operation=cls.versioned_name())
     )
+
+
+def completed(layer: Layer) -> Op | None:
+    """Return the operation of an incomplete layer with the attributes it was given; none of an unknown type.
+
+    Raises:
+        ValidationError: if attributes are missing or not allowed.
+    """
+    number = layer.version.removeprefix("opset")
+    cls = find_operation(layer.type, int(number)) if number.isdecimal() else None
+    return None if cls is None else cls.parse({**cls.omitted_defaults(layer.attributes), **layer.attributes})
 
 
 def operation(type: str, opset: int | None, attributes: Mapping[str, object]) -> Op:
@@ -90,7 +102,10 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, object]) ->
 
 
 def changed(layer: Layer, name: str, value: object) -> Layer:
-    """Return a layer with another value of an attribute."""
+    """Return a layer with another value of an attribute; that of an incomplete layer is checked when it is complete."""
+    if layer.op is None:
+        cls = operation_class(layer.type, int(layer.version.removeprefix("opset")))
+        return replace(layer, attributes={**layer.attributes, _xml_name(cls, name): _text(value)})
     assert isinstance(layer.op, Op)
     cls = type(layer.op)
     attribute = {a.xml: a for a in cls.schema().values()}[_xml_name(cls, name)]

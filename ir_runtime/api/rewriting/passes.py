@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ...codes import Code
 from ...errors import InputError
+from ...wrong_arguments import checked
 from ..building.bodies import BodyNode
 from ..callbacks import call_back
 from ..model import Model
@@ -251,7 +252,9 @@ class Manager:
 
         Raises:
             ValidationError: if a pass makes the model invalid.
+            ArgumentTypeError: if it is not a model.
         """
+        checked(model, Model)
         for each in self.passes_list:
             if each._run(model) and self._validates:
                 model.validate_nodes_and_infer_types()

@@ -99,12 +99,12 @@ class Optional(WrapType):
 
 
 def known_type(name: str) -> type[Op]:
-    """Return the operation of a name such as ``opset13.Relu``.
+    """Return the operation of a name such as ``opset13.Relu`` or ``opset13::Relu``.
 
     Raises:
         InputError: if there is none.
     """
-    opset, _, type = name.partition(".")
+    opset, _, type = name.replace("::", ".").partition(".")  # OpenVINO takes both
     number = opset.removeprefix(_OPSET)
     if not opset.startswith(_OPSET) or not number.isdecimal() or int(number) > _NEWEST or not type:
         hint = "expected an opset and a type, such as 'opset13.Relu'"

@@ -254,7 +254,16 @@ class MakeStateful(ModelPass):
 
 
 class ConstantFolding(ModelPass):
-    """Replaces what follows from constants by constants; what unpacks compressed weights stays."""
+    """Replaces what follows from constants, and shapes that are known, by constants; what unpacks compressed weights stays.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset3, passes
+    >>> x = opset3.parameter([2, 3], np.float32)
+    >>> model = ov.Model([opset3.reshape(x, opset3.shape_of(x), False)], [x])
+    >>> passes.ConstantFolding().run_on_model(model), [node.get_type_name() for node in model.get_ordered_ops()]
+    (True, ['Parameter', 'Constant', 'Reshape', 'Result'])
+    """
 
     def run_on_model(self, model: Model) -> bool:
         """Replace the nodes."""
@@ -270,13 +279,20 @@ def _can_fold(node: Node) -> bool:
     op, sources = node.layer.op, node._sources
     if op is None or not op.pure or node.layer.bodies() or "decompression" in node.layer.rt_info:
         return False
-    constant = all(source is not None and source.node.type == "Constant" for source in sources)
-    return bool(sources) and constant and node.type != "Result"
+    if any(source is None for source in sources) or not sources or node.type == "Result":
+        return False
+    if node.type == "ShapeOf":
+        return node.input_value(0).partial_shape.is_static
+    return all(source.node.type == "Constant" for source in node.input_values())
 
 
 def _fold(node: Node) -> None:
     sources = node.input_values()
-    found = evaluated(node.layer, [s.node.elements for s in sources], [s.element_type for s in sources])
+    if node.type == "ShapeOf":
+        arrays = [np.empty(sources[0].shape, np.void)]  # without memory: only its shape is asked for
+    else:
+        arrays = [source.node.elements for source in sources]
+    found = evaluated(node.layer, arrays, [source.element_type for source in sources])
     for output, array in zip(node.outputs(), found or (), strict=False):
         folded = Constant(output.element_type, array.shape, array)
         folded.set_friendly_name(node.friendly_name)

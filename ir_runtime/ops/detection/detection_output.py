@@ -12,6 +12,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, descending, greedy_nms
+from .._define.computable import refuse_to_compute
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._ranks import of_rank
@@ -72,14 +73,9 @@ class DetectionOutputBase(Op):
     objectness_score: float = attr(0.0, doc="what aux_class_preds must reach for a prior to count")
 
     def verify(self) -> None:
-        """Require a limit, and no background class where classes are numbered without the first."""
+        """Require a limit."""
         if not self.keep_top_k:
             raise ValueError("attribute 'keep_top_k' must be one number, but is empty")
-        if self.decrease_label_id and self.background_label_id != 0:
-            raise ValueError(
-                f"attribute 'decrease_label_id' is true, for which 'background_label_id' must be 0, not "
-                f"{self.background_label_id}"
-            )
 
     def known_classes(self) -> int | None:
         """Return the number of classes, if an attribute gives it."""
@@ -98,6 +94,14 @@ class DetectionOutputBase(Op):
                 "takes 3 inputs (box_logits, class_preds, proposals) or 5, with aux_class_preds and aux_box_preds, "
                 "got 4",
                 code=Code.PORT_COUNT,
+            )
+        if self.decrease_label_id and self.background_label_id != 0:
+            refuse_to_compute(
+                InferenceError(
+                    f"attribute 'decrease_label_id' is true, for which 'background_label_id' must be 0, not "
+                    f"{self.background_label_id}",
+                    code=Code.BAD_ATTRIBUTE,
+                )
             )
         logits = of_rank(box_logits, "box_logits", "[N, priors * classes * 4]")
         predictions = of_rank(class_preds, "class_preds", "[N, priors * classes]")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
+from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
+from .._define.computable import refuse_to_compute
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._ranks import of_rank
@@ -53,7 +53,7 @@ class ProposalBase(Op):
     normalize: bool = attr(False, doc="whether boxes are given in parts of the image")
     box_size_scale: float = attr(1.0, doc="what logarithms are divided by")
     box_coordinate_scale: float = attr(1.0, doc="what steps are divided by")
-    framework: Literal["", "tensorflow"] = attr(
+    framework: str = attr(
         "", doc="tensorflow: y comes before x, anchors are around 0, and coordinates are not of pixels"
     )
 
@@ -72,10 +72,19 @@ class ProposalBase(Op):
             )
         anchors = len(self.ratio) * len(self.scale)
         if not probs[1].contains(2 * anchors):
-            raise InferenceError(
-                f"class_probs {probs} must have {2 * anchors} channels, 2 for each of {anchors} anchors, found "
-                f"{probs[1]}",
-                hint=f"there is an anchor for each of {len(self.ratio)} 'ratio' and each of {len(self.scale)} 'scale'",
+            refuse_to_compute(
+                InferenceError(
+                    f"class_probs {probs} must have {2 * anchors} channels, 2 for each of {anchors} anchors, found "
+                    f"{probs[1]}",
+                    hint=f"there is an anchor for each of {len(self.ratio)} 'ratio' and each of {len(self.scale)} 'scale'",
+                )
+            )
+        if self.framework not in ("", "tensorflow"):
+            refuse_to_compute(
+                InferenceError(
+                    f"attribute 'framework' must be '' or 'tensorflow', not {self.framework!r}",
+                    code=Code.BAD_ATTRIBUTE,
+                )
             )
         return Dimension.of(images * self.post_nms_topn)
 

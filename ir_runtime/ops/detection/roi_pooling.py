@@ -156,8 +156,14 @@ class PSROIPooling(ROIPoolingBase):
         "average",
         doc="bilinear: the mean of points between elements in parts of the region, each from its own channels",
     )
-    spatial_bins_x: int = attr(1, gt=0, le=1024, doc="parts along x, in mode bilinear")
-    spatial_bins_y: int = attr(1, gt=0, le=1024, doc="parts along y, in mode bilinear")
+    spatial_bins_x: int = attr(1, ge=0, le=1024, doc="parts along x, in mode bilinear")
+    spatial_bins_y: int = attr(1, ge=0, le=1024, doc="parts along y, in mode bilinear")
+
+    def verify(self) -> None:
+        """Require parts where they are used."""
+        for name in ("spatial_bins_x", "spatial_bins_y"):
+            if self.mode == "bilinear" and not vars(self)[name]:
+                raise ValueError(f"attribute {name!r} must be above 0 in mode 'bilinear'")
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
         parts = self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2

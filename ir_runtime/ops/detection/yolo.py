@@ -12,6 +12,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float
 from .._axes import normalize_axis
+from .._define.computable import refuse_to_compute
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_PLAIN
 from .._lengths import multiples
@@ -50,10 +51,12 @@ class RegionYolo(Op):
         if not x[1].contains(self._channels()) and not (self.do_softmax and x[1].min >= self._channels()):
             least = "at least " if self.do_softmax else ""
             regions = "num" if self.do_softmax else "numbers of mask"
-            raise InferenceError(
-                f"data must have {least}{self._channels()} channels, found {x[1]} in {x}",
-                hint=f"that is {regions} * (coords + 1 + classes), "
-                f"{self._channels() // self._each()} * ({self.coords} + 1 + {self.classes})",
+            refuse_to_compute(
+                InferenceError(
+                    f"data must have {least}{self._channels()} channels, found {x[1]} in {x}",
+                    hint=f"that is {regions} * (coords + 1 + classes), "
+                    f"{self._channels() // self._each()} * ({self.coords} + 1 + {self.classes})",
+                )
             )
         if not self.do_softmax:
             return PartialShape([x[0], self._channels(), *x[2:]])
