@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ..diagnostics import Diagnostics, Location
 from ..errors import LimitError, ValidationError
+from ..ir.computable import shapes_alone
 from ..ir.graph import Edge, Graph, Layer, Port
 from ..ir.tensor import Value
-from ..ops._define.computable import shapes_alone
 from .infer import Inferred, infer, with_symbols
 
 __all__ = ["infer_layer", "infer_shapes"]

@@ -293,7 +293,9 @@ class RequestTensors(ExplainsAbsent):
                 element = self._compiled._outputs[index].element_type
                 self._output_values[index] = Tensor.of(array, element)
                 self._lent.add(index)
-        return OVDict(self._compiled._outputs, [self._output_values[index]._data for index in range(len(results))])
+        return OVDict(
+            self._compiled._outputs, [self._output_values[index]._data for index in range(len(results))]
+        )
 
     def _forget_inputs(self) -> None:
         """Require all inputs for the next run."""

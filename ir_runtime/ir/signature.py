@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..codes import Code
 from ..errors import InferenceError
+from .computable import refuse_to_compute
 from .element import ElementType
 
 __all__ = ["FLOATS", "Element", "Input", "Output", "bind", "port_at", "promotions"]
@@ -50,6 +51,8 @@ class Input:
     variadic: bool = False
     name: str = ""
     mixed: bool = False
+    unchecked: bool = False
+    """Whether OpenVINO creates nodes that read other types here, though nothing computes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,12 @@ def bind(ports: Sequence[Input], inputs: Sequence[ElementType]) -> dict[str, Ele
         name, variable = _named(port, index), port.element
         if element not in variable.allowed:
             allowed = ", ".join(each.label for each in variable.allowed)
-            raise InferenceError(f"{name} is {element.label}; allowed are {allowed}", code=Code.ELEMENT_TYPE)
+            reason = InferenceError(
+                f"{name} is {element.label}; allowed are {allowed}", code=Code.ELEMENT_TYPE
+            )
+            if not port.unchecked:
+                raise reason
+            refuse_to_compute(reason)
         if port.mixed and element in FLOATS and bound.get(variable.name, element) in FLOATS:
             continue
         first.setdefault(variable.name, name)

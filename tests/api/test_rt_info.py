@@ -204,9 +204,14 @@ def test_what_is_read_has_its_type() -> None:
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_models_that_were_read_say_of_which_ir_version(version: int, tmp_path: Path) -> None:
-    net = Net()
-    net.result(net.parameter("x", "2", out="FP32 2"))
-    text = net.xml().replace(b'version="11"', f'version="{version}"'.encode())
+    text = f'''<net name="a" version="{version}"><layers>
+        <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="f32"/>
+            <output><port id="0" precision="FP32"><dim>2</dim></port></output></layer>
+        <layer id="1" name="y" type="Relu" version="opset1"><input><port id="0"><dim>2</dim></port></input>
+            <output><port id="1" precision="FP32"><dim>2</dim></port></output></layer>
+        <layer id="2" name="r" type="Result" version="opset1"><input><port id="0"><dim>2</dim></port></input></layer>
+        </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>'''.encode()
     for package in ("ir_runtime", "openvino"):
         api = pytest.importorskip(package)
         model = api.Core().read_model(text)

@@ -121,6 +121,7 @@ REFUSALS = [
     Call("batch of more rows", lambda: batch("NC", [2, 3], [2, 3])),
     Call("batch of another type", lambda: batch("NC", [1, 3], [1, 3], element="i32")),
     Call("batch of nothing", lambda: batch("NC")),
+    Call("outputs without indices", lambda: compiled().create_infer_request().set_output_tensors([])),
     Call("batch of an output", lambda: batch("NC", [1, 3], [1, 3], key="y")),
     Call("shape of no kind", lambda: ir.Shape(5), (TypeError,)),  # type: ignore[arg-type]
     Call("partial shape of no kind", lambda: ir.PartialShape(5), (TypeError,)),  # type: ignore[arg-type]

@@ -23,6 +23,15 @@ def region_yolo() -> ir.Node:
     return ops.region_yolo(data, 4, 80, 1, False, [6, 7, 8], 0, 3)
 
 
+def binary_convolution() -> ir.Node:
+    data, filters = ops.parameter([1, 1, 9, 9], np.float32), ops.parameter([1, 1, 3, 3], np.float32)
+    return ops.binary_convolution(data, filters, [1, 1], [0, 0], [0, 0], [1, 1], "xnor-popcount", 0.0)
+
+
+def ctc_greedy_decoder() -> ir.Node:
+    return ops.ctc_greedy_decoder(ops.parameter([20, 8, 128], np.int32), ops.parameter([20, 8], np.int32))
+
+
 def detection_output() -> ir.Node:
     inputs = [
         ops.parameter([1, 8], np.float32),
@@ -43,6 +52,8 @@ def detection_output() -> ir.Node:
     [
         (proposal, [10, 5], "must have 8 channels"),
         (region_yolo, [1, 255, 13, 13], "must have 255 channels"),
+        (binary_convolution, [1, 1, 7, 7], "'filters' is f32; allowed are u1"),
+        (ctc_greedy_decoder, [8, 20, 1, 1], "'data' is i32; allowed are"),
         (detection_output, None, "'background_label_id' must be 0"),
     ],
 )

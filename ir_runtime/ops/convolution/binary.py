@@ -27,7 +27,7 @@ class BinaryConvolution(Conv2D):
     """
 
     data = Input(T, "[N, C_in, Y, X], of zeros and ones")
-    filters = Input(T_BITS, "[C_out, C_in, kernel...]")
+    filters = Input(T_BITS, "[C_out, C_in, kernel...]", unchecked=True)
     output = Output(T, "[N, C_out, Y, X]; how many bits are equal, less how many are not")
 
     mode: Literal["xnor-popcount"] = attr(

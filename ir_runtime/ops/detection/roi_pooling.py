@@ -226,12 +226,14 @@ class PSROIPooling(ROIPoolingBase):
 class DeformablePSROIPooling(ROIPoolingBase):
     """Mean of points in each bin of each region of ``data``, every bin from its own channels, and moved."""
 
-    rois = Input(T_FLOAT, REGIONS, mixed=True)
+    data = Input(T_FLOAT, "[N, C, H, W]: feature maps", unchecked=True)
+    rois = Input(T_FLOAT, REGIONS, mixed=True, unchecked=True)
     offsets = Input(
         T_FLOAT,
         "[regions, 2 * classes, part_size, part_size]: how far bins are moved, x then y",
         optional=True,
         mixed=True,
+        unchecked=True,
     )
     pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...errors import InferenceError
+from ...ir.computable import refuse_to_compute
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float
 from .._axes import normalize_axis
-from .._define.computable import refuse_to_compute
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_PLAIN
 from .._lengths import multiples

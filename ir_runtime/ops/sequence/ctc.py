@@ -24,9 +24,9 @@ class CTCGreedyDecoder(Op):
     flops_per_element = 0
     flops_per_input = {"data": 1}
 
-    data = Input(T_FLOAT, "scores, [time, batch, classes]")
+    data = Input(T_FLOAT, "scores, [time, batch, classes]", unchecked=True)
     sequence_mask = Input(
-        T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it", mixed=True
+        T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it", mixed=True, unchecked=True
     )
     classes = Output(T_FLOAT, "[batch, time, 1, 1], -1 after the last")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ...errors import InferenceError
+from ..errors import InferenceError
 
 __all__ = ["refuse_to_compute", "shapes_alone"]
 
