@@ -98,7 +98,7 @@ def _opset(version: str) -> ModuleType:
     number = version.removeprefix("opset")
     if not number.isdecimal() or version not in dir(import_module(_PACKAGE)):
         raise InputError(
-            f"there is no opset {version!r}", code=Code.NO_SUCH_NAME, hint="opset1 to opset17 are known"
+            f"unknown opset {version!r}", code=Code.NO_SUCH_NAME, hint="opset1 to opset17 are known"
         )
     return import_module(f"{_PACKAGE}.{version}")
 
