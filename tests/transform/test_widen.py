@@ -215,8 +215,8 @@ def test_variables_are_shown_as_declared(backend: str, tmp_path: Path) -> None:
     (state,) = request.query_state()
     assert state.state.element_type == ir.Type.f16
     np.testing.assert_array_equal(state.state.data, found.astype(HALF))
-    with pytest.raises(ir.InputError, match=r"variable 'sum' must be f16\[4\], got f32"):
-        state.state = np.ones(4, np.float32)
+    with pytest.raises(ir.InputError, match=r"variable 'sum' must be f16\[4\], got f16\[5\]"):
+        state.state = np.ones(5, HALF)
     state.state = np.ones(4, HALF)
     np.testing.assert_array_equal(state.state.data, np.ones(4, HALF))
     step = data.astype(np.float32) * np.float32(HALF(1e-3))
