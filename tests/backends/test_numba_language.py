@@ -209,6 +209,43 @@ def _changed_type(at: int) -> None:
     store_i64(at, 0, x)
 
 
+def _assigned_in_a_branch(at: int) -> None:
+    if at > 0:
+        found = at
+    store_i64(at, 0, found)
+
+
+def _assigned_in_a_loop(at: int) -> None:
+    for last in range(at):
+        store_i64(at, 0, last)
+    store_i64(at, 1, last)
+
+
+def _left_before_it_is_assigned(at: int) -> None:
+    while True:
+        if at > 1:
+            break
+        found = at
+        if found > 0:
+            break
+    store_i64(at, 0, found)
+
+
+def _assigned_on_every_path(at: int) -> None:
+    if at > 0:
+        found = at
+    elif at < 0:
+        return
+    else:
+        found = 1
+    while True:
+        last = found
+        if last > 0:
+            break
+        found += 1
+    store_i64(at, 0, last)
+
+
 def _unassigned(at: int) -> None:
     store_i64(at, 0, y)  # noqa: F821
     y = 1  # noqa: F841
@@ -289,7 +326,10 @@ REFUSED: list[tuple[Callable[..., None], str]] = [
     (_three, "min expected two numbers: min(at, at, at)"),
     (_floor, "FloorDiv of float is not supported: load_f32(at, 0) // load_f32(at, 1)"),
     (_changed_type, "a number of type float is no i64: x"),
-    (_unassigned, "the variable is read before it is assigned: y"),
+    (_unassigned, "the variable may be read before it is assigned: y"),
+    (_assigned_in_a_branch, "the variable may be read before it is assigned: found"),
+    (_assigned_in_a_loop, "the variable may be read before it is assigned: last"),
+    (_left_before_it_is_assigned, "the variable may be read before it is assigned: found"),
     (_unknown, "there is no such name: nowhere"),
     (_unbalanced, "expected 3 values, got a tuple of 2: (low, high, turned)"),
     (_real_condition, "a number of type float is no condition: load_f32(at, 0)"),
@@ -321,6 +361,10 @@ def test_python_that_is_no_kernel_is_refused(function: Callable[..., None], reas
         shown = text.read().splitlines()[int(line) - 1]
     code = reason.rpartition(": ")[2].partition("(")[0]
     assert code.replace(" ", "") in shown.replace(" ", "") or "def " in shown
+
+
+def test_variables_that_every_path_assigns_are_read() -> None:
+    assert translate(Routine(_assigned_on_every_path, (types.int64,)))
 
 
 def test_what_has_no_source_is_refused() -> None:

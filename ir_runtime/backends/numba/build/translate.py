@@ -59,11 +59,12 @@ class _Variable:
 
 @dataclass
 class _Loop:
-    """Where ``continue`` and ``break`` go, and whether there is a ``break``."""
+    """Where ``continue`` and ``break`` go."""
 
     following: ir.Block
     after: ir.Block
-    is_left: bool = False
+    ends: list[set[str]]
+    """The variables that are defined wherever the loop may end; empty if it never does."""
 
 
 def translate(routine: Routine) -> ir.Module:
@@ -129,6 +130,7 @@ class _FunctionWriter:
         self._builder = ir.Builder(function)
         self._numbers = Operations(self._builder)
         self._slots: dict[str, _Slot] = {}
+        self._defined = set(source.parameters)  # variables that are assigned on every path to this place
         self._loops: list[_Loop] = []
         self._result: _Slot | None = None
         self._scratch: list[tuple[ir.Value, Scratch]] = []
@@ -246,6 +248,7 @@ class _FunctionWriter:
         elif isinstance(target, ast.Name):
             with self._explained(target):
                 self._slots[target.id] = self._store(self._slots.get(target.id), value)
+            self._defined.add(target.id)
         else:
             self._source.fail(target, "only variables can be assigned")
 
@@ -290,7 +293,7 @@ class _FunctionWriter:
         self._builder.branch(self._end)
 
     def _break(self, statement: ast.Break) -> None:
-        self._loops[-1].is_left = True
+        self._loops[-1].ends.append(self._defined)
         self._builder.branch(self._loops[-1].after)
 
     def _continue(self, statement: ast.Continue) -> None:
@@ -307,16 +310,24 @@ class _FunctionWriter:
         if statement.orelse:
             branches.append((builder.append_basic_block("else"), statement.orelse))
         builder.cbranch(test, branches[0][0], branches[1][0] if statement.orelse else after)
-        is_reached = not statement.orelse
+        before = self._defined
+        ends = [] if statement.orelse else [before]
         for block, body in branches:
             builder.position_at_end(block)
+            self._defined = set(before)
             self._block(body)
             if not builder.block.is_terminated:
-                is_reached = True
+                ends.append(self._defined)
                 builder.branch(after)
-        builder.position_at_end(after)
-        if not is_reached:
-            builder.unreachable()
+        self._join(after, ends)
+
+    def _join(self, block: ir.Block, ends: Sequence[set[str]]) -> None:
+        """Go on in a block that the paths lead to at whose ends these variables are defined."""
+        self._builder.position_at_end(block)
+        if ends:
+            self._defined = set.intersection(*ends)
+        else:
+            self._builder.unreachable()
 
     def _while(self, statement: ast.While) -> None:
         if statement.orelse:
@@ -376,8 +387,10 @@ class _FunctionWriter:
         else:
             builder.branch(inside if condition else after)
         builder.position_at_end(inside)
-        loop = _Loop(following, after, condition is not True)
+        before = self._defined
+        loop = _Loop(following, after, [] if condition is True else [before])
         self._loops.append(loop)
+        self._defined = set(before)
         body()
         self._loops.pop()
         if not builder.block.is_terminated:
@@ -385,9 +398,7 @@ class _FunctionWriter:
         builder.position_at_end(following)
         advance()
         builder.branch(head)
-        builder.position_at_end(after)
-        if not loop.is_left:
-            builder.unreachable()
+        self._join(after, loop.ends)
 
     # Expressions
 
@@ -421,10 +432,10 @@ class _FunctionWriter:
         return tuple(map(self._evaluate, node.elts))
 
     def _name(self, node: ast.Name) -> Operand:
-        if node.id in self._slots:
+        if node.id in self._defined:
             return self._load(self._slots[node.id])
         if node.id in self._assigned:
-            self._source.fail(node, "the variable is read before it is assigned")
+            self._source.fail(node, "the variable may be read before it is assigned")
         try:
             return self._source.resolve(node.id)
         except KeyError:
