@@ -203,7 +203,11 @@ class RequestTensors(ExplainsAbsent):
             self.set_input_tensor(index, tensor)
 
     def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Have several outputs written into tensors, by index; a sequence holds that of the only output."""
+        """Have several outputs written into tensors, by index; a sequence holds that of the only output.
+
+        Raises:
+            InputError: if a sequence is given for several outputs, or a tensor does not fit its output.
+        """
         if isinstance(tensors, Mapping):
             given = dict(tensors)
         elif len(self.model_outputs) == len(tensors) == 1:

@@ -293,6 +293,8 @@ def _form(line: Sequence[str]) -> str:
 
 def _stdout(line: Sequence[str], text: bytes, words: Sequence[str]) -> Any:
     if "-" in line[1:]:
+        if line[0] == "report":
+            return _html(text, words) if text else None
         return "arrays" if text.startswith((b"PK", b"\x93NUMPY")) else _text(text, words)
     return PARSERS[_form(line)](text, words) if text else None
 
@@ -388,6 +390,9 @@ def _svg(text: bytes, words: Sequence[str]) -> Any:
 
 def _html(text: bytes, words: Sequence[str]) -> Any:
     """Return the kinds of tags: how many there are depends on the scopes that names have."""
+    for line in text.decode().split("\n"):
+        if _COMMAND.match(line):
+            raise BrokenOutError(f"a line is a command: {line!r}")
     root = lxml.html.document_fromstring(text.decode())
     for each in root.iter():
         for name, value in each.attrib.items():
