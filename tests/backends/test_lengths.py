@@ -14,11 +14,15 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness.guard_pages import Edge
 from harness.guarded import Process
 from harness.kernels import registered
 from harness.subjects import Subject, Task, all_subjects, examine, some_subjects
+
+import ir_runtime
+from ir_runtime import PartialShape, opset12
 
 ROOT = Path(__file__).parents[2]
 SUBJECTS_PER_PROCESS = 2000
@@ -108,3 +112,39 @@ def test_the_tests_of_kernels_with_guard_pages(edge: Edge) -> None:
     environment = os.environ | {"IR_RUNTIME_TEST_EDGE": edge.value, "PYTHONPATH": str(ROOT / "tests")}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+
+
+def _scattered(data: PartialShape) -> ir_runtime.Model:
+    x, axis = opset12.parameter(data, np.float32), opset12.constant(np.int64(0))
+    indices, updates = opset12.parameter([0, 2], np.int64), opset12.parameter([0, 2], np.float32)
+    result = opset12.scatter_elements_update(x, indices, updates, axis)
+    return ir_runtime.Model([result], [x, indices, updates])
+
+
+def _normalized(scale: PartialShape) -> ir_runtime.Model:
+    x, factors, bias = (opset12.parameter(shape, np.float32) for shape in ([2, 4, 3, 2], scale, [4]))
+    return ir_runtime.Model([opset12.group_normalization(x, factors, bias, 2, 1e-5)], [x, factors, bias])
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+@pytest.mark.parametrize(
+    ("model", "place", "wrong"),
+    [(_scattered(PartialShape([3, -1])), 0, [3, 1]), (_normalized(PartialShape([-1])), 1, [1])],
+    ids=["no indices", "one factor"],
+)
+def test_dynamic_lengths_that_numpy_would_broadcast_are_refused(
+    model: ir_runtime.Model, place: int, wrong: list[int], backend: str
+) -> None:
+    """In the first run of a shape, and in one that may be replayed."""
+    right = [2 if dim.is_dynamic else dim.get_length() for dim in model.inputs[0].partial_shape]
+    shapes = [
+        right,
+        *([4 if dim.is_dynamic else dim.get_length() for dim in x.partial_shape] for x in model.inputs[1:]),
+    ]
+    good = [np.ones(shape, x.element_type.to_dtype()) for shape, x in zip(shapes, model.inputs, strict=True)]
+    bad = [*good[:place], np.ones(wrong, np.float32), *good[place + 1 :]]
+    compiled = ir_runtime.compile_model(model, backend=backend)
+    for _ in range(2):
+        compiled(good)
+        with pytest.raises(ir_runtime.IRError, match="IR402"):
+            compiled(bad)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...ir.tensor import Value
+from ...ir.tensor import Array, Value
 from ...ops.movement.scatter import ScatterElementsUpdate12, ScatterElementsUpdateBase
+from ..core.lengths import Accepts
 from .layout import is_f32
 
-__all__ = ["replacement_axis", "sum_axis"]
+__all__ = ["replacement_axis", "scattered_lengths", "sum_axis"]
 
 
 def sum_axis(
@@ -22,6 +23,24 @@ def replacement_axis(
     """Return the constant axis along which f32 are replaced, from 0; ``None`` for what only the reference computes."""
     replaces = not isinstance(op, ScatterElementsUpdate12) or op.reduction == "none"
     return _axis(data, indices, updates, axis) if replaces else None
+
+
+def scattered_lengths(axis: int) -> Accepts:
+    """Accept an update for each index, and no more of them than data has along any axis but the scattered one.
+
+    >>> import numpy as np
+    >>> data, indices = np.zeros((3, 1)), np.zeros((0, 2), int)
+    >>> [scattered_lengths(axis)(data, indices, indices) for axis in (0, 1)]
+    [False, True]
+    """
+
+    def accepts(data: Array, indices: Array, updates: Array, *_: object) -> bool:
+        if indices.shape != updates.shape:
+            return False
+        lengths = zip(data.shape, indices.shape, strict=True)
+        return all(count <= length or i == axis for i, (length, count) in enumerate(lengths))
+
+    return accepts
 
 
 def _axis(data: Value, indices: Value, updates: Value, axis: Value) -> int | None:

@@ -14,8 +14,8 @@ from ....ops.movement.scatter import (
 )
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...common.scatter import replacement_axis, sum_axis
-from ...core.lengths import accepting, any_lengths
+from ...common.scatter import replacement_axis, scattered_lengths, sum_axis
+from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
@@ -153,7 +153,7 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
         parallel_for(SCATTER.address, job, out, words, contiguous(updates), UNUSED, shared)
         return op.evaluate(data, indices, updates, axis) if was_refused(job, ScatterJob.refused) else out
 
-    return accepting(replayed(kernel), any_lengths)
+    return accepting(replayed(kernel), scattered_lengths(along))
 
 
 def copied(data: Array) -> Array | None:

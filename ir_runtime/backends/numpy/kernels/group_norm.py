@@ -13,7 +13,7 @@ from ....ops.normalization import MVN, GroupNormalization
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last, is_f32
-from ...core.lengths import any_lengths, axis_length
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..math.gemm import for_row_blocks
 from ..math.ones import ones_column
@@ -36,7 +36,10 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
     """Return a kernel for f32 of this many channels."""
     if not is_f32(data, scale, bias) or not data.shape.rank or not data.shape[1].is_static:
         return None
-    groups, eps = op.num_groups, op.epsilon
+    groups, eps, channels = op.num_groups, op.epsilon, data.shape[1].min
+
+    def accepts(x: Array, scale: Array, bias: Array) -> bool:
+        return x.shape[1] == channels and scale.shape == bias.shape == (channels,)
 
     def compute(x: Array, scale: Array, bias: Array, epilogue: RowEpilogue) -> Array:
         if x.size <= len(x) * FEW:
@@ -47,7 +50,7 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
         return _normalized(x, groups, factors, bias, epilogue)
 
-    return RowKernel(compute, 3, 1, accepts=axis_length(1, data.shape[1].min))
+    return RowKernel(compute, 3, 1, accepts=accepts)
 
 
 @backend.accelerates(MVN)

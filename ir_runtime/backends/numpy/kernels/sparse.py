@@ -19,7 +19,7 @@ from ....ops.sparse.embedding import (
 )
 from ... import Kernel
 from ...common.layout import is_f32
-from ...common.scatter import replacement_axis, sum_axis
+from ...common.scatter import replacement_axis, scattered_lengths, sum_axis
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 
@@ -99,7 +99,7 @@ def scatter_sum(
         sums = np.bincount(places, updates.reshape(-1), data.size).reshape(data.shape)
         return np.add(data, sums, dtype=np.float64).astype(np.float32)
 
-    return accepting(kernel, any_lengths)
+    return accepting(kernel, scattered_lengths(along))
 
 
 @backend.accelerates(ScatterElementsUpdate3, ScatterElementsUpdate12)
@@ -124,7 +124,7 @@ def scatter_rows(
         result[places] = updates
         return result
 
-    return accepting(kernel, any_lengths)
+    return accepting(kernel, scattered_lengths(0))
 
 
 @lru_cache(maxsize=64)
