@@ -1,4 +1,4 @@
-"""Calls of functions that programs register."""
+"""Invoke user callbacks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["call_back"]
 
 
 def call_back(owner: str, callback: Callable[..., Any], *arguments: object) -> Any:
-    """Call a callback; raise what it raises as a RuntimeError, which is what OpenVINO makes of every exception.
+    """Invoke a callback; exceptions become a RuntimeError, as in OpenVINO.
 
-    Exits and interrupts are meant for the program, and pass as they are.
+    SystemExit and KeyboardInterrupt propagate unchanged.
 
     >>> call_back("request 'x'", {}.__getitem__, "key")
     Traceback (most recent call last):

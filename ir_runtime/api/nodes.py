@@ -55,7 +55,7 @@ class Output(OutputBase["Node", "Input"]):
 
     @staticmethod
     def _from_node(node: Node) -> Output:
-        """Return the only output of a node; programs call it."""
+        """Return the only output of the node."""
         return node.output(0)
 
     def _binary(self, type: str, left: object, right: object) -> Node:

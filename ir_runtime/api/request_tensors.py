@@ -61,9 +61,9 @@ class RequestTensors(ExplainsAbsent):
         self._input_values: list[Tensor | None] = [None] * len(compiled._inputs)
         self._output_values: dict[int, Tensor] = {}
         self._lent: set[int] = set()
-        """Outputs whose tensors hold the arrays of the last run, and no memory that each run fills."""
+        """Outputs whose tensors alias the arrays of the last run instead of being written in place."""
         self._batches: dict[int, Sequence[Tensor]] = {}
-        """The tensors of inputs whose batches are given entry by entry; each run reads them."""
+        """Per-entry tensors of batched inputs; joined before each run."""
         self._results: OVDict | None = None
 
     @property
@@ -203,7 +203,7 @@ class RequestTensors(ExplainsAbsent):
             self.set_input_tensor(index, tensor)
 
     def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Have several outputs written into tensors, by index; a sequence holds that of the only output.
+        """Set the tensors that outputs are written to, by index; a sequence of one tensor sets the only output.
 
         Raises:
             InputError: if a sequence is given for several outputs, or a tensor does not fit its output.
@@ -249,7 +249,7 @@ class RequestTensors(ExplainsAbsent):
         self._batches[index] = tuple(tensors)
 
     def _join_batches(self) -> None:
-        """Read the tensors of batches, as every run does."""
+        """Concatenate the per-entry tensors of each batched input."""
         for index, tensors in self._batches.items():
             self._input_values[index] = _joined(self._compiled._inputs[index], tensors)
 

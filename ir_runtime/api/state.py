@@ -59,7 +59,7 @@ class VariableState(ExplainsAbsent):
         self._values[self.name] = array.copy() if is_held else array.astype(self._held.dtype)
 
     def _converted(self, array: Array) -> Array | None:
-        """Return numbers in the element type of the variable, rounded as OpenVINO rounds them to a real one.
+        """Convert numbers to the element type of the variable; floating-point types round as in OpenVINO.
 
         ``None`` where the type is no type of numbers, or one of integers that does not hold the numbers: OpenVINO
         rounds or truncates these, depending on the type that they come from.

@@ -1,7 +1,7 @@
-"""Refuse to compute, where shapes are known all the same.
+"""Layers that cannot be computed although their output shapes can be inferred.
 
-OpenVINO creates such nodes, and computes nonsense with them. Here a node can be created, to be looked at and changed,
-while reading, validating, compiling and running refuse it.
+OpenVINO creates such nodes and computes meaningless results. Here such a node can be created, inspected and edited, but
+models that contain it cannot be read, validated, compiled or run.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ def shapes_alone() -> Iterator[None]:
 
 
 def refuse_to_compute(reason: InferenceError) -> None:
-    """Raise an error of a layer whose shapes are known, unless these are all that is asked for."""
+    """Raise the error unless the caller asked for shapes only."""
     if not _asked_for_shapes.get():
         raise reason

@@ -81,7 +81,7 @@ class LayerReader:
             return self._remains(element)
 
     def skips(self, element: Element, left_out: Collection[int]) -> bool:
-        """Return whether a layer is left out; report what OpenVINO cannot read even so: id, name, version and ports."""
+        """Return whether a layer is skipped; OpenVINO parses the id, name, version and ports even of skipped layers."""
         found = Diagnostics(self.report.most)
         try:
             if integer(element, "id", self.file) not in left_out:

@@ -52,7 +52,7 @@ class Target:
 
     @property
     def is_arm(self) -> bool:
-        """Whether the processor has instructions of AArch64."""
+        """Whether this is an AArch64 processor."""
         return self.processor.family in ("aarch64", "arm64")
 
 
