@@ -52,32 +52,6 @@ if TYPE_CHECKING:
         tools,
         utils,
     )
-    from .api import layout_helpers
-    from .api.any_value import OVAny
-    from .api.batch import get_batch, set_batch
-    from .api.compiled import CompiledModel, InferRequest
-    from .api.const_ports import ConstOutput
-    from .api.conversion import convert_model
-    from .api.core import Core, compile_model
-    from .api.costing import cost
-    from .api.custom_op import Extension, Op, OpExtension
-    from .api.dimension import Dimension
-    from .api.layout import Layout
-    from .api.model import Model
-    from .api.nodes import Input, Node, Output
-    from .api.profiling import ProfilingInfo
-    from .api.queue import AsyncInferQueue
-    from .api.reading import read_fragment, read_fragments, read_model
-    from .api.results import OVDict
-    from .api.rt_info import RTMap
-    from .api.saving import save_model, serialize
-    from .api.shapes import PartialShape, Shape
-    from .api.tensor import Tensor
-    from .api.tensor_file import tensor_from_file
-    from .api.type_info import DiscreteTypeInfo
-    from .api.validating import validate
-    from .api.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
-    from .api.versions import Version
     from .bench.profiling import profile
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
     from .errors import (
@@ -95,33 +69,59 @@ if TYPE_CHECKING:
     from .ir.element import ElementType as Type
     from .ir.symbol import Symbol
     from .limits import Limits
+    from .openvino import layout_helpers
+    from .openvino.any_value import OVAny
+    from .openvino.batch import get_batch, set_batch
+    from .openvino.compiled import CompiledModel, InferRequest
+    from .openvino.const_ports import ConstOutput
+    from .openvino.conversion import convert_model
+    from .openvino.core import Core, compile_model
+    from .openvino.costing import cost
+    from .openvino.custom_op import Extension, Op, OpExtension
+    from .openvino.dimension import Dimension
+    from .openvino.layout import Layout
+    from .openvino.model import Model
+    from .openvino.nodes import Input, Node, Output
+    from .openvino.profiling import ProfilingInfo
+    from .openvino.queue import AsyncInferQueue
+    from .openvino.reading import read_fragment, read_fragments, read_model
+    from .openvino.results import OVDict
+    from .openvino.rt_info import RTMap
+    from .openvino.saving import save_model, serialize
+    from .openvino.shapes import PartialShape, Shape
+    from .openvino.tensor import Tensor
+    from .openvino.tensor_file import tensor_from_file
+    from .openvino.type_info import DiscreteTypeInfo
+    from .openvino.validating import validate
+    from .openvino.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
+    from .openvino.versions import Version
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _MODULES = {
-    "api.batch": ("get_batch", "set_batch"),
-    "api.compiled": ("CompiledModel", "InferRequest"),
-    "api.core": ("Core", "compile_model"),
-    "api.costing": ("cost",),
-    "api.layout": ("Layout",),
-    "api.layout_helpers": ("layout_helpers",),
-    "api.model": ("Model",),
-    "api.const_ports": ("ConstOutput",),
-    "api.custom_op": ("Extension", "Op", "OpExtension"),
-    "api.type_info": ("DiscreteTypeInfo",),
-    "api.nodes": ("Input", "Node", "Output"),
-    "api.queue": ("AsyncInferQueue",),
-    "api.profiling": ("ProfilingInfo",),
-    "api.reading": ("read_fragment", "read_fragments", "read_model"),
-    "api.results": ("OVDict",),
-    "api.any_value": ("OVAny",),
-    "api.rt_info": ("RTMap",),
-    "api.saving": ("save_model", "serialize"),
-    "api.dimension": ("Dimension",),
-    "api.shapes": ("PartialShape", "Shape"),
-    "api.tensor": ("Tensor",),
-    "api.tensor_file": ("tensor_from_file",),
-    "api.validating": ("validate",),
-    "api.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
+    "openvino.batch": ("get_batch", "set_batch"),
+    "openvino.compiled": ("CompiledModel", "InferRequest"),
+    "openvino.core": ("Core", "compile_model"),
+    "openvino.costing": ("cost",),
+    "openvino.layout": ("Layout",),
+    "openvino.layout_helpers": ("layout_helpers",),
+    "openvino.model": ("Model",),
+    "openvino.const_ports": ("ConstOutput",),
+    "openvino.custom_op": ("Extension", "Op", "OpExtension"),
+    "openvino.type_info": ("DiscreteTypeInfo",),
+    "openvino.nodes": ("Input", "Node", "Output"),
+    "openvino.queue": ("AsyncInferQueue",),
+    "openvino.profiling": ("ProfilingInfo",),
+    "openvino.reading": ("read_fragment", "read_fragments", "read_model"),
+    "openvino.results": ("OVDict",),
+    "openvino.any_value": ("OVAny",),
+    "openvino.rt_info": ("RTMap",),
+    "openvino.saving": ("save_model", "serialize"),
+    "openvino.dimension": ("Dimension",),
+    "openvino.shapes": ("PartialShape", "Shape"),
+    "openvino.tensor": ("Tensor",),
+    "openvino.tensor_file": ("tensor_from_file",),
+    "openvino.validating": ("validate",),
+    "openvino.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
     "bench.profiling": ("profile",),
     "debug": ("debug",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
@@ -139,8 +139,8 @@ _MODULES = {
     "ir.element": ("Type",),
     "ir.symbol": ("Symbol",),
     "limits": ("Limits",),
-    "api.conversion": ("convert_model",),
-    "api.versions": ("Version",),
+    "openvino.conversion": ("convert_model",),
+    "openvino.versions": ("Version",),
     "exceptions": ("exceptions",),
     "frontend": ("frontend",),
     "helpers": ("helpers",),
@@ -276,7 +276,7 @@ class _Finder:
         # importlib.util.find_spec, by which programs look for modules, returns None for those that are not here.
         looks = sys._getframe(2).f_globals.get("__name__") == "importlib.util"
         if name.startswith(f"{__name__}.") and not looks:
-            from .absent import missing_module
+            from ._util.absent import missing_module
 
             raise missing_module(name)
 
@@ -288,7 +288,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
         if name not in _WHERE:
-            from .absent import explaining_getattr
+            from ._util.absent import explaining_getattr
 
             explaining_getattr(__name__)(name)
         from importlib import import_module

@@ -16,17 +16,17 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:
-        from .interrupts import end
+        from ._util.interrupts import end
 
         end(130, b"interrupted\n")
     except MemoryError:  # also while a failure was reported
-        from .interrupts import end
+        from ._util.interrupts import end
 
         end(5, b"error: not enough memory\n")
 
 
 def _run() -> None:
-    from .interrupts import catch
+    from ._util.interrupts import catch
 
     catch()
     from .cli import main as command_line

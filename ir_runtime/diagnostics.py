@@ -251,7 +251,7 @@ class Diagnostics:
         return len(self._kept)
 
     def _repr_html_(self) -> str:
-        from .markup import table
+        from ._util.markup import table
 
         rows = [
             (found.severity, found.code, str(found.where or ""), found.message, found.hint)

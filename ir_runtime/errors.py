@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+from ._util.escaping import one_line
 from .codes import Code
 from .diagnostics import Diagnostic, Location, More
-from .escaping import one_line
 
 __all__ = [
     "ExecutionError",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .absent import explain_absent
+from ._util.absent import explain_absent
 
 __all__ = ["OVError", "OVTypeError", "UserInputError"]
 

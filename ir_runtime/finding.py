@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from .escaping import one_line, quoted, visible
-from .widths import display_width
+from ._util.escaping import one_line, quoted, visible
+from ._util.widths import display_width
 
 __all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity", "fold"]
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from ._util.command_line import on_command_line
+from ._util.deadline import deadline, set_deadline
+from ._util.forks import computing
+from ._util.scoped import setting
 from .codes import Code
-from .command_line import on_command_line
-from .deadline import deadline, set_deadline
 from .diagnostics import MOST, Location
 from .errors import LimitError
-from .forks import computing
-from .scoped import setting
 
 __all__ = [
     "DEFAULT",

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .api.building.factories import NodeInput, TypeLike, constant_1 as constant, parameter, result
-from .api.building.factories import TensorIterator as tensor_iterator
-from .api.nodes import Node
+from .openvino.building.factories import NodeInput, TypeLike, constant_1 as constant, parameter, result
+from .openvino.building.factories import TensorIterator as tensor_iterator
+from .openvino.nodes import Node
 
 __all__ = ["abs", "absolute", "acos", "add", "asin", "atan", "avg_pool", "batch_norm_inference"]
 __all__ += ["binary_convolution", "broadcast", "ceil", "ceiling", "clamp", "concat", "constant", "convert"]

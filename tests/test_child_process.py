@@ -18,7 +18,7 @@ from harness.planted import COMMANDS, Planted
 from harness.sources import PACKAGE, trees
 
 import ir_runtime
-from ir_runtime.child_process import process_pool, run_module, safe_environment, search_path
+from ir_runtime._util.child_process import process_pool, run_module, safe_environment, search_path
 from ir_runtime.cli._index import COMMANDS as EXISTING
 
 PROGRAM = """\
@@ -183,7 +183,7 @@ def starters(tree: ast.Module) -> Iterator[str]:
 
 def test_children_are_started_in_one_place() -> None:
     found = {path.relative_to(PACKAGE).as_posix(): list(starters(tree)) for path, tree in trees().items()}
-    assert found.pop("child_process.py")
+    assert found.pop("_util/child_process.py")
     assert {file: names for file, names in found.items() if names} == {}
 
 

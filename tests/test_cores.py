@@ -10,9 +10,9 @@ import pytest
 from harness.sources import PACKAGE, trees
 
 import ir_runtime as ov
-from ir_runtime import cores as counting
-from ir_runtime.api import streams
-from ir_runtime.cores import cores, parallelism, processors, quota
+from ir_runtime._util import cores as counting
+from ir_runtime._util.cores import cores, parallelism, processors, quota
+from ir_runtime.openvino import streams
 
 
 def system(path: Path, siblings: Mapping[int, str], capacities: Mapping[int, object] = {}, fast: str = "") -> Path:  # fmt: skip
@@ -185,7 +185,7 @@ def counts(tree: ast.Module) -> Iterator[str]:
 
 def test_processors_are_counted_in_one_place() -> None:
     found = {path.relative_to(PACKAGE).as_posix() for path, tree in trees().items() if any(counts(tree))}
-    assert found == {"cores.py"}
+    assert found == {"_util/cores.py"}
 
 
 def test_models_use_the_cores_unless_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

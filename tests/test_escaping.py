@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from ir_runtime.escaping import (
+from ir_runtime._util.escaping import (
     LONGEST,
     MOST,
     csv_lines,

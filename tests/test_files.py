@@ -15,8 +15,7 @@ import pytest
 from harness.sources import PACKAGE, trees
 
 from ir_runtime import InputError
-from ir_runtime.cli.saving import save
-from ir_runtime.files import (
+from ir_runtime._util.files import (
     create,
     remove,
     rename,
@@ -27,13 +26,14 @@ from ir_runtime.files import (
     write_npy,
     write_raw,
 )
+from ir_runtime.cli.saving import save
 
 posix = pytest.mark.skipif(os.name != "posix", reason="it needs signals that cannot be caught")
 
 WRITING = """
 import signal, sys, time
 from pathlib import Path
-from ir_runtime.files import replacing
+from ir_runtime._util.files import replacing
 with replacing(*map(Path, sys.argv[1:])) as files:
     for file in files:
         file.write(b"half")

@@ -21,11 +21,11 @@ ROOT = Path(ir_runtime.__file__).parent
 
 OPSETS = tuple(f"opset{number}" for number in range(1, 18))
 LAYERS = (
-    "ir", "kernels", "ops", "analysis", "reader", "writer", "backends", "transform", "releases", "executor", "report", "properties", "api", *OPSETS, "op", "passes", "frontend", "helpers", "tools", "utils", "_offline_transformations", "runtime", "preprocess", "_pyopenvino", "bench", "debug", "dask", "cli",
+    "ir", "ops", "analysis", "io", "backends", "compiler", "releases", "executor", "report", "properties", "openvino", *OPSETS, "op", "passes", "frontend", "helpers", "tools", "utils", "_offline_transformations", "runtime", "preprocess", "_pyopenvino", "bench", "debug", "dask", "cli",
 )  # fmt: skip
 """The packages, from the bottom to the top. What stands beside them is at the bottom, but for the public names."""
-LEAVES = ("explanations", "guides")
-"""Packages that need no other: pages, and names."""
+LEAVES = ("explanations", "guides", "_util")
+"""Packages that need no other: pages, names, and helpers."""
 TOP = (NAME, f"{NAME}.__main__")
 """Modules that may import any package."""
 
@@ -121,7 +121,7 @@ def test_modules_with_an_underscore_are_used_inside_their_package_only() -> None
 def test_imports_of_every_kind_are_seen() -> None:
     """A lazy one, one for type checkers, one of a module by its package, and an absolute one."""
     edges = graph().edges
-    assert (f"{NAME}.cli.inspect", f"{NAME}.api.model") in edges
-    assert (f"{NAME}.api.model", f"{NAME}.analysis.constraints.constraint") in edges
+    assert (f"{NAME}.cli.inspect", f"{NAME}.openvino.model") in edges
+    assert (f"{NAME}.openvino.model", f"{NAME}.analysis.constraints.constraint") in edges
     assert (f"{NAME}.backends.numba", f"{NAME}.backends.numba.kernels.quantized_matmul") in edges
     assert len(edges) > 1000

@@ -35,7 +35,7 @@ def test_importing_loads_nothing_heavy() -> None:
 
 CLI = {
     f"ir_runtime.{name}"
-    for name in ("_version", "cli", "cli._index", "cli.exits", "cli.helping", "interrupts")
+    for name in ("_version", "cli", "cli._index", "cli.exits", "cli.helping", "_util", "_util.interrupts")
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from docs.reference import MODULES as DOCUMENTED
 
 from ir_runtime import errors
-from ir_runtime.api.names import find_port
+from ir_runtime.openvino.names import find_port
 
 
 def public_modules(name: str = "ir_runtime") -> Iterator[str]:

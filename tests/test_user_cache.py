@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ir_runtime import user_cache
+from ir_runtime._util import user_cache
+from ir_runtime._util.user_cache import UntrustedCacheError, check_own, check_parents, make_own_folder
 from ir_runtime.debug.caching import Cache, Entry
-from ir_runtime.user_cache import UntrustedCacheError, check_own, check_parents, make_own_folder
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "geteuid"), reason="who may write is said by modes on POSIX only"

@@ -81,8 +81,10 @@ def test_mypy_knows_which_names_there_are(installed: Path) -> None:
     mypy = (sys.executable, "-m", "mypy", "--cache-dir", where / "cache", "--python-executable", installed)
     said = run(*mypy, "script.py", cwd=where)
     assert 'Module has no attribute "raed_model"; maybe "read_model"' in said
-    assert 'Revealed type is "ir_runtime.api.model.Model"' in said
-    assert re.search(r"def \(data: .*, axis: (builtins\.)?int, .*\) -> ir_runtime\.api\.nodes\.Node", said)
+    assert 'Revealed type is "ir_runtime.openvino.model.Model"' in said
+    assert re.search(
+        r"def \(data: .*, axis: (builtins\.)?int, .*\) -> ir_runtime\.openvino\.nodes\.Node", said
+    )
     assert 'Module has no attribute "softsign"' in said
     assert "Found 2 errors in 1 file" in said
 
@@ -158,7 +160,7 @@ def test_no_type_of_a_public_name_is_left_to_inference(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PATH": path}
     ).stdout
     modules = "|".join(
-        ("api", r"op(set\d+)?", "frontend", "tools", "runtime", *filter(str.isidentifier, MODULES))
+        ("openvino", r"op(set\d+)?", "frontend", "tools", "runtime", *filter(str.isidentifier, MODULES))
     )
     public = re.compile(rf"ir_runtime\.(\w+$|({modules})(\.|$))")
     symbols = json.loads(said)["typeCompleteness"]["symbols"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..absent import explain_absent
+from .._util.absent import explain_absent
 from ..codes import Code
 from ..errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..openvino.model import Model
 
 __all__ = [
     "apply_fused_names_cleanup",
@@ -44,9 +44,9 @@ def compress_model_transformation(model: Model) -> None:
 
     The nodes of the model are others afterwards.
     """
-    from ..api.reading import read_model
-    from ..writer.compress import compress
-    from ..writer.document import write
+    from ..io.writer.compress import compress
+    from ..io.writer.document import write
+    from ..openvino.reading import read_model
 
     xml, weights = BytesIO(), BytesIO()
     write(compress(model._content()), xml, weights)
@@ -79,14 +79,14 @@ def apply_pruning_transformation(model: Model) -> NoReturn:
 
 def compress_quantize_weights_transformation(model: Model) -> None:
     """Store weights that a FakeQuantize of 3 to 256 levels, or a FakeConvert, quantizes in 4 or 8 bits."""
-    from ..api.rewriting.quantized_weights import CompressQuantizeWeights
+    from ..openvino.rewriting.quantized_weights import CompressQuantizeWeights
 
     CompressQuantizeWeights().run_on_model(model)
 
 
 def convert_sequence_to_tensor_iterator_transformation(model: Model) -> None:
     """Turn LSTM, GRU and RNN sequences of one direction into loops over their cells."""
-    from ..api.rewriting.sequences import ConvertSequenceToTensorIterator
+    from ..openvino.rewriting.sequences import ConvertSequenceToTensorIterator
 
     ConvertSequenceToTensorIterator().run_on_model(model)
 
@@ -98,7 +98,7 @@ def paged_attention_transformation(model: Model, *settings: Any, **more: Any) ->
 
 def stateful_to_stateless_transformation(model: Model) -> None:
     """Turn the variables of a language model, whose entries the input ``beam_idx`` selects, into inputs and outputs."""
-    from ..api.building.state import make_stateless
+    from ..openvino.building.state import make_stateless
 
     make_stateless(model)
 

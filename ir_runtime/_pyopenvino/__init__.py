@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import Any
 
 from .. import _offline_transformations, frontend
-from ..absent import explaining_getattr
-from ..api.descriptor import DescriptorTensor
-from ..api.state import VariableState
+from .._util.absent import explaining_getattr
+from ..openvino.descriptor import DescriptorTensor
+from ..openvino.state import VariableState
 from ..utils.node_factory import NodeFactory
 
 _PACKAGE = __name__.rpartition(".")[0]

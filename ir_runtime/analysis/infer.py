@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from .. import deadline
+from .._util import deadline
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import IRError, LimitError

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..deadline import check
+from .._util.deadline import check
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 
+from .._util.nearest import did_you_mean
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import did_you_mean
 from ..ops import registry
 from .core.backend import Backend, choose
 from .core.default import TYPES, default_backend, eventual_backend

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, TypedDict
 
-from ..records import Json, Record
+from .._util.records import Json, Record
 from .peaks import Peaks
 from .timed import RunTimes, StepTime
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..escaping import csv_lines
-from ..files import save_text
-from ..records import Record
+from .._util.escaping import csv_lines
+from .._util.files import save_text
+from .._util.records import Record
 from .sides import OURS, Setting, Side
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ def store(inputs: Sequence[Array], folder: Path) -> Path:
     """Save arrays for another process; `restore` reads them."""
     import numpy as np
 
-    from ..files import create
+    from .._util.files import create
 
     path = folder / "inputs.npz"
     plain = [array.astype(str) if array.dtype.kind == "O" else array for array in inputs]

@@ -10,9 +10,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from ..api.model import Model
-from ..api.saving import save_model
 from ..ir.tensor import Array
+from ..openvino.model import Model
+from ..openvino.saving import save_model
 from .interfaces import CompiledNode
 from .profiled import ProfileReport
 from .sides import OPENVINO, Setting, Side

@@ -11,8 +11,8 @@ from functools import cache
 
 import numpy as np
 
-from ..cores import parallelism
-from ..records import Record
+from .._util.cores import parallelism
+from .._util.records import Record
 
 __all__ = ["Peaks", "measure_peaks"]
 
@@ -71,8 +71,8 @@ def _fastest(run: Callable[[], object]) -> float:
 
 def _product(backend: str, threads: int | None) -> Callable[[], object]:
     from .. import opset1 as ops
-    from ..api.core import compile_model
-    from ..api.model import Model
+    from ..openvino.core import compile_model
+    from ..openvino.model import Model
 
     a, b = (ops.parameter([_SIDE, _SIDE], np.float32) for _ in range(2))
     config = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}

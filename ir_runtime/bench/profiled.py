@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from ..records import Record
+from .._util.records import Record
 from .chrome import Trace, trace_of
 from .peaks import Peaks
 from .timed import ComparedTime, OperationTime, RunTimes, StepTime

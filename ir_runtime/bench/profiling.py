@@ -11,12 +11,6 @@ from typing import Any
 
 from ..analysis.cost.counted import Cost, LayerCount
 from ..analysis.random_inputs import random_array
-from ..api.compiled import CompiledModel
-from ..api.core import compile_model
-from ..api.costing import cost
-from ..api.feeding import bind
-from ..api.model import Model
-from ..api.reading import read_model
 from ..backends import awaited
 from ..errors import InputError
 from ..executor.observers import Profile, TimedStep
@@ -24,6 +18,12 @@ from ..executor.step import Step
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
+from ..openvino.compiled import CompiledModel
+from ..openvino.core import compile_model
+from ..openvino.costing import cost
+from ..openvino.feeding import bind
+from ..openvino.model import Model
+from ..openvino.reading import read_model
 from .peaks import measure_peaks
 from .profiled import ProfileReport
 from .timed import RunTimes, StepTime, TimelineEvent

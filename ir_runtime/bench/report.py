@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ..records import Record
+from .._util.records import Record
 from .sides import OURS, Runtime, Setting, Side
 from .start import Start, measure
 from .timing import StopCondition, Timing, alternate, runner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..escaping import visible
+from .._util.escaping import visible
 from ..report import Measures
 from .peaks import Peaks
 from .profiled import ProfileReport

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from ..records import Record
+from .._util.records import Record
 from .feeding import feed, readable
 
 if TYPE_CHECKING:

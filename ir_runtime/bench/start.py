@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ..child_process import run_module
+from .._util.child_process import run_module
 from .feeding import restore, store
 from .sides import Runtime, Setting, Side, import_runtime
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..records import Record
+from .._util.records import Record
 from .peaks import Peaks
 
 __all__ = ["ComparedTime", "OperationTime", "RunTimes", "StepTime", "TimelineEvent"]

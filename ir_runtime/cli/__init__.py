@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
+from .._util.interrupts import raised
 from .._version import __version__
-from ..interrupts import raised
 from ._index import COMMANDS
 from .exits import Exit, reported
 from .helping import Context, keep_args, with_two_dashes
@@ -74,7 +74,7 @@ class _Program(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            from ..nearest import did_you_mean
+            from .._util.nearest import did_you_mean
 
             near = did_you_mean(name, COMMANDS, before="; ") or ". --help lists them."
             ctx.fail(f"No such command {name!r}{near}")
@@ -97,7 +97,7 @@ class _Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        from ..command_line import for_command_line
+        from .._util.command_line import for_command_line
         from .address_space import check_before_numpy
 
         check_before_numpy()

@@ -55,7 +55,7 @@ class _Check:
         """Find nothing, but raise `MemoryError` for NumPy if it cannot be imported for lack of memory."""
         if name == "numpy":
             sys.meta_path.remove(self)
-            from ..child_process import can_import
+            from .._util.child_process import can_import
 
             if not can_import(name):
                 raise MemoryError(f"NumPy cannot be loaded{_within(_limit())}")

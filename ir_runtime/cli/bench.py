@@ -18,11 +18,11 @@ from .shaping import input_layouts, reshaped, shape_option, shapes_of
 from .threads import limit_threads
 
 if TYPE_CHECKING:
-    from ..api.nodes import Output
     from ..bench.counters import Counter, ReportType
     from ..bench.report import Report
     from ..bench.sides import Runtime
     from ..limits import Limits
+    from ..openvino.nodes import Output
     from .feeding import Feed
 
 __all__ = ["bench"]
@@ -167,20 +167,20 @@ def bench(
     """
     file = _one_model(model, path)
     hint = _SHORT.get(hint, hint)
-    from ..cores import parallelism
+    from .._util.cores import parallelism
 
     requests = nireq or (parallelism() if "throughput" in hint else 1)
     if requests > 1 and (cpu_time or api == "sync"):
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
-    from ..api.devices import Device
-    from ..api.layout import Layout
-    from ..api.layout_helpers import set_layout
     from ..backends import awaited
     from ..bench.counters import average, counted
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
     from ..bench.timing import StopCondition
+    from ..openvino.devices import Device
+    from ..openvino.layout import Layout
+    from ..openvino.layout_helpers import set_layout
     from .bench_text import write_reports
     from .feeding import collect
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .render import Record, plural, table
 from .terminal import show
 

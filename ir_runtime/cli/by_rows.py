@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .exits import Exit
 from .render import Record, plural, result
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..api.model import Model
     from ..dask.datasets import Dataset
     from ..dask.job import Job, Summary
     from ..dask.manifest import Manifest
     from ..dask.model_source import ModelSource
+    from ..openvino.model import Model
     from .streaming import Streaming
 
 __all__ = ["run_streaming"]

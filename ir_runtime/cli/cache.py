@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .models import as_json
 from .render import Record, plain, plural, result, table
 from .terminal import show
@@ -53,8 +53,8 @@ class _Kept:
 @as_json
 def cache(cleaned: str | None, target: str | None, as_json: bool) -> None:
     """Show what is kept in the cache folder; remove or move it."""
+    from .._util.user_cache import user_cache
     from ..errors import InputError
-    from ..user_cache import user_cache
 
     if cleaned is not None and target is not None:
         raise click.UsageError("--clean and --move cannot be given together")
@@ -117,8 +117,8 @@ def _remove(found: list[_Kept]) -> None:
 
 def _move(found: list[_Kept], target: Path) -> Path:
     """Move folders below a folder, and say how it is found; return where they are."""
+    from .._util.user_cache import make_own_folder, user_cache
     from ..errors import InputError
-    from ..user_cache import make_own_folder, user_cache
 
     place = target / "ir_runtime"
     if taken := next((each.path.name for each in found if (place / each.path.name).exists()), None):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..escaping import shown
+from .._util.escaping import shown
 from .render import Record, plural, result, table
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..compiler.fusion_report import FusionReport
     from ..ir.graph import Layer
-    from ..transform.fusion_report import FusionReport
+    from ..openvino.model import Model
 
 __all__ = ["show_after", "show_fusions"]
 
 
 def show_after(model: Model, name: str, backend: str | None, as_json: bool) -> None:
     """Print the text of a model after a pass."""
-    from ..api.compiling import program_after
+    from ..openvino.compiling import program_after
 
     text = program_after(model, name, backend)
     result(as_json, lambda: {"pass": name, "program": text.splitlines()}, lambda: text, pager=True)
@@ -25,7 +25,7 @@ def show_after(model: Model, name: str, backend: str | None, as_json: bool) -> N
 
 def show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
     """Print which layers were fused, and which were not, with the reason."""
-    from ..api.compiling import fusions_of
+    from ..openvino.compiling import fusions_of
 
     report = fusions_of(model, backend)
     result(as_json, lambda: _record(report), lambda: _text(report))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import one_line, shown
+from .._util.escaping import one_line, shown
+from .._util.quantities import prefixed
 from ..ir.formula import Formula
-from ..quantities import prefixed
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
 from .render import plain, plural, result, table
@@ -18,9 +18,9 @@ from .terminal import show
 
 if TYPE_CHECKING:
     from ..analysis.cost.counted import Cost, LayerCount, RunLength
-    from ..api.nodes import Output
     from ..ir.formula import Count
     from ..limits import Limits
+    from ..openvino.nodes import Output
 
 __all__ = ["cost", "short"]
 
@@ -72,7 +72,7 @@ def cost(
     as_json: bool,
 ) -> None:
     """Count the FLOPs, parameters and memory of one run of MODEL, per layer and per operation."""
-    from ..api.costing import cost as counted
+    from ..openvino.costing import cost as counted
 
     net = read(model, weights, example, values, limits=limits, lacking=True)
     note_missing(net, bool(shapes))

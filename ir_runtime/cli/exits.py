@@ -15,8 +15,8 @@ import click
 from .helping import kept_args, misspelt_option
 
 if TYPE_CHECKING:
+    from .._util.records import Json
     from ..diagnostics import Diagnostic
-    from ..records import Json
 
 __all__ = ["Exit", "reported"]
 
@@ -75,7 +75,7 @@ def _precise(problem: click.ClickException) -> click.ClickException:
 
 def _usage(problem: click.ClickException) -> str:
     """Return what click says about a command line that is wrong, which may consist of names of files."""
-    from ..escaping import shown, visible
+    from .._util.escaping import shown, visible
 
     said = StringIO()
     problem.show(said)
@@ -118,8 +118,8 @@ def _wants_json() -> bool:
 
 
 def _explain(problem: Exception) -> tuple[Exit, str]:
+    from .._util.escaping import visible
     from ..errors import IRError
-    from ..escaping import visible
     from .address_space import shortage
 
     if isinstance(problem, IRError):

@@ -64,9 +64,9 @@ def _schema(command: str | None) -> str:
     """Return the JSON Schema of a command's results; without a command, the names of those that have one."""
     from importlib.resources import files
 
+    from .._util.nearest import did_you_mean
     from ..codes import Code
     from ..errors import InputError
-    from ..nearest import did_you_mean
 
     folder = files(__package__) / "schemas"
     names = sorted(path.name.removesuffix(".json") for path in folder.iterdir())
@@ -79,9 +79,9 @@ def _schema(command: str | None) -> str:
 
 
 def _known(text: str) -> str:
+    from .._util.nearest import did_you_mean
     from ..codes import Code
     from ..errors import InputError
-    from ..nearest import did_you_mean
 
     name = text.upper()
     if name in set(Code):

@@ -13,8 +13,8 @@ from .image_options import image_layout, image_options
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
-    from ..api.model import Model
     from ..ir.tensor import Array
+    from ..openvino.model import Model
 
 __all__ = ["Feeding", "data_options", "fed", "feeds_of", "input_files"]
 

@@ -15,17 +15,17 @@ from typing import IO, TypeVar
 
 import numpy as np
 
+from .._util.array_files import SAVED, check_claims
+from .._util.escaping import name_of_member, visible
 from ..analysis.random_inputs import random_array
-from ..api.casting import as_array, describe
-from ..api.model import Model
-from ..api.names import find_port
-from ..api.nodes import Output
-from ..array_files import SAVED, check_claims
 from ..diagnostics import Location
 from ..errors import InputError
-from ..escaping import name_of_member, visible
 from ..ir.tensor import Array
 from ..limits import current
+from ..openvino.casting import as_array, describe
+from ..openvino.model import Model
+from ..openvino.names import find_port
+from ..openvino.nodes import Output
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures

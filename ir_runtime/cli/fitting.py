@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
-from ..widths import display_width, shortened
+from .._util.widths import display_width, shortened
 
 __all__ = ["fitted"]
 

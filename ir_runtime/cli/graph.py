@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .limited import limited
 from .models import read, selects, weights
 from .render import Record, dump
@@ -56,23 +56,23 @@ def graph(
     limits: Limits,
 ) -> None:
     """Write the graph of MODEL as DOT, SVG or JSON."""
-    from ..api.drawing.records import record
+    from ..openvino.drawing.records import record
 
     net = read(model, weights, example, values, checked=False, limits=limits)
     text = _text(record(net._graph, net._values, net.name, constants), form)
     if output is None or output == "-":
         click.echo(text, nl=False)
         return
-    from ..files import save_text
+    from .._util.files import save_text
 
     save_text(output, text)
     show(f"saved the graph to {visible(output)}", err=True)
 
 
 def _text(found: Record, form: str) -> str:
-    from ..api.drawing.dot import dot_of
-    from ..api.drawing.model_explorer import model_explorer
-    from ..api.drawing.svg import svg_of
+    from ..openvino.drawing.dot import dot_of
+    from ..openvino.drawing.model_explorer import model_explorer
+    from ..openvino.drawing.svg import svg_of
 
     if form in ("dot", "svg"):
         return dot_of(found) if form == "dot" else svg_of(found)

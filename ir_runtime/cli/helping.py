@@ -94,7 +94,7 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
     Those are options of several letters after one dash, such as ``-nitr``, which click takes for several options of
     one letter, and those that other commands call by another name.
     """
-    from ..nearest import did_you_mean, suggestion
+    from .._util.nearest import did_you_mean, suggestion
 
     if problem.ctx is None:
         return ""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ..api.model import Model
 from ..dask.datasets import Dataset
 from ..dask.model_source import ModelSource
 from ..ir.tensor import Array
+from ..openvino.model import Model
 from .picture_files import SUFFIXES, picture_files
 from .pictures import ImageOptions, Pictures
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import quoted, shown, visible
+from .._util.escaping import quoted, shown, visible
 from .compiling import show_after, show_fusions
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
@@ -17,9 +17,9 @@ from .render import Record, plain, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..api.model import Model
-    from ..api.nodes import Node, Output
     from ..limits import Limits
+    from ..openvino.model import Model
+    from ..openvino.nodes import Node, Output
     from ..releases.needs import Need
     from ..releases.release import Release
 
@@ -170,7 +170,7 @@ def _named(release: Release | None) -> str | None:
 
 
 def _text(found: Record) -> str:
-    from ..reader.model import version_text
+    from ..io.reader.model import version_text
 
     named = f"{quoted(found['name'])}, " if found["name"] else ""
     layers = plural(found["layers"], "layer")

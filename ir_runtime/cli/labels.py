@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..api.model import Model
 from ..errors import InputError
 from ..ir.tensor import Array
+from ..openvino.model import Model
 
 __all__ = ["best_rows", "label", "labels_of"]
 

@@ -56,10 +56,10 @@ def limited(command: Command) -> Command:
     def with_limits(
         *args: object, max_memory: int | None, timeout: float | None, **options: object
     ) -> object:
-        from ..api import core  # noqa: F401  what is interrupted while it is imported cannot be used again
-        from ..command_line import start_of_program
-        from ..deadline import deadline
+        from .._util.command_line import start_of_program
+        from .._util.deadline import deadline
         from ..limits import Limits, within
+        from ..openvino import core  # noqa: F401  what is interrupted while it is imported cannot be used again
 
         limits = Limits()
         limits = limits if max_memory is None else replace(limits, memory=max_memory)
@@ -79,7 +79,7 @@ _AGAIN = 1.0
 @contextmanager
 def _timer(is_asked_for: bool) -> Iterator[None]:
     """Interrupt the block at the deadline, also in the middle of a layer where the system supports it."""
-    from ..deadline import current_deadline, deadline_error
+    from .._util.deadline import current_deadline, deadline_error
     from ..errors import IRError
 
     is_main = threading.current_thread() is threading.main_thread()

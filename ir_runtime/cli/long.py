@@ -22,9 +22,9 @@ from .render import result
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..api.model import Model
     from ..ir.tensor import Array
     from ..limits import Limits
+    from ..openvino.model import Model
 
 __all__ = ["Debugging", "against", "cache_folder", "debugs", "declared_types"]
 
@@ -138,7 +138,7 @@ def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
 
 def cache_folder(given: str | None) -> Path | None:
     """Return the folder that is given, or else that of the user, if it is known."""
-    from ..user_cache import user_cache
+    from .._util.user_cache import user_cache
 
     if given is not None:
         return Path(given)

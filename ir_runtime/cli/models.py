@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import click
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .command_types import Command
 from .render import failure, finding, rest
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..api.model import Model
-    from ..api.nodes import Output
     from ..limits import Limits
+    from ..openvino.model import Model
+    from ..openvino.nodes import Output
 
 __all__ = [
     "as_json",
@@ -81,11 +81,11 @@ def read(
 
     Its weights may be missing if ``lacking``.
     """
-    from ..api.declared import check, contradiction
-    from ..api.reading import read_model
     from ..codes import Code
     from ..finding import fold
     from ..limits import DEFAULT
+    from ..openvino.declared import check, contradiction
+    from ..openvino.reading import read_model
 
     given = dict(map(parse_value, values))
     model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)

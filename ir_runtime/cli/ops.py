@@ -52,7 +52,7 @@ def _list(found: list[type[Op]]) -> str:
 
 
 def _named(name: str) -> list[type[Op]]:
-    from ..nearest import suggestion
+    from .._util.nearest import suggestion
     from ..ops import registry
 
     every = _every()

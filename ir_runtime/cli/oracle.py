@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .long import Debugging, debugs, declared_types
 from .models import as_json
 from .render import number, plural, result, table

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ..api.layout_info import layout_of
-from ..api.model import Model
-from ..api.nodes import Output
 from ..errors import InputError
 from ..ir.tensor import Array
+from ..openvino.layout_info import layout_of
+from ..openvino.model import Model
+from ..openvino.nodes import Output
 from .picture_files import open_picture
 
 if TYPE_CHECKING:

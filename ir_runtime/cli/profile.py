@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import json_text, visible
+from .._util.escaping import json_text, visible
 from .cost import short
 from .fed import data_options
 from .limited import limited
@@ -85,7 +85,7 @@ def profile(
 
         import_runtime(OPENVINO)  # before anything takes long
     if chrome is not None:
-        from ..files import resolve_target
+        from .._util.files import resolve_target
 
         resolve_target(Path(chrome))
     net = read(model, weights, limits=limits)
@@ -100,7 +100,7 @@ def profile(
 
 
 def _save(path: str, trace: Trace) -> None:
-    from ..files import save_text
+    from .._util.files import save_text
 
     save_text(path, json_text(trace))
     show(f"saved the trace to {visible(path)}", err=True)

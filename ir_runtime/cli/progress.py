@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import visible
-from ..widths import shortened
+from .._util.escaping import visible
+from .._util.widths import shortened
 from .terminal import columns
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from ..escaping import json_text, shown, visible
-from ..records import Json, encodable
-from ..widths import display_width
+from .._util.escaping import json_text, shown, visible
+from .._util.records import Json, encodable
+from .._util.widths import display_width
 from .terminal import columns, show
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .fed import data_options, feeds_of
 from .limited import limited
 from .models import read, weights
@@ -16,8 +16,8 @@ from .shaping import shapes_of
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..api.model import Model
     from ..limits import Limits
+    from ..openvino.model import Model
     from ..report import Measures, OldModel
 
 __all__ = ["report"]

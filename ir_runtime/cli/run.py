@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import shown, unique, visible
+from .._util.escaping import shown, unique, visible
 from .exits import Exit
 from .fed import data_options
 from .limited import limited
@@ -23,11 +23,11 @@ from .terminal import show
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..api.compiled import CompiledModel
-    from ..api.model import Model
-    from ..api.nodes import Output
     from ..ir.tensor import Array
     from ..limits import Limits
+    from ..openvino.compiled import CompiledModel
+    from ..openvino.model import Model
+    from ..openvino.nodes import Output
     from .feeding import Feed
     from .nan_check import NanCheck
     from .summary import Summary
@@ -115,7 +115,7 @@ def run(
 
     MODEL is the .xml of an IR, or a page of the specification with an example.
     """
-    from ..api.core import compile_model
+    from ..openvino.core import compile_model
     from .feeding import collect
     from .labels import labels_of
 

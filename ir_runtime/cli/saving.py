@@ -11,9 +11,9 @@ from typing import IO
 
 import numpy as np
 
+from .._util.escaping import file_names, member_name
+from .._util.files import create, folder_target, replacing, replacing_in, resolve_target, write_npy
 from ..errors import InputError
-from ..escaping import file_names, member_name
-from ..files import create, folder_target, replacing, replacing_in, resolve_target, write_npy
 from ..ir.tensor import Array
 
 __all__ = ["STDOUT", "check_count", "check_target", "save"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import shown, visible
-from ..widths import shortened
+from .._util.escaping import shown, visible
+from .._util.widths import shortened
 from .exits import Exit
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
@@ -22,8 +22,8 @@ from .terminal import columns, show
 if TYPE_CHECKING:
     from ..analysis.constraints.constraint import Constraint, Constraints
     from ..analysis.shapes import PortShape, Shapes
-    from ..api.model import Model
     from ..limits import Limits
+    from ..openvino.model import Model
 
 __all__ = ["shapes"]
 
@@ -104,7 +104,7 @@ def _wanted_layers(net: Model, layers: Sequence[str]) -> frozenset[str] | None:
     Raises:
         InputError: if there is no such layer; it says which name may have been meant.
     """
-    from ..api.names import unknown_name
+    from ..openvino.names import unknown_name
 
     if not layers:
         return None

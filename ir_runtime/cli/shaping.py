@@ -11,9 +11,9 @@ import click
 from .command_types import Command
 
 if TYPE_CHECKING:
-    from ..api.model import Model
-    from ..api.nodes import Output
     from ..ir.shape import PartialShape
+    from ..openvino.model import Model
+    from ..openvino.nodes import Output
 
 __all__ = ["input_layouts", "reshaped", "shape_option", "shaped", "shapes_of"]
 
@@ -82,7 +82,7 @@ def reshaped(
 
 def input_layouts(net: Model, text: str | None) -> dict[Output, str]:
     """Return the layout of each input for which one is given."""
-    from ..api.names import find_port
+    from ..openvino.names import find_port
 
     return {find_port(net.inputs, name, "input"): layout for name, layout in _layouts_of(text or "")}
 

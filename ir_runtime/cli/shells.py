@@ -23,7 +23,7 @@ from click.shell_completion import (
     add_completion_class,
 )
 
-from ..escaping import one_line
+from .._util.escaping import one_line
 
 __all__ = ["in_bash", "register", "split"]
 

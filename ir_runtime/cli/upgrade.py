@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..escaping import visible
+from .._util.escaping import visible
 from .limited import limited
 from .models import read, weights
 from .render import finding
@@ -40,7 +40,7 @@ not have are replaced by older ones, where these compute exactly the same ("ir-r
 @limited
 def upgrade(old: str, target: str, for_release: str | None, weights: str | None, limits: Limits) -> None:
     """Write OLD, a model of any IR version, as NEW of version 11, or for an older release of OpenVINO."""
-    from ..api.saving import save_content
+    from ..openvino.saving import save_content
     from ..releases.release import Release
 
     if for_release is not None:

@@ -143,8 +143,8 @@ def _check(
     strict: bool,
     for_release: str | None,
 ) -> Diagnostics:
-    from ..api.validating import validate as check
-    from ..command_line import for_command_line
+    from .._util.command_line import for_command_line
+    from ..openvino.validating import validate as check
 
     with for_command_line():  # also in a process of the pool
         report = check(file, weights=weights, shapes=shapes or None, limits=limits, for_release=for_release)
@@ -163,7 +163,7 @@ def _reports(
         if count == 1:
             yield map(check, _counted(files, shown))
             return
-        from ..child_process import process_pool
+        from .._util.child_process import process_pool
 
         with process_pool(count) as pool:
             try:
@@ -178,7 +178,7 @@ def _worthwhile(files: Sequence[str]) -> int:
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
     if size <= _LARGE:
         return 1
-    from ..cores import parallelism
+    from .._util.cores import parallelism
 
     return parallelism()
 

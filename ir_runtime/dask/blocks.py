@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..api.model import Model
+from .._util.nearest import did_you_mean
 from ..errors import InputError
 from ..ir.tensor import Array
-from ..nearest import did_you_mean
+from ..openvino.model import Model
 from .lengths import row_range
 from .model_source import ModelLike, ModelSource, opened
 from .needed import needed

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from ..child_process import safe_environment
-from ..cores import parallelism
+from .._util.child_process import safe_environment
+from .._util.cores import parallelism
 from ..errors import ExecutionError, InputError
 from .model_source import ModelSource
 from .needed import needed

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..array_files import check_claims
+from .._util.array_files import check_claims
+from .._util.escaping import member_name
+from .._util.nearest import did_you_mean
 from ..errors import InputError, IRError
-from ..escaping import member_name
 from ..ir.tensor import Array
 from ..limits import current
-from ..nearest import did_you_mean
 from .lengths import row_range
 from .needed import kept_open, needed
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from .._util.files import create, lock, remove, rename, reopen, write_all
 from ..errors import InputError
-from ..files import create, lock, remove, rename, reopen, write_all
 from .targets import Target, check_targets, create_targets, place_targets, read_identity
 
 __all__ = ["LARGEST", "Manifest", "encode_line"]

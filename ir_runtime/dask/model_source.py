@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from ..api.blob import read_blob, write_blob
-from ..api.model import Model
-from ..api.reading import read_model
 from ..errors import InputError
 from ..limits import DEFAULT, Limits
+from ..openvino.blob import read_blob, write_blob
+from ..openvino.model import Model
+from ..openvino.reading import read_model
 
 __all__ = ["ModelLike", "ModelSource", "opened"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..api.model import Model
-from ..api.names import find_port
-from ..cached import cached_property
-from ..command_line import on_command_line
+from .._util.cached import cached_property
+from .._util.command_line import on_command_line
 from ..errors import InputError, IRError
+from ..openvino.model import Model
+from ..openvino.names import find_port
 from .chunking import find_chunking
 from .runner import Runner
 from .sequences import joined_shape, step_shape

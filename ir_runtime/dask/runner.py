@@ -11,14 +11,14 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ..api.compiled import CompiledModel
-from ..api.config import check_config
-from ..api.core import compile_model
-from ..api.model import Model
-from ..api.shapes import PartialShape
+from .._util.forks import register
 from ..errors import ExecutionError, InputError
-from ..forks import register
 from ..ir.tensor import Array
+from ..openvino.compiled import CompiledModel
+from ..openvino.config import check_config
+from ..openvino.core import compile_model
+from ..openvino.model import Model
+from ..openvino.shapes import PartialShape
 from .allocator import keep_freed_memory
 from .lengths import common_length
 from .model_source import ModelLike, ModelSource, opened

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..api.compiled import CompiledModel
-from ..api.nodes import Output
 from ..ir.tensor import Array
+from ..openvino.compiled import CompiledModel
+from ..openvino.nodes import Output
 from .lengths import common_length
 
 __all__ = ["joined_shape", "run_sequence", "step_shape"]

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from .._util.escaping import file_names
+from .._util.files import check_own, create, remove, reopen, write_all
 from ..errors import InputError
-from ..escaping import file_names
-from ..files import check_own, create, remove, reopen, write_all
 from ..ir.tensor import Array
 from .needed import needed
 from .planning import ArrayType

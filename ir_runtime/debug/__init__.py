@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..absent import list_public
+from .._util.absent import list_public
 from .bisect import Bisection, bisect
 from .budget import Budget, LayerCost, budget
 from .compare import compare

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..api.model import Model
-from ..arrays import DType
-from ..escaping import quoted
+from .._util.arrays import DType
+from .._util.escaping import quoted
+from .._util.markup import Shown
+from .._util.quantities import bytes_text
+from .._util.records import Json, Record
 from ..ir.graph import Port
 from ..ir.tensor import Array
-from ..markup import Shown
-from ..quantities import bytes_text
-from ..records import Json, Record
+from ..openvino.model import Model
 from .caching import Entry, entry_for, remembered
 from .compare import judged
 from .cuts import Cuts

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..api.model import Model
+from .._util.escaping import quoted
+from .._util.markup import Shown
+from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
-from ..escaping import quoted
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..markup import Shown
-from ..records import Record
+from ..openvino.model import Model
 from .caching import entry_for, remembered
 from .decisions import decides, pinned
 from .inside import InsideDecisions

@@ -17,16 +17,16 @@ from typing import Any, Protocol
 import ml_dtypes  # noqa: F401  its types are found by their names
 import numpy as np
 
+from .._util.files import create, replacing, write_raw
+from .._util.records import Json
+from .._util.scoped import setting
+from .._util.user_cache import make_own_folder
 from .._version import __version__
-from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
-from ..files import create, replacing, write_raw
 from ..ir.graph import Graph
 from ..ir.tensor import Array
-from ..records import Json
-from ..scoped import setting
-from ..user_cache import make_own_folder
+from ..openvino.model import Model
 from .matching import attributes_of
 from .onnx_files import files_of
 from .progress import skipped

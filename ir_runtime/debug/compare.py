@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
+from ..openvino.model import Model
 from .caching import entry_for
 from .case import Case
 from .judging import judged_case

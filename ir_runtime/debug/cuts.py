@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..api.model import Model
 from ..ir.graph import Port
 from ..ir.tensor import Array
+from ..openvino.model import Model
 from .extract import cut
 from .reference import Reference
 from .tensors import computed_layers

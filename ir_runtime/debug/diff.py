@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..api.model import Model
-from ..escaping import quoted, shown
+from .._util.escaping import quoted, shown
+from .._util.markup import Shown
+from .._util.records import Record
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
-from ..markup import Shown
-from ..records import Record
+from ..openvino.model import Model
 from .matching import Matching, attributes_of, match
 
 __all__ = ["Change", "Difference", "diff", "diff_with_pairs"]

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..analysis.infer import Inferred
-from ..api.model import Model
-from ..api.names import find_ports
 from ..diagnostics import Diagnostics
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..ir.tensor import Array, TensorType
+from ..openvino.model import Model
+from ..openvino.names import find_ports
 from ..ops import registry
 from .reference import Recorder, Reference
 from .tensors import Names, name_of

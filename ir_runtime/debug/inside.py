@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .._util.records import Json
 from ..analysis.infer import Inferred
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
-from ..records import Json
 from .decisions import decides, is_elementwise, is_selection, judge, taken, undecided
 from .precision import ROUNDING
 from .results import DecisionResult

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._util.records import Json, Record
 from ..ir.blocks import blocks, by_blocks
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from ..records import Json, Record
 from .caching import Entry, resumed
 from .case import Case
 from .decisions import judge, pinned

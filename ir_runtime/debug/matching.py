@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ..deadline import check
+from .._util.deadline import check
 from ..ir.element import ElementType
 from ..ir.graph import IO_TYPES, Graph, Layer
 

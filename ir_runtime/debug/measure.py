@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from ..api.compiled import CompiledModel
-from ..api.core import compile_model
-from ..api.feeding import bind
-from ..api.model import Model
-from ..api.profiling import Status
-from ..api.reporting import source_of
 from ..executor.step import Step
 from ..ir.tensor import Array
+from ..openvino.compiled import CompiledModel
+from ..openvino.core import compile_model
+from ..openvino.feeding import bind
+from ..openvino.model import Model
+from ..openvino.profiling import Status
+from ..openvino.reporting import source_of
 from ..report import Measures, OldModel
 from ..report.weights import histogram, sampled
 from .compare import compare

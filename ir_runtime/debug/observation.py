@@ -12,7 +12,7 @@ from ..ir.tensor import Array
 from .reference import Reference
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..openvino.model import Model
 
 __all__ = ["NamedArrays", "Observation", "Side", "SideLike"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, starmap
 
-from ..api.model import Model
 from ..ir.graph import Port
 from ..ir.tensor import Array
+from ..openvino.model import Model
 from .caching import entry_for
 from .observation import Observation, SideLike
 from .progress import skipped

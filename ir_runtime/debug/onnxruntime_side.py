@@ -24,7 +24,7 @@ from .observation import Observation
 from .reference import Reference
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..openvino.model import Model
 
 __all__ = ["OnnxRuntime"]
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..api.saving import save_model
 from ..bench.feeding import feed, readable
 from ..codes import Code
+from ..compiler.widen import has_f16
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
 from ..ir.pages import let_go
 from ..ir.tensor import Array
-from ..transform.widen import has_f16
+from ..openvino.saving import save_model
 from .execution_nodes import Node, boundaries, held, nodes_of, precisions_of, probable, wide
 from .faithful import observed, same_bits
 from .observation import Observation, Side
@@ -33,7 +33,7 @@ from .reference import Reference
 from .tensors import computed_layers, is_float
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..openvino.model import Model
 
 __all__ = ["OpenVINO"]
 

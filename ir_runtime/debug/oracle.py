@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..api.model import Model
-from ..api.names import find_ports
-from ..escaping import shown
+from .._util.escaping import shown
+from .._util.records import Record
 from ..ir.graph import Port
 from ..ir.tensor import Array
-from ..records import Record
+from ..openvino.model import Model
+from ..openvino.names import find_ports
 from .caching import entry_for
 from .decisions import decides, pinned
 from .observation import NamedArrays

@@ -18,7 +18,7 @@ from .spilling import Kept
 from .tensors import name_of, named_ports, ports_by_name
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..openvino.model import Model
 
 __all__ = ["OtherModel", "OtherParts"]
 
@@ -84,7 +84,7 @@ class OtherParts:
 
 
 def _checked(path: str, reference: Reference) -> Model:
-    from ..api.reading import read_model
+    from ..openvino.reading import read_model
 
     other = read_model(path)
     if len(other.outputs) != len(reference.outputs):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
 
-from ..scoped import setting
+from .._util.scoped import setting
 
 __all__ = ["Interrupted", "Show", "Skip", "reached", "showing", "skipped", "stage"]
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..api.model import Model
+from .._util.records import Record
 from ..diagnostics import Diagnostics
 from ..errors import IRError, LimitError
 from ..ir.blocks import blocks, filled
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
-from ..records import Record
+from ..openvino.model import Model
 from .caching import Entry, entry_for, remembered
 from .compare import compare
 from .extract import cut, inputs_of

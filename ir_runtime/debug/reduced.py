@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..api.model import Model
-from ..escaping import shown
+from .._util.escaping import shown
+from .._util.markup import record_html
+from .._util.records import Record
 from ..ir.graph import Graph
 from ..ir.tensor import Array
-from ..markup import record_html
-from ..records import Record
+from ..openvino.model import Model
 from .report import Comparison
 from .tensors import computed_layers
 

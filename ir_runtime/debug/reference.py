@@ -8,12 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from .._util.cached import cached_property
 from ..analysis.infer import Inferred
-from ..api.feeding import bind
-from ..api.model import Model
 from ..backends import load
-from ..cached import cached_property
 from ..codes import Code
+from ..compiler.widen import has_f16, widen
 from ..errors import InputError, IRError
 from ..executor.compile import compile_plan
 from ..executor.guard import check_room
@@ -26,7 +25,8 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
-from ..transform.widen import has_f16, widen
+from ..openvino.feeding import bind
+from ..openvino.model import Model
 from .progress import reached
 from .spilling import keep_copy, run_limits, tensors
 

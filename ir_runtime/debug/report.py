@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..escaping import quoted, shown
-from ..markup import Shown
-from ..records import Record, encodable
+from .._util.escaping import quoted, shown
+from .._util.markup import Shown
+from .._util.records import Record, encodable
 from .results import DecisionResult, OutputResult, UnitResult, verdict_of
 
 __all__ = ["Comparison"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..api.model import Model
-from ..api.saving import save_model
+from .._util.files import create, folder_target, replacing_in, save_text, write_npy
 from ..errors import InputError
-from ..files import create, folder_target, replacing_in, save_text, write_npy
+from ..openvino.model import Model
+from ..openvino.saving import save_model
 from .oracle import oracle
 from .reduced import Reduced
 from .tensors import computed_layers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..records import Record
+from .._util.records import Record
 from .verdict import DOUBTFUL, EXPLAINED, LOCAL
 
 __all__ = ["DecisionResult", "OutputResult", "UnitResult", "verdict_of"]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from itertools import starmap
 from typing import Any
 
-from ..api.model import Model
+from .._util.records import Json, Record
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from ..records import Json, Record
+from ..openvino.model import Model
 from .caching import Entry
 from .extract import cut
 from .reference import Reference

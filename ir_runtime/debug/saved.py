@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from ..records import Record
+from .._util.records import Record
 from .report import Comparison
 from .results import DecisionResult, OutputResult, UnitResult
 

@@ -11,19 +11,19 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..array_files import check_claims
+from .._util.array_files import check_claims
+from .._util.escaping import name_of_member
+from .._util.nearest import did_you_mean
 from ..backends import Precision, available, load
 from ..codes import Code
+from ..compiler.widen import has_f16, widen
 from ..errors import InputError
-from ..escaping import name_of_member
 from ..executor.compile import compile_plan
 from ..executor.step import Step
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
 from ..limits import current
-from ..nearest import did_you_mean
-from ..transform.widen import has_f16, widen
 from .observation import NamedArrays, Observation, Side, SideLike
 from .other_model import OtherModel, OtherParts
 from .reference import Recorder, Reference, in_f32
@@ -31,7 +31,7 @@ from .spilling import Kept, run_limits
 from .tensors import name_of, named_ports
 
 if TYPE_CHECKING:
-    from ..api.model import Model
+    from ..openvino.model import Model
 
 __all__ = ["parts_side", "side_of", "variants_of"]
 

@@ -15,12 +15,12 @@ from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
-from ..arrays import DType
-from ..files import create, write_raw
+from .._util.arrays import DType
+from .._util.files import create, write_raw
+from .._util.scoped import setting
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..limits import Limits
-from ..scoped import setting
 
 __all__ = [
     "Kept",

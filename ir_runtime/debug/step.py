@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._util.scoped import nested
 from ..analysis.error_context import is_placed, with_context
-from ..api.compiled import CompiledModel
-from ..api.feeding import bind
-from ..api.patching import checked
-from ..api.results import OVDict, unshared
 from ..executor.context import State
 from ..executor.instructions import Slots
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..scoped import nested
+from ..openvino.compiled import CompiledModel
+from ..openvino.feeding import bind
+from ..openvino.patching import checked
+from ..openvino.results import OVDict, unshared
 
 __all__ = ["Stepping", "Stop", "step"]
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from ..analysis.infer import Inferred
+from ..compiler.widen import WIDENED
 from ..ir.element import ElementType
 from ..ir.graph import IO_TYPES, Graph, Layer, Port
 from ..ops.elementwise import Binary, Unary
-from ..transform.widen import WIDENED
 
 __all__ = [
     "FLOATS",

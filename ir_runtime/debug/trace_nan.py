@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..api.model import Model
+from .._util.escaping import quoted
+from .._util.markup import Shown
+from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
-from ..escaping import quoted
 from ..executor.guard import check_room
 from ..ir.blocks import blocks
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..markup import Shown
-from ..records import Record
+from ..openvino.model import Model
 from .caching import entry_for
 from .precision import COPIES, LIMITS, emulated
 from .progress import Interrupted

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .._util.records import Json
 from ..ir.blocks import blocks
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from ..records import Json
 from .caching import Entry, remembered, resumed
 from .case import Case
 from .decisions import pinned

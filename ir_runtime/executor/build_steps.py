@@ -9,6 +9,9 @@ from ..analysis.expected import Expected, expected
 from ..backends import Kernel, KernelObject, Unary, name_of
 from ..backends.core.host_calls import has_host_calls, noting
 from ..backends.core.replay import contents_of, replayable, replayer_of
+from ..compiler.fuse import Group
+from ..compiler.mixed_inputs import plain
+from ..compiler.state import CompileState
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.operation import is_external
@@ -16,9 +19,6 @@ from ..ir.pages import held
 from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
 from ..limits import current
-from ..transform.fuse import Group
-from ..transform.mixed_inputs import plain
-from ..transform.state import CompileState
 from .guard import guarded
 from .length_check import LengthCheck, checked
 from .memory import Peak, peak, reuse_slots, with_frees

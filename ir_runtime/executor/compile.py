@@ -6,25 +6,25 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from .._util.scoped import nested
 from ..analysis.infer import Inferred
 from ..backends import Backend, Fusion, MatchContext, Precision, Refusal
 from ..backends.core import precision as precisions
+from ..compiler.bf16 import store_bf16
+from ..compiler.deferred_weights import defer_weights
+from ..compiler.fold import fold as fold_constants
+from ..compiler.fuse import Group, fuse
+from ..compiler.kv_cache import Copy, cache_kernels, growing_caches
+from ..compiler.mixed_inputs import hide_mixed_inputs
+from ..compiler.passes import Pass
+from ..compiler.program import Program
+from ..compiler.quantized_caches import find_quantized_caches
+from ..compiler.quantized_weights import Found, find_quantized_weights
+from ..compiler.state import CompileState
+from ..compiler.widen import Widened, has_f16, widen_f16
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 from ..limits import Limits, current, within
-from ..scoped import nested
-from ..transform.bf16 import store_bf16
-from ..transform.deferred_weights import defer_weights
-from ..transform.fold import fold as fold_constants
-from ..transform.fuse import Group, fuse
-from ..transform.kv_cache import Copy, cache_kernels, growing_caches
-from ..transform.mixed_inputs import hide_mixed_inputs
-from ..transform.passes import Pass
-from ..transform.program import Program
-from ..transform.quantized_caches import find_quantized_caches
-from ..transform.quantized_weights import Found, find_quantized_weights
-from ..transform.state import CompileState
-from ..transform.widen import Widened, has_f16, widen_f16
 from . import quantized_variables
 from .build_steps import StepBuilder
 from .needed import needed, sinks

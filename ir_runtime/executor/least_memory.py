@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..analysis.infer import Inferred, infer
+from ..compiler.state import CompileState
 from ..diagnostics import Diagnostics
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.sizes import bytes_of
-from ..transform.state import CompileState
 from .memory import Peak, peak, with_frees
 from .needed import needed
 from .step import Step

@@ -13,17 +13,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .. import deadline
+from .._util import deadline
+from .._util.forks import SAFEPOINT, computing, in_user_code
+from .._util.scoped import Scope, inside
 from ..analysis.error_context import is_placed, with_context
 from ..backends.core.replay import Program, StepError
 from ..backends.core.threads import set_most
-from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.sizes import check_lengths
 from ..ir.tensor import Array, TensorType
 from ..limits import DEFAULT, Limits, set_limits
-from ..scoped import Scope, inside
 from .base_buffers import base_buffer_of
 from .context import RUN, Run, State
 from .instructions import Instruction, Slots, instructions_of

@@ -14,13 +14,13 @@ import numpy as np
 
 from ..backends import Kernel, KernelObject, named
 from ..backends.core.host_calls import called_after, made_before, noting
+from ..compiler.kv_cache import Copy, GrowingCache, append_kernel
+from ..compiler.quantized_caches import QuantizedCaches
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.quantized_cache import QuantizedCache, unpacked_shape
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..transform.kv_cache import Copy, GrowingCache, append_kernel
-from ..transform.quantized_caches import QuantizedCaches
 from .context import RUN, VARIABLES
 from .guard import reserve
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from .._util.forks import computing
+from .._util.scoped import Scope
 from ..backends import Backend, Unary
 from ..backends.core.precision import current
 from ..backends.core.replay import replayer_of
-from ..forks import computing
+from ..compiler.fuse import Group
 from ..ir.tensor import TensorType
 from ..ops import elementwise
-from ..scoped import Scope
-from ..transform.fuse import Group
 
 __all__ = ["scopes"]
 

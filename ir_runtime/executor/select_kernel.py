@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from .. import deadline
+from .._util import deadline
 from ..analysis.infer import Inferred, infer
 from ..backends import Backend, Kernel, choose
 from ..backends.core.host_calls import called_after, made_before, noting
 from ..codes import Code
+from ..compiler.mixed_inputs import plain
+from ..compiler.program import Program
+from ..compiler.widen import Widened
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
 from ..ir.array import Packed
@@ -22,9 +25,6 @@ from ..ir.pages import held
 from ..ir.tensor import Array, TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
-from ..transform.mixed_inputs import plain
-from ..transform.program import Program
-from ..transform.widen import Widened
 from .context import VARIABLES, advance
 from .output_contract import OutputContract
 from .plan import ExecutionPlan

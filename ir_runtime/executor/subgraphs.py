@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import DType
+from .._util.arrays import DType
 from ..backends import Kernel
 from ..ir.array import as_booleans
 from ..ir.graph import Body, Layer

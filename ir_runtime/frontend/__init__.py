@@ -10,8 +10,8 @@ True
 
 from __future__ import annotations
 
-from ..absent import explain_absent
-from ..api.conversion import Converter
+from .._util.absent import explain_absent
+from ..openvino.conversion import Converter
 
 __all__ = [
     "ConversionExtension",

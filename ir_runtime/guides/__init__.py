@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import NamedTuple
 
+from .._util.nearest import did_you_mean
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import did_you_mean
 
 __all__ = ["Guide", "guide", "guides"]
 

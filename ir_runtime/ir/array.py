@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from .._util.arrays import Array
 from .element import ElementType
 from .packing import pack, packed_size, unpack
 

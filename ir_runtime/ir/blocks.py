@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..arrays import Array, DType
-from ..deadline import check_periodically
+from .._util.arrays import Array, DType
+from .._util.deadline import check_periodically
 
 __all__ = ["BLOCK", "blocks", "by_blocks", "filled"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..arrays import DType
+from .._util.arrays import DType
 from .packing import packed_size
 
 __all__ = ["ElementType"]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import Array
+from .._util.arrays import Array
 
 __all__ = ["pack", "packed_size", "unpack"]
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
-from ..escaping import one_line
+from .._util.escaping import one_line
 from ..limits import DEFAULT, current
 from .dimension import Dimension, DimensionLike
 

@@ -15,13 +15,13 @@
 [[9.0, 12.0]]
 """
 
-from ..absent import explain_absent
-from ..api.building.control import If as if_op
-from ..api.building.control import Loop as loop
-from ..api.building.control import TensorIterator as tensor_iterator
-from ..api.building.ends import Assign as assign
-from ..api.building.ends import Constant, Parameter, Result
-from ..api.building.ends import ReadValue as read_value
+from .._util.absent import explain_absent
+from ..openvino.building.control import If as if_op
+from ..openvino.building.control import Loop as loop
+from ..openvino.building.control import TensorIterator as tensor_iterator
+from ..openvino.building.ends import Assign as assign
+from ..openvino.building.ends import Constant, Parameter, Result
+from ..openvino.building.ends import ReadValue as read_value
 from . import util
 
 __all__ = [

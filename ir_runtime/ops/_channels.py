@@ -6,8 +6,8 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import compute_dtype
 from ._ranks import check_vector
+from .kernels.statistics import compute_dtype
 
 __all__ = ["per_channel", "with_channels"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .. import deadline
+from .._util import deadline
 from ..errors import ExecutionError
 from ..ir.element import ElementType
 from ..ir.graph import Body

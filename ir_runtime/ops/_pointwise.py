@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.tensor import Array
-from ..kernels.statistics import compute_dtype
 from ._define.operation import Input, Output
 from ._define.types import T_FLOAT
 from .elementwise import Unary
+from .kernels.statistics import compute_dtype
 
 __all__ = ["Pointwise"]
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..arrays import DType
+from .._util.arrays import DType
 from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
 from ..ir.formula import Count, log2, maximum

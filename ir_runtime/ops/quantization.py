@@ -10,11 +10,11 @@ import numpy as np
 from ..errors import InferenceError
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import compute_dtype
 from ._broadcast import Rule, align, broadcast_onto
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_FLOAT, T_SHORT_FLOAT
 from .elementwise import BROADCAST
+from .kernels.statistics import compute_dtype
 
 ONTO = "of a shape that broadcasts to that of data"
 

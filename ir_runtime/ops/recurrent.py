@@ -12,10 +12,10 @@ from ..ir.formula import Count, product
 from ..ir.operands import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels import recurrent as kernels
 from ._define.operation import InferenceError, Op, attr
 from ._layout import fit_axes
 from ._within import check_at_most
+from .kernels import recurrent as kernels
 
 __all__ = ["GRU", "LSTM", "RNN", "Recurrent", "RecurrentSequence"]
 

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import DType
+from .._util.arrays import DType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import accumulator, compute_dtype, highest, lowest, mean, sum_along
 from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define.bounds import Number, maximum, minimum
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.propagation import Propagated
 from ._define.types import T_BOOLEAN, T_INDEX, T
 from .elementwise import propagate_elements
+from .kernels.statistics import accumulator, compute_dtype, highest, lowest, mean, sum_along
 
 Axes = tuple[int, ...]
 

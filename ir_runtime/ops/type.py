@@ -8,13 +8,13 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
-from ..kernels.strings import decode, header_size, pack_strings
 from ._define.operation import Element, InferenceError, Input, Op, Output, attr, op
 from ._define.propagation import MAX_PROPAGATED, Propagated
 from ._define.types import EVERY, Types, elements
 from ._ranks import check_vector
 from ._reals import from_reals, to_reals
 from .conversion import convert
+from .kernels.strings import decode, header_size, pack_strings
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
 T = Element("T", NUMERIC, "any numeric type, or boolean")

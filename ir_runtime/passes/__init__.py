@@ -47,9 +47,9 @@ True
 (False, 2, True)
 """
 
-from ..absent import explain_absent
-from ..api.rewriting.matcher import Matcher
-from ..api.rewriting.passes import (
+from .._util.absent import explain_absent
+from ..openvino.rewriting.matcher import Matcher
+from ..openvino.rewriting.passes import (
     BackwardGraphRewrite,
     GraphRewrite,
     Manager,
@@ -57,8 +57,8 @@ from ..api.rewriting.passes import (
     ModelPass,
     PassBase,
 )
-from ..api.rewriting.patterns import AnyInput, Optional, Or, WrapType
-from ..api.rewriting.predicates import (
+from ..openvino.rewriting.patterns import AnyInput, Optional, Or, WrapType
+from ..openvino.rewriting.predicates import (
     Predicate,
     attrs_match,
     consumers_count,
@@ -71,7 +71,7 @@ from ..api.rewriting.predicates import (
     type_matches,
     type_matches_any,
 )
-from ..api.rewriting.transformations import (
+from ..openvino.rewriting.transformations import (
     ConstantFolding,
     ConvertFP32ToFP16,
     LowLatency2,

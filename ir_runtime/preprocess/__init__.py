@@ -3,8 +3,8 @@
 Steps become ordinary operations, so a model that has them can be saved, validated and compiled as any other.
 """
 
+from .._util.absent import explain_absent
 from .._version import API_VERSION
-from ..absent import explain_absent
 from .infos import (
     InputInfo,
     InputModelInfo,

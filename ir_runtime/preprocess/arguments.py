@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..api.layout import Layout
 from ..ir.element import ElementType
+from ..openvino.layout import Layout
 
 __all__ = ["expected", "floats", "integers", "layout_of", "length"]
 

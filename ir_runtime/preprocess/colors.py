@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..api.layout import Layout
-from ..api.nodes import Output
 from ..ir.element import ElementType
+from ..openvino.layout import Layout
+from ..openvino.nodes import Output
 from .create import create, i32, i64
 from .options import ColorFormat
 from .permutations import axis_of, permutation, refusal

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..api.nodes import Node, Output
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from ..openvino.nodes import Node, Output
 
 __all__ = ["create", "i32", "i64", "numbers"]
 

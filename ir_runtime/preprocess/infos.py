@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..api.layout import Layout
-from ..api.nodes import Node
-from ..api.tensor import Tensor
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
+from ..openvino.layout import Layout
+from ..openvino.nodes import Node
+from ..openvino.tensor import Tensor
 from .arguments import expected, integers, layout_of, length
 from .options import ColorFormat
 from .permutations import refusal

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..api.layout import Layout
-from ..api.layout_helpers import get_layout, set_layout
-from ..api.nodes import Node, Output
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
+from ..openvino.layout import Layout
+from ..openvino.layout_helpers import get_layout, set_layout
+from ..openvino.nodes import Node, Output
 from .infos import InputInfo
 from .options import ColorFormat
 from .permutations import axis_of, permutation, refusal, squeezed

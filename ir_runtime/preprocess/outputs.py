@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..api.layout import Layout
-from ..api.layout_helpers import get_layout
-from ..api.nodes import Output
+from ..openvino.layout import Layout
+from ..openvino.layout_helpers import get_layout
+from ..openvino.nodes import Output
 from .infos import OutputInfo
 from .shapes import relayout
 from .show import shown_steps, tensor_text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..api.layout import Layout
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
+from ..openvino.layout import Layout
 from .options import ColorFormat
 
 __all__ = ["default_layout", "plane_count", "plane_shape"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from ..api.layout_helpers import get_layout, set_layout
-from ..api.model import Model
-from ..api.nodes import Input, Node, Output
 from ..codes import Code
 from ..errors import InputError, IRError
+from ..openvino.layout_helpers import get_layout, set_layout
+from ..openvino.model import Model
+from ..openvino.nodes import Input, Node, Output
 from .infos import InputInfo, OutputInfo
 from .inputs import InputLowering
 from .outputs import OutputLowering

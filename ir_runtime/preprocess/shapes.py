@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..api.layout import Layout
-from ..api.nodes import Output
 from ..ir.dimension import Dimension
+from ..openvino.layout import Layout
+from ..openvino.nodes import Output
 from .create import create, i32, i64
 from .options import ResizeAlgorithm
 from .permutations import axis_of, permutation, permuted, refusal, unsqueezed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from ..api.layout import Layout
-from ..api.nodes import Output
+from ..openvino.layout import Layout
+from ..openvino.nodes import Output
 from .options import ColorFormat
 from .step import Context, Planes, Step
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..api.layout import Layout
-from ..api.nodes import Output
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
+from ..openvino.layout import Layout
+from ..openvino.nodes import Output
 from .options import ColorFormat
 from .permutations import refusal
 

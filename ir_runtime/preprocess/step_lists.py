@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from ..api.layout import Layout
-from ..api.nodes import Output
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
+from ..openvino.layout import Layout
+from ..openvino.nodes import Output
 from .arguments import expected, floats, integers, layout_of, length
 from .colors import convert_color, reverse_channels
 from .options import ColorFormat, PaddingMode, ResizeAlgorithm

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..api.nodes import Node, Output
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from ..openvino.nodes import Node, Output
 from .create import create, i64, numbers
 from .options import PaddingMode
 from .permutations import axis_of, refusal

@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from .._util.deadline import check_periodically
 from ..analysis.infer import Inferred, infer
-from ..deadline import check_periodically
 from ..diagnostics import Diagnostics
+from ..io.reader.opsets import opset_of
 from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
@@ -29,7 +30,6 @@ from ..ir.signature import port_at
 from ..ir.tensor import TensorType, Value
 from ..ops import Op, registry
 from ..ops._define.attributes import Attribute, attribute_text
-from ..reader.opsets import opset_of
 
 __all__ = ["LayerFeatures", "features_of", "known_of_body"]
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .._util.command_line import on_command_line
 from ..analysis.infer import Inferred
 from ..codes import Code
-from ..command_line import on_command_line
 from ..diagnostics import Diagnostics, Location, Mark
+from ..io.reader.model import Document
 from ..ir.graph import Graph
-from ..reader.model import Document
 from .features import features_of
 from .release import Release, first_to_read, releases
 

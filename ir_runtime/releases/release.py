@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple, Self
 
+from .._util.nearest import did_you_mean
 from ..codes import Code
 from ..errors import InputError
-from ..nearest import did_you_mean
 from ._table import FEATURES, NEVER
 
 __all__ = ["WHEELS", "Release", "releases"]

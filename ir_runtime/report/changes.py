@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..escaping import shown
+from .._util.escaping import shown
 from .overlays import MANY
 from .records import Record, Records
 from .source import OldModel

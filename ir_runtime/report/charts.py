@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..markup import element
+from .._util.markup import element
 
 __all__ = ["Bar", "Block", "bars", "flame", "histogram_svg", "staircase"]
 

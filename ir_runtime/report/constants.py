@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..escaping import shown
+from .._util.escaping import shown
 from ..ir.array import Array
 from ..ir.element import ElementType
 from .items import Item, Items

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..escaping import shown
-from ..markup import element
-from ..quantities import bytes_text, prefixed
+from .._util.escaping import shown
+from .._util.markup import element
+from .._util.quantities import bytes_text, prefixed
 from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
 from .memory import memory_of

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._util.markup import element
 from ..ir.array import Array
-from ..markup import element
 from .text import dims
 
 __all__ = ["as_picture", "pictures", "png"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .._util.deadline import check
 from ..analysis.infer import Inferred
-from ..deadline import check
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from ..escaping import shown
+from .._util.escaping import shown
 from ..ir.formula import Formula
 from .items import Item
 from .lengths import Lengths

@@ -14,12 +14,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from .._util.escaping import json_text, markup_text, shown
+from .._util.files import save_text
 from .._version import __version__
 from ..analysis.cost.counting import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
-from ..escaping import json_text, markup_text, shown
-from ..files import save_text
 from .changes import mark_changes
 from .figures import figures
 from .lengths import lengths_of
@@ -98,7 +98,7 @@ def page(source: Source, measures: Measures | None = None, old: OldModel | None 
     """Return the report of a model.
 
     >>> import ir_runtime
-    >>> from ir_runtime.api.reporting import source_of
+    >>> from ir_runtime.openvino.reporting import source_of
     >>> model = ir_runtime.read_model("examples/digits/digits.xml")
     >>> page(source_of(model, constraints=False)).html.count("</html>")
     1
@@ -121,7 +121,7 @@ def summary(source: Source) -> str:
     """Return the inputs, outputs, operations and weights of a model as HTML.
 
     >>> import ir_runtime
-    >>> from ir_runtime.api.reporting import source_of
+    >>> from ir_runtime.openvino.reporting import source_of
     >>> model = ir_runtime.read_model("examples/digits/digits.xml")
     >>> "Convolution-1" in summary(source_of(model, constraints=False))
     True

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from .._util.deadline import check
+from .._util.escaping import shown
 from ..analysis.cost.counted import Cost
 from ..analysis.shapes import Shapes
-from ..deadline import check
 from ..diagnostics import Diagnostics
-from ..escaping import shown
 from ..ir.formula import Count
 from ..ir.graph import IO_TYPES, PortSpec
 from .constants import Constants

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from .._util.deadline import check
 from ..analysis.infer import Inferred
-from ..deadline import check
 from ..ir.graph import Graph
 from .items import Edge, Item, Items, Part, Path, items_of, visible_edges
 from .kinds import mark_constants, mark_shapes

@@ -20,7 +20,7 @@ class Source:
     """A model, as far as a report shows it.
 
     >>> import ir_runtime
-    >>> from ir_runtime.api.reporting import source_of
+    >>> from ir_runtime.openvino.reporting import source_of
     >>> source = source_of(ir_runtime.read_model("examples/digits/digits.xml"), constraints=False)
     >>> source.version, len(source.types), source.report.ok
     (11, 1, True)

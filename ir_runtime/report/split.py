@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import networkx as nx
 
-from ..deadline import check
+from .._util.deadline import check
 from .items import Edge, Item, Items, Part, visible_edges
 
 __all__ = ["split"]

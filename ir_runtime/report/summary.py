@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from .._util.markup import element, table
+from .._util.quantities import bytes_text
 from ..analysis.shapes import PortShape, Shapes
 from ..diagnostics import Diagnostic, Diagnostics, Severity
 from ..finding import fold
+from ..io.reader.model import version_text
 from ..ir.graph import Layer, Port
-from ..markup import element, table
-from ..quantities import bytes_text
-from ..reader.model import version_text
 from .records import Records
 from .source import Source
 from .text import dims, tensor_name

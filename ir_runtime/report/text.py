@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..escaping import shown
+from .._util.escaping import shown
 from ..ir.array import Array
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType

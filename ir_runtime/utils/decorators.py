@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ..absent import explain_absent
-from ..api.nodes import Node, Output
+from .._util.absent import explain_absent
+from ..openvino.nodes import Node, Output
 
 __all__ = ["custom_preprocess_function"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..absent import explain_absent
+from .._util.absent import explain_absent
 from ..exceptions import UserInputError
 
 __all__ = [

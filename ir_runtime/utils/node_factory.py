@@ -8,13 +8,13 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from ..absent import ExplainsAbsent, explain_absent
-from ..api.custom_op import extend
-from ..api.nodes import Node, Output, as_outputs
+from .._util.absent import ExplainsAbsent, explain_absent
+from .._util.nearest import nearest, suggestion
 from ..codes import Code
 from ..errors import InputError
 from ..exceptions import UserInputError
-from ..nearest import nearest, suggestion
+from ..openvino.custom_op import extend
+from ..openvino.nodes import Node, Output, as_outputs
 from .types import as_node
 
 __all__ = ["NodeFactory"]

@@ -19,13 +19,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..absent import explain_absent
-from ..api.building.ends import Constant
-from ..api.nodes import Node, Output
-from ..arrays import DType
+from .._util.absent import explain_absent
+from .._util.arrays import DType
 from ..exceptions import OVTypeError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from ..openvino.building.ends import Constant
+from ..openvino.nodes import Node, Output
 
 __all__ = [
     "NodeInput",

@@ -16,7 +16,7 @@ from harness.dropin import run
 
 import ir_runtime as ov
 from ir_runtime import _pyopenvino, opset13
-from ir_runtime.absent import sentence
+from ir_runtime._util.absent import sentence
 
 THEIRS: Any = importlib.import_module("openvino._pyopenvino")
 

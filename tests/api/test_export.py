@@ -13,7 +13,7 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.api.blob import _HEAD
+from ir_runtime.openvino.blob import _HEAD
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 IMAGES = np.load(DIGITS / "images.npy")[:3]

@@ -10,7 +10,7 @@ import pytest
 from harness.dropin import assert_same, run
 
 import ir_runtime as ir
-from ir_runtime.api import editing
+from ir_runtime.openvino import editing
 from ir_runtime.ops import registry
 
 START = """

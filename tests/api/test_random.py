@@ -182,7 +182,7 @@ def test_in_a_loop_the_sequence_goes_on() -> None:
 
 
 def test_beyond_the_end_of_a_stream() -> None:
-    from ir_runtime.kernels.random import philox
+    from ir_runtime.ops.kernels.random import philox
 
     assert philox(3, 7, 4, start=2**64 + 5).tolist() == philox(3, 8, 24)[20:].tolist()
     assert philox(3, 2**64 - 1, 4, start=2**64).tolist() == philox(3, 0, 4).tolist()

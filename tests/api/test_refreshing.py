@@ -11,11 +11,11 @@ import pytest
 
 import ir_runtime as ir
 from ir_runtime.analysis.infer import infer
-from ir_runtime.api import editing
-from ir_runtime.api.building import refreshing
-from ir_runtime.api.building.derive import derived
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.ir.graph import Port
+from ir_runtime.openvino import editing
+from ir_runtime.openvino.building import refreshing
+from ir_runtime.openvino.building.derive import derived
 
 ops = ir.opset13
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"

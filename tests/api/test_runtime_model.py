@@ -10,7 +10,7 @@ import openvino
 import pytest
 
 import ir_runtime as ir
-from ir_runtime.api.compiling import fusions_of
+from ir_runtime.openvino.compiling import fusions_of
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 IMAGES = np.load(DIGITS / "images.npy")[:3]

@@ -82,7 +82,7 @@ def test_the_former_namespace_has_the_same_objects() -> None:
 
 
 def test_importing_does_not_import_what_answers() -> None:
-    code = "import ir_runtime, sys; print([n for n in ('difflib', 'ir_runtime.absent', 'ir_runtime.frontend') if n in sys.modules])"
+    code = "import ir_runtime, sys; print([n for n in ('difflib', 'ir_runtime._util.absent', 'ir_runtime.frontend') if n in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout.strip() == "[]"
 

@@ -17,8 +17,8 @@ from typing import Any
 import openvino
 import pytest
 
-from ir_runtime.absent import SENTENCES, ExplainsAbsent, sentence
-from ir_runtime.api.conversion import Converter
+from ir_runtime._util.absent import SENTENCES, ExplainsAbsent, sentence
+from ir_runtime.openvino.conversion import Converter
 
 # They need frameworks that may not be installed; one sentence holds for all that is in them.
 _NOT_IMPORTED = re.compile(r"^(frontend\.|tools\.|torch|preprocess\.torchvision)")

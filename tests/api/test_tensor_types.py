@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ir_runtime as ir
-from ir_runtime.api.dlpack import from_dlpack
+from ir_runtime.openvino.dlpack import from_dlpack
 
 NAMES = [element.label for element in ir.Type]
 QUESTIONS = ("signed", "quantized", "integral_number", "integral", "real", "bitwidth", "size", "type_name")

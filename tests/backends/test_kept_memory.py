@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import ir_runtime as ov
-from ir_runtime import forks, opset1
+from ir_runtime import opset1
+from ir_runtime._util import forks
 from ir_runtime.backends.common.kept_memory import MAX_KEPT, KeptMemory, allocator, empty, kept_memory
 from ir_runtime.backends.common.kept_memory import _lock as lock
 from ir_runtime.ir.tensor import Array

@@ -16,8 +16,6 @@ from harness.rounding import rounded_to_bf16 as rounded
 
 import ir_runtime as ir
 from ir_runtime import opset13
-from ir_runtime.api.config import check_config
-from ir_runtime.api.precision import precision_of
 from ir_runtime.backends import KernelObject, Precision, load, name_of
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
@@ -28,6 +26,8 @@ from ir_runtime.backends.numba.kernels import _gemm, _products, recurrence
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.openvino.config import check_config
+from ir_runtime.openvino.precision import precision_of
 
 NARROW = Precision(weights="bf16")
 NAME = "gemm_bf16_weights"

@@ -10,9 +10,9 @@ import pytest
 
 import ir_runtime as ir
 from ir_runtime import opset13 as op
+from ir_runtime._util.scoped import inside
 from ir_runtime.backends.numba.threading.denormals import FLUSHING_BITS, flushing, mode_bits
 from ir_runtime.ir.tensor import Array
-from ir_runtime.scoped import inside
 
 TINY, RUNS = 3e-39, 5
 FLUSH = {"CPU_DENORMALS_OPTIMIZATION": True}

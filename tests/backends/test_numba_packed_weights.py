@@ -10,12 +10,12 @@ import pytest
 
 import ir_runtime as ov
 from ir_runtime import opset1, opset13
-from ir_runtime.api.compiling import fusions_of
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.codegen.levels import IS_FAST
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels._winograd_filters import transform_filters
 from ir_runtime.ir.tensor import Array
+from ir_runtime.openvino.compiling import fusions_of
 
 # The rows of the transform, G in Lavin and Gray 2016.
 TRANSFORM = np.array(

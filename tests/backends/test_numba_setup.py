@@ -21,6 +21,7 @@ from harness.snapshots import same_as_before
 
 import ir_runtime as ir
 from ir_runtime import _version, backends
+from ir_runtime._util.cores import parallelism, processors
 from ir_runtime.backends.core import default as _usual
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.build import compiler
@@ -42,7 +43,6 @@ from ir_runtime.backends.numba.machine_code import build_all, cache, loader
 from ir_runtime.backends.numba.machine_code.host import target_machine
 from ir_runtime.backends.numba.threading.parallel import parallel_for, running, threads
 from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
-from ir_runtime.cores import parallelism, processors
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 

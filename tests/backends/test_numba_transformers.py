@@ -14,9 +14,9 @@ from harness.nets import Net
 from openvino import opset13 as op
 
 import ir_runtime
-from ir_runtime.api.compiled import CompiledModel
 from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
+from ir_runtime.openvino.compiled import CompiledModel
 
 pytestmark = pytest.mark.skipif("numba" not in available(), reason="the extra 'fast' is not installed")
 

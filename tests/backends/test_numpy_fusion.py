@@ -10,11 +10,11 @@ from harness.nets import End, Net
 from harness.numpy_kernels import layouts, numbers, same
 from harness.ours import Ours
 
+from ir_runtime._util.forks import computing
 from ir_runtime.backends import load
 from ir_runtime.backends.numpy import backend
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.executor.plan import ExecutionPlan
-from ir_runtime.forks import computing
 from ir_runtime.ir.tensor import Array
 
 pytestmark = pytest.mark.usefixtures("one_and_three_threads")

@@ -12,16 +12,16 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime import opset1
-from ir_runtime.api.config import check_config
-from ir_runtime.api.precision import as_followed, precision_of
+from ir_runtime._util.scoped import NOTHING
 from ir_runtime.backends import Backend, Precision, load, named
 from ir_runtime.backends.core.kv_cache import CacheKernels
 from ir_runtime.backends.core.precision import EXACT, current, within
 from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.quantized_cache import pack_rows
+from ir_runtime.openvino.config import check_config
+from ir_runtime.openvino.precision import as_followed, precision_of
 from ir_runtime.ops import registry
-from ir_runtime.scoped import NOTHING
 
 PACKING = CacheKernels(pack_rows, lambda context, layer: None)
 ABLE = Backend(
@@ -156,7 +156,7 @@ def recording(seen: list[Precision]) -> Backend:
 def test_kernels_read_it_while_they_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Precision] = []
     chain = (recording(seen),)
-    monkeypatch.setattr("ir_runtime.api.executable.load", lambda *_: ("able", chain))
+    monkeypatch.setattr("ir_runtime.openvino.executable.load", lambda *_: ("able", chain))
     config = {"EXECUTION_MODE_HINT": "PERFORMANCE", "PERF_COUNT": True}
     compiled = ir.compile_model(network(), "CPU", config)
     assert compiled.get_property("INFERENCE_PRECISION_HINT") == ir.Type.bf16
@@ -174,7 +174,7 @@ def test_kernels_read_it_while_they_are_offered(monkeypatch: pytest.MonkeyPatch)
 def test_bodies_have_that_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Precision] = []
     chain = (recording(seen),)
-    monkeypatch.setattr("ir_runtime.api.executable.load", lambda *_: ("able", chain))
+    monkeypatch.setattr("ir_runtime.openvino.executable.load", lambda *_: ("able", chain))
     x, row = opset1.parameter([3, 2], "f32", name="x"), opset1.parameter([1, 2], "f32")
     result = opset1.result(opset1.relu(row))
     rows: Any = opset1.tensor_iterator()

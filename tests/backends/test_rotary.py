@@ -12,9 +12,9 @@ from harness.numpy_kernels import numbers
 from openvino import opset13 as op
 
 import ir_runtime as ir
-from ir_runtime.api.compiling import fusions_of
 from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
+from ir_runtime.openvino.compiling import fusions_of
 
 BACKENDS = [name for name in available() if name != "reference"]
 WIDTH, HALF = 8, 4

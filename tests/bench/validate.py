@@ -24,7 +24,7 @@ BLOCK = 7
 MEASURE = """
 import json, resource, sys, time
 import ir_runtime
-from ir_runtime.api import core
+from ir_runtime.openvino import core
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.perf_counter()
 report = ir_runtime.validate(sys.argv[1])

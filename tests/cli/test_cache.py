@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from ir_runtime._util.user_cache import user_cache
 from ir_runtime.cli.long import cache_folder
-from ir_runtime.user_cache import user_cache
 
 Invoke = Callable[[str], Result]
 

@@ -13,7 +13,7 @@ from click.testing import Result
 from fuzz.series import SHAPES
 from fuzz.usage import OTHER, Command, commands
 
-from ir_runtime import deadline
+from ir_runtime._util import deadline
 
 Invoke = Callable[[str], Result]
 

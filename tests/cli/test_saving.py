@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 from harness.tiny import chain, net, parameter, passing, result, write, write_chain
 
+from ir_runtime._util.escaping import name_of_member
 from ir_runtime.cli import main, saving
-from ir_runtime.escaping import name_of_member
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -228,7 +228,7 @@ def test_a_target_that_cannot_be_written_has_its_own_name(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", ".out.1234.part")
 
-    monkeypatch.setattr("ir_runtime.files.open", refuse, raising=False)
+    monkeypatch.setattr("ir_runtime._util.files.open", refuse, raising=False)
     monkeypatch.setattr(Path, "mkdir", refuse)
     found = invoke(f"run chain.xml -i x.npy -o {path}")
     assert (found.exit_code, found.stderr) == (5, f"error: {path.rstrip('/')}: Permission denied\n")

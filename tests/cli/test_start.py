@@ -16,7 +16,7 @@ from harness.snapshots import same_as_before
 from harness.tiny import passing, write
 
 import ir_runtime
-from ir_runtime import interrupts
+from ir_runtime._util import interrupts
 from ir_runtime.cli import address_space
 
 resource = pytest.importorskip("resource", reason="limits on the address space are of POSIX")
@@ -138,7 +138,7 @@ def test_the_limit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numpy_is_tried_where_the_address_space_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address_space, "_limit", lambda: 60 << 20)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    monkeypatch.setattr("ir_runtime.child_process.can_import", lambda name: False)
+    monkeypatch.setattr("ir_runtime._util.child_process.can_import", lambda name: False)
     address_space.check_before_numpy()
     assert not any(isinstance(finder, address_space._Check) for finder in sys.meta_path), "it is imported"
     finder = address_space._Check()

@@ -13,6 +13,7 @@ from click.testing import Result
 from harness.nets import Net
 from harness.tiny import total, write, write_chain
 
+from ir_runtime._util.widths import display_width, shortened
 from ir_runtime.bench import profiling, report
 from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start
@@ -23,7 +24,6 @@ from ir_runtime.cli.fitting import fitted
 from ir_runtime.cli.markdown import fill
 from ir_runtime.cli.progress import Bar, bar, status
 from ir_runtime.cli.render import SHOWN, table
-from ir_runtime.widths import display_width, shortened
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
 from harness.screen import on_terminal, plain, terminal  # noqa: E402  needs POSIX, too

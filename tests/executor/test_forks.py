@@ -19,7 +19,7 @@ from harness.nets import Net
 from harness.sources import PACKAGE, trees
 
 import ir_runtime as ir
-from ir_runtime import forks
+from ir_runtime._util import forks
 from ir_runtime.backends.common import blas as _blas
 from ir_runtime.backends.numba.threading import pool as _pools
 from ir_runtime.backends.numpy.threading import parallel

@@ -16,7 +16,7 @@ from models.quantized import pictures, quantized_cnn
 import ir_runtime
 from ir_runtime.backends import available
 
-PARTS = tuple(f"ir_runtime.{part}" for part in ("backends", "executor", "ir.deferred", "transform"))
+PARTS = tuple(f"ir_runtime.{part}" for part in ("backends", "executor", "ir.deferred", "compiler"))
 
 
 def unreachable() -> set[str]:

@@ -17,14 +17,15 @@ from harness.forking import Scene, os_threads, settled
 from harness.interrupts import Interrupter
 
 import ir_runtime as ir
-from ir_runtime import deadline, forks, limits
+from ir_runtime import limits
+from ir_runtime._util import deadline, forks
+from ir_runtime._util.scoped import Scope, inside
 from ir_runtime.backends.core import threads
 from ir_runtime.backends.numba.threading import parallel as compiled_threads
 from ir_runtime.backends.numba.threading import pool as _pools
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.executor import context
 from ir_runtime.executor.observers import Profile
-from ir_runtime.scoped import Scope, inside
 
 TESTS = Path(__file__).parents[1]
 BACKENDS = ["numpy", "numba"]

@@ -13,9 +13,9 @@ import pytest
 from lxml import etree
 
 import ir_runtime as ir
-from ir_runtime import nearest
+from ir_runtime._util import nearest
 from ir_runtime.analysis import explain as causes
-from ir_runtime.reader import excerpt
+from ir_runtime.io.reader import excerpt
 
 from .corpus import DIGITS
 from .floods import FLOODS, SPILLS, flooded

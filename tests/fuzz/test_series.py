@@ -21,14 +21,14 @@ from ir_runtime.analysis.constraints.oracle import Dim
 from ir_runtime.analysis.constraints.probing import EVALUATIONS, LOOKUPS, Budget
 from ir_runtime.analysis.constraints.solver import find_constraints
 from ir_runtime.analysis.constraints.symbols import names
-from ir_runtime.api import model as models
-from ir_runtime.api.costing import cost
 from ir_runtime.cli import main as program
 from ir_runtime.codes import Code
 from ir_runtime.debug import matching
 from ir_runtime.diagnostics import Diagnostics
+from ir_runtime.io.reader.edges import _Reading
 from ir_runtime.ir.dimension import LONGEST
-from ir_runtime.reader.edges import _Reading
+from ir_runtime.openvino import model as models
+from ir_runtime.openvino.costing import cost
 from ir_runtime.report.names import DEEPEST
 from ir_runtime.report.scopes import fold
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from harness.consoles import assert_shown, blocks, commands
 
 import ir_runtime
-from ir_runtime.api.compiling import PASS_NAMES
 from ir_runtime.cli import main
 from ir_runtime.guides import guide, guides
+from ir_runtime.openvino.compiling import PASS_NAMES
 
 PACKAGE = Path(ir_runtime.__file__).parent
 NAMES = [page.name for page in guides()]

@@ -17,9 +17,9 @@ import ir_runtime as ir
 from harness.files import model_of
 from harness.oracle import read, tensor
 from harness.sample import Sample
-from ir_runtime.api.building.factory_table import FACTORIES
-from ir_runtime.api.building.opsets import Factory, factories_of
 from ir_runtime.ir.element import ElementType
+from ir_runtime.openvino.building.factory_table import FACTORIES
+from ir_runtime.openvino.building.opsets import Factory, factories_of
 
 __all__ = ["built_by_openvino", "built_by_us", "factory_of"]
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from ir_runtime import files
+from ir_runtime._util import files
 
 __all__ = ["Calls", "failing_call", "open_files"]
 

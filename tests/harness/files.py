@@ -11,7 +11,7 @@ from harness.sample import Sample, text
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.packing import pack
 from ir_runtime.ir.tensor import Array, TensorType, Value
-from ir_runtime.kernels.strings import pack_strings
+from ir_runtime.ops.kernels.strings import pack_strings
 
 
 class Writer:

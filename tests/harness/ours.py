@@ -9,9 +9,9 @@ from ir_runtime.analysis.validate.structure import check
 from ir_runtime.backends import load as load_backend
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.executor.compile import compile_plan
+from ir_runtime.io.reader.load import load
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array, Value
-from ir_runtime.reader.load import load
 
 
 class Ours:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ir_runtime.kernels.resample import Axis, Filter, Taps, resample
+from ir_runtime.ops.kernels.resample import Axis, Filter, Taps, resample
 
 SHRINK, GROW = Axis(1, 20, 7, 0.35), Axis(2, 5, 13, 2.6)
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_runtime.kernels.special import erf, erfinv, gelu, log_softmax, softmax
+from ir_runtime.ops.kernels.special import erf, erfinv, gelu, log_softmax, softmax
 
 EDGES = [0.0, -0.0, 5e-324, -1e-300, 0.46875, np.nextafter(0.46875, 1), 4.0, np.nextafter(4, 5), 6.0, 30.0]
 

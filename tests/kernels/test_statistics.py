@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_runtime.kernels.statistics import accumulator, compute_dtype, count, mean, sum_along
+from ir_runtime.ops.kernels.statistics import accumulator, compute_dtype, count, mean, sum_along
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_runtime.kernels.strings import decode, header_size, pack_strings, unpack_strings
+from ir_runtime.ops.kernels.strings import decode, header_size, pack_strings, unpack_strings
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))

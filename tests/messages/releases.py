@@ -16,7 +16,7 @@ from harness.sample import case, ints, numbers, scalar
 
 import ir_runtime as ir
 from ir_runtime import opset1, opset8, opset14
-from ir_runtime.command_line import for_command_line
+from ir_runtime._util.command_line import for_command_line
 
 FOLDER = "messages"
 POOL = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "kernel": (2, 2)}

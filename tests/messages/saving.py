@@ -15,7 +15,7 @@ from harness.nets import Net
 from harness.refusals import Call
 
 import ir_runtime as ir
-from ir_runtime import files
+from ir_runtime._util import files
 
 FOLDER = "messages"
 

@@ -11,8 +11,8 @@ import pytest
 from harness.oracle import PLUGIN, core
 
 import ir_runtime
+from ir_runtime.compiler.kv_cache import ROOM, append_kernel
 from ir_runtime.ir.tensor import Array
-from ir_runtime.transform.kv_cache import ROOM, append_kernel
 from models.stateful import decoder
 
 

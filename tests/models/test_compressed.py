@@ -10,11 +10,11 @@ import pytest
 from harness.oracle import PLUGIN, core
 
 import ir_runtime
-from ir_runtime.api.compiled import CompiledModel
 from ir_runtime.backends import available
+from ir_runtime.compiler import quantized_weights
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.tensor import Array
-from ir_runtime.transform import quantized_weights
+from ir_runtime.openvino.compiled import CompiledModel
 from models.compressed import COMPRESSIONS, f32, mlp, transformer, weights
 
 backends = pytest.mark.parametrize("backend", available())

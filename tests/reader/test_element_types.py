@@ -19,7 +19,7 @@ from ir_runtime.codes import Code
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Array
-from ir_runtime.kernels.strings import pack_strings
+from ir_runtime.ops.kernels.strings import pack_strings
 
 NUMERIC = tuple(e for e in E if e not in (E.string, E.dynamic))
 TEXTS = np.array([["abc", ""], ["déf\n", "日本語"]], object)

@@ -9,8 +9,8 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.codes import Code
-from ir_runtime.reader import document
-from ir_runtime.reader.document import parse
+from ir_runtime.io.reader import document
+from ir_runtime.io.reader.document import parse
 
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
 SECRET = "the secret of the file"

@@ -13,8 +13,8 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime import deadline
-from ir_runtime.reader import document
+from ir_runtime._util import deadline
+from ir_runtime.io.reader import document
 
 Read = Callable[[Net, ir.Limits], object]
 

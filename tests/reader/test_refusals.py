@@ -11,8 +11,8 @@ from harness.oracle import core, read
 
 import ir_runtime as ir
 from ir_runtime.codes import Code
+from ir_runtime.io.reader.opsets import NEWEST, resolve
 from ir_runtime.ops import registry
-from ir_runtime.reader.opsets import NEWEST, resolve
 
 BAD: dict[str, tuple[Callable[[], Net], Code]] = {}
 

@@ -12,7 +12,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.codes import Code
-from ir_runtime.reader.source import open_source
+from ir_runtime.io.reader.source import open_source
 
 
 def refused(source: object, **how: object) -> ir.ParseError:

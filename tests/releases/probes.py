@@ -19,13 +19,13 @@ from harness.sample import Sample, all_samples
 
 import ir_runtime as ir
 from ir_runtime import opset1
+from ir_runtime.io.reader.opsets import NEWEST
+from ir_runtime.io.writer.document import write
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.signature import port_at
 from ir_runtime.ops import Op, registry
-from ir_runtime.reader.opsets import NEWEST
 from ir_runtime.releases.features import features_of
-from ir_runtime.writer.document import write
 
 __all__ = ["Probe", "probe_of", "probe_lines", "probes"]
 

@@ -21,10 +21,10 @@ from lxml import etree
 
 import ir_runtime as ov
 from ir_runtime import opset13 as ops
+from ir_runtime._util.markup import table
 from ir_runtime.bench.profiling import profile
 from ir_runtime.bench.reported import with_profile
 from ir_runtime.debug import compare, diff, measure, old_model, trace_nan
-from ir_runtime.markup import table
 from ir_runtime.report.charts import Bar, Block, bars, flame, histogram_svg, staircase
 from ir_runtime.report.images import as_picture, png
 from ir_runtime.report.weights import histogram, statistics

@@ -14,8 +14,8 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime import files
-from ir_runtime.writer import document
+from ir_runtime._util import files
+from ir_runtime.io.writer import document
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 

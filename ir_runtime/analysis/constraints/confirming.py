@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ...deadline import check
+from ..._util.deadline import check
 from ...diagnostics import Severity
 from ...errors import IRError, LimitError
 from ...ir.graph import Graph, Port

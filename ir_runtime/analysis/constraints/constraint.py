@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._util.markup import Shown
 from ...diagnostics import Diagnostic
-from ...markup import Shown
 from .oracle import Dim
 
 __all__ = ["Constraint", "Constraints", "Trial"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...deadline import check
+from ..._util.deadline import check
 from ...ir.dimension import Dimension
 from .oracle import Dim
 from .probing import Probe

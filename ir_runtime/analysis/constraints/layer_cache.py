@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
+from ..._util.deadline import check
 from ...codes import Code
-from ...deadline import check
 from ...diagnostics import Diagnostic, Diagnostics
 from ...errors import IRError
 from ...ir.element import ElementType

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._util.deadline import check
 from ...codes import Code
-from ...deadline import check
 from ...diagnostics import Diagnostic, Severity
 from ...errors import IRError
 from ...ir.dimension import Dimension

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..._util.markup import Shown
 from ...ir.formula import Count, Formula, total
 from ...ir.graph import Layer
-from ...markup import Shown
 from ..shapes import OpenLength
 
 __all__ = ["Cost", "LayerCount", "OperationCount", "RunLength", "WeightCount", "number_or_text"]

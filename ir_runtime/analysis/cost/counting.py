@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 
-from ...deadline import check
+from ..._util.deadline import check
 from ...ir.element import ElementType
 from ...ir.formula import Count, Formula, total
 from ...ir.graph import IO_TYPES, Graph, Layer, Port

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from ..._util.deadline import check_periodically
 from ...codes import Code
-from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark, Severity
 from ...ir.graph import IO_TYPES, Graph, Layer, Port
 from ...ir.signature import promotions

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..._util.deadline import check_periodically
 from ...codes import Code
-from ...deadline import check_periodically
 from ...diagnostics import Diagnostic, Diagnostics, Location, Mark, Severity
 from ...ir.graph import Graph, Layer
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..._util.deadline import check_periodically
 from ...codes import Code
-from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark
 from ...ir.graph import Body, Graph, Layer, Port
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ..._util.deadline import check_periodically
 from ...codes import Code
-from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark
 from ...ir.graph import Graph, Layer
 

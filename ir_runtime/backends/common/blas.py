@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...cores import parallelism
-from ...forks import register
-from ...scoped import Scope
+from ..._util.cores import parallelism
+from ..._util.forks import register
+from ..._util.scoped import Scope
 
 __all__ = ["AVX512", "Blas", "core_name"]
 

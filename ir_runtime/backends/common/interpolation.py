@@ -10,8 +10,8 @@ from typing import TypeAlias
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.resample import Taps, along_each
 from ...ops.image.interpolate import Interpolate4, Interpolate11
+from ...ops.kernels.resample import Taps, along_each
 from .. import Kernel
 from .layout import channels_first, channels_last
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...forks import in_child
+from ..._util.forks import in_child
 from ...ir.tensor import Array
 
 __all__ = [

@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from ..._util.scoped import setting
 from ...limits import current
-from ...scoped import setting
 
 __all__ = ["budget", "reserve"]
 

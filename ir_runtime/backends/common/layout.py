@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...arrays import DType
+from ..._util.arrays import DType
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...limits import check_array_size

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from ..._util.scoped import NOTHING, Scope
 from ...ir.graph import Layer
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from ...scoped import NOTHING, Scope
 from .kernel import Kernel, Offer
 from .kv_cache import CacheKernels
 from .pattern import Fusion, MatchContext, Pattern, Refusal

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from ...scoped import setting
+from ..._util.scoped import setting
 
 __all__ = ["EXACT", "Precision", "current", "within"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from ..._util.scoped import Scope
 from ...ir.tensor import Array
-from ...scoped import Scope
 
 __all__ = [
     "Direct",

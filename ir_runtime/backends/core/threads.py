@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 
-from ...scoped import setting
+from ..._util.scoped import setting
 
 __all__ = ["at_most", "most", "set_most"]
 

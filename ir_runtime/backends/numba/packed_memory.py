@@ -15,8 +15,8 @@ from contextvars import ContextVar
 
 import numpy as np
 
+from ..._util.scoped import setting
 from ...ir.tensor import Array
-from ...scoped import setting
 
 __all__ = ["aligned_empty", "one_compilation"]
 

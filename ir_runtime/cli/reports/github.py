@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ...escaping import github_data, github_property
+from ..._util.escaping import github_data, github_property
 
 if TYPE_CHECKING:
     from ...diagnostics import Diagnostic, Diagnostics, More

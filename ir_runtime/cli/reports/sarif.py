@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from ..._util.escaping import sarif_text
 from ..._version import __version__
-from ...escaping import sarif_text
 from ..render import Record
 
 if TYPE_CHECKING:

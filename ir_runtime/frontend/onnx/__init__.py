@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...absent import explain_absent
+from ..._util.absent import explain_absent
 from .. import ConversionExtension, OpExtension
 
 __all__ = ["ConversionExtension", "OpExtension"]

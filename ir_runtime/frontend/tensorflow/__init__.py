@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...absent import explain_absent
-from ...api.conversion import Converter
+from ..._util.absent import explain_absent
+from ...openvino.conversion import Converter
 from .. import ConversionExtension, OpExtension
 
 __all__ = ["ConversionExtension", "GraphIterator", "OpExtension"]

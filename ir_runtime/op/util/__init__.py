@@ -13,15 +13,15 @@
 [[1.0, 2.0], [2.0, 4.0]]
 """
 
-from ...absent import explain_absent
-from ...api.building.descriptions import (
+from ..._util.absent import explain_absent
+from ...openvino.building.descriptions import (
     BodyOutputDescription,
     ConcatOutputDescription,
     InvariantInputDescription,
     MergedInputDescription,
     SliceInputDescription,
 )
-from ...api.building.variables import Variable, VariableInfo
+from ...openvino.building.variables import Variable, VariableInfo
 
 __all__ = [
     "BodyOutputDescription",

@@ -9,12 +9,12 @@ from functools import cache, lru_cache
 from inspect import get_annotations
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
+from ..._util.nearest import did_you_mean
 from ...codes import Code
 from ...diagnostics import Diagnostic
 from ...errors import ValidationError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
-from ...nearest import did_you_mean
 
 __all__ = [
     "MISSING",

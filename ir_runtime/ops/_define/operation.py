@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
-from ...cached import cached_by_class
+from ..._util.cached import cached_by_class
 from ...errors import InferenceError
 from ...ir.element import ElementType
 from ...ir.formula import Count, total

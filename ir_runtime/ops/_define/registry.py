@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from ...nearest import nearest
+from ..._util.nearest import nearest
 
 __all__ = ["Registry"]
 

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from ...arrays import DType
+from ..._util.arrays import DType
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.statistics import compute_dtype
 from .._define.bounds import Number, maximum, minimum
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.propagation import Propagated
@@ -19,6 +18,7 @@ from .._define.types import T_ANY, T_FLOAT, T
 from .._pointwise import Pointwise
 from .._ranks import check_scalar
 from ..elementwise import contents, propagate_elements
+from ..kernels.statistics import compute_dtype
 
 
 @op("ReLU-1", spec="activation/relu-1")

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.special import log_softmax, softmax
 from .._axes import normalize_axis
 from .._define.operation import attr, op
 from .._pointwise import Pointwise
+from ..kernels.special import log_softmax, softmax
 
 
 class SoftmaxBase(Pointwise):

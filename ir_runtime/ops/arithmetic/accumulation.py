@@ -11,11 +11,11 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.statistics import compute_dtype, lowest
 from .._axes import normalize_axis
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import SIGNED, T_INDEX_64, T_PLAIN, T
 from .._ranks import check_scalar, check_vector
+from ..kernels.statistics import compute_dtype, lowest
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 

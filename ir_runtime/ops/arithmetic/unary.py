@@ -9,11 +9,11 @@ import numpy as np
 
 from ...ir.dimension import Interval, span
 from ...ir.tensor import Array
-from ...kernels.special import erf, erfinv
 from .._define.bounds import Number, absolute, ends
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT
 from ..elementwise import RealUnary, Unary
+from ..kernels.special import erf, erfinv
 
 
 class Rounding(Unary):

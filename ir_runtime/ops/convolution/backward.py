@@ -10,10 +10,10 @@ from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.deconvolution import deconvolve
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_INDEX, T
 from .._lengths import lengths_of
+from ..kernels.deconvolution import deconvolve
 from ..window import data_dims
 from ._filters import ConvolutionBase
 

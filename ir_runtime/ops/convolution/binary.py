@@ -10,9 +10,9 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.convolution import convolve, pad_spatial
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import T
+from ..kernels.convolution import convolve, pad_spatial
 from ._filters import Conv2D
 
 T_BITS = Element("T2", (ElementType.u1,), "u1")

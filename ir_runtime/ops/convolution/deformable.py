@@ -12,11 +12,11 @@ from ...ir.formula import Count
 from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.deformable import deformable_convolution
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T
 from .._lengths import product
 from .._resampling import BILINEAR
+from ..kernels.deformable import deformable_convolution
 from ..window import data_dims
 from ._filters import Conv2D
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.convolution import convolve
 from .._define.operation import Input, Output, op
 from .._define.types import T
+from ..kernels.convolution import convolve
 from ..window import data_dims
 from ._filters import ConvolutionBase
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...arrays import Float
+from ..._util.arrays import Float
 from ...ir.tensor import Array
 
 __all__ = ["bins", "covers", "points", "rounded"]

@@ -12,11 +12,11 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
-from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._resampling import BILINEAR
+from ..kernels.boxes import as_float, decode_deltas, descending, greedy_nms
+from ..kernels.regions import bilinear, inside, sample_offsets
 from .roi_align import channels, region_count, samples_of
 
 

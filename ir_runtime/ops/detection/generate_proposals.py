@@ -12,11 +12,11 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, check_index_types
 from .._lengths import product
 from .._ranks import of_rank
+from ..kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 
 # Limit of the logarithms of scale factors, so that a wrong delta does not give endless boxes.
 LARGEST_LOG = math.log(1000 / 16)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...arrays import Float
+from ..._util.arrays import Float
 from ...errors import InferenceError
 from ...ir.dimension import Interval
 from ...ir.element import ElementType

@@ -8,19 +8,19 @@ from typing import Literal
 
 import numpy as np
 
-from ...arrays import Float
+from ..._util.arrays import Float
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import as_float
-from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX
 from .._ranks import check_vector, of_rank
 from .._resampling import BILINEAR
+from ..kernels.boxes import as_float
+from ..kernels.regions import bilinear, inside, sample_offsets
 
 # In one region; more is a mistake, and would not fit into memory.
 MOST_POINTS = 1 << 24

@@ -14,11 +14,11 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import as_float
-from ...kernels.regions import bilinear
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._resampling import BILINEAR
+from ..kernels.boxes import as_float
+from ..kernels.regions import bilinear
 from .bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 

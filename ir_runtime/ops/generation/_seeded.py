@@ -11,8 +11,8 @@ import numpy as np
 
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array
-from ...kernels.random import mersenne_twister, mersenne_twister_of_sequence, philox
 from .._define.operation import Op, attr
+from ..kernels.random import mersenne_twister, mersenne_twister_of_sequence, philox
 
 __all__ = ["Advance", "RandomOp", "Spread"]
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...arrays import DType, Float
+from ..._util.arrays import DType, Float
 from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension

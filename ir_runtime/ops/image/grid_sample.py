@@ -13,11 +13,11 @@ from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.signature import FLOATS
 from ...ir.tensor import Array, Value
-from ...kernels.resample import cubic_weights
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import T_PLAIN
 from .._ranks import of_rank
 from .._resampling import BILINEAR
+from ..kernels.resample import cubic_weights
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
 # Samples at a time, so that what is computed of them stays in the cache. Positions further away, and NaN, count as this far:

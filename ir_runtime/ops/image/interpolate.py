@@ -12,12 +12,12 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.resample import Axis, Filter, resample
 from .._axes import normalize_axes
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import T_INDEX, T
 from .._lengths import lengths_of
 from .._ranks import check_vector
+from ..kernels.resample import Axis, Filter, resample
 from ._padded import InterpolateBase, check_source
 
 LENGTHS = (E.i32, E.i64, E.u32, E.u64)

@@ -9,11 +9,11 @@ from ...ir.formula import Count
 from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.matmul import matmul
 from .._define.operation import InferenceError, Input, Op, Output, op
 from .._define.types import T_INDEX_64, T
 from .._lengths import listed
 from .._ranks import check_vector
+from ..kernels.matmul import matmul
 
 
 @op("GroupedMatMul-17", spec="matrix/grouped-matmul-17")

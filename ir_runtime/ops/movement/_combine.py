@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import DType
+from ..._util.arrays import DType
 from ...ir.dimension import Interval
 from ...ir.tensor import Array, objects
-from ...kernels.statistics import highest, lowest
 from .._define.bounds import Number, maximum, minimum
+from ..kernels.statistics import highest, lowest
 
 _COMBINE = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 _COMBINE_BOOLEAN = {

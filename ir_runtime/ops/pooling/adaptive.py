@@ -11,11 +11,11 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.adaptive import largest, totals, windows
-from ...kernels.pooling import sum_dtype
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, T, check_index_types
 from .._lengths import count_of, lengths_of
+from ..kernels.adaptive import largest, totals, windows
+from ..kernels.pooling import sum_dtype
 
 
 class AdaptivePooling(Op):

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels import recurrent as kernels
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT
+from ..kernels import recurrent as kernels
 from ..recurrent import GRU, LSTM, RNN, STEP, Recurrent
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.tensor import Array
-from ...kernels.statistics import compute_dtype
+from ..kernels.statistics import compute_dtype
 
 __all__ = ["PAIRS", "as_complex", "as_pairs", "floats"]
 

@@ -6,16 +6,16 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from ...arrays import DType
+from ..._util.arrays import DType
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import as_float, descending, greedy_nms, iou
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, check_index_types
 from ..boxes import T_BOX, box_counts
+from ..kernels.boxes import as_float, descending, greedy_nms, iou
 
 
 class KeptBoxes(NamedTuple):

@@ -6,11 +6,11 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import descending
-from ...kernels.rotated import rotated_nms
 from .._define.operation import Input, attr, op
 from .._define.types import T_FLOAT, T_INDEX
 from ..boxes import T_WIDE_NUMBER
+from ..kernels.boxes import descending
+from ..kernels.rotated import rotated_nms
 from .suppression import SCORES, Found, NmsWithScores
 
 

@@ -11,10 +11,10 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import as_float, descending, greedy_nms, soft_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX, check_index_types
 from ..boxes import T_BOX, T_NUMBER, T_WIDE_NUMBER, at_most, box_counts, check_number, number
+from ..kernels.boxes import as_float, descending, greedy_nms, soft_nms
 
 SCORES = "[batches, classes, boxes]"
 IOU_THRESHOLD = "one number: the overlap that suppresses; absent, it is 0"

@@ -7,9 +7,9 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import descending
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
+from ..kernels.boxes import descending
 
 
 @op("ExperimentalDetectronTopKROIs-6", spec="sort/experimental-detectron-top-krois-6")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...io.reader.replacing import Tensor
 from ...ir.element import ElementType
-from ...reader.replacing import Tensor
 from .place import Lowered, Place, lowers
 
 __all__: list[str] = []

@@ -9,15 +9,15 @@ from itertools import count
 
 from ...analysis.infer import Inferred
 from ...codes import Code
+from ...compiler.fold import evaluated, foldable
 from ...diagnostics import Diagnostic
 from ...errors import ValidationError
+from ...io.reader.replacing import Rebuilt, Tensor, Unused
 from ...ir.graph import Body, Edge, Graph, Layer, Port, PortSpec
 from ...ir.operation import Operation
 from ...ir.tensor import Value
 from ...limits import current
 from ...ops import Op
-from ...reader.replacing import Rebuilt, Tensor, Unused
-from ...transform.fold import evaluated, foldable
 from ..features import LayerFeatures, features_of, known_of_body
 from ..needs import Need, needs_of
 from ..release import Release

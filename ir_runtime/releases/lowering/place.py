@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...io.reader.replacing import Replacement, Tensor
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...ops import Op, registry
-from ...reader.replacing import Replacement, Tensor
 from ..release import Release
 
 __all__ = ["Lowered", "Place", "as_former", "lowers", "rules"]

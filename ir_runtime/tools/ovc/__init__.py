@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...absent import explain_absent
-from ...api.conversion import convert_model
+from ..._util.absent import explain_absent
+from ...openvino.conversion import convert_model
 
 __all__ = ["convert_model"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...absent import explain_absent
-from ...api.results import OVDict
+from ..._util.absent import explain_absent
+from ...openvino.results import OVDict
 
 __all__ = ["OVDict"]
 

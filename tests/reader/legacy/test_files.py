@@ -13,7 +13,7 @@ from harness.legacy_layers import loop, ramp
 from harness.legacy_nets import LegacyNet
 
 import ir_runtime as ir
-from ir_runtime.reader.legacy.building import Building
+from ir_runtime.io.reader.legacy.building import Building
 
 
 def means(channels: str, head: str = "", precision: str = "") -> LegacyNet:

@@ -6,8 +6,8 @@ import inspect
 import re
 
 from ir_runtime.guides import guide
-from ir_runtime.reader.legacy.declaration import LegacyLayer, declared
-from ir_runtime.reader.legacy.net import read_legacy
+from ir_runtime.io.reader.legacy.declaration import LegacyLayer, declared
+from ir_runtime.io.reader.legacy.net import read_legacy
 
 assert read_legacy  # whose module registers the declarations
 

@@ -12,8 +12,8 @@ from harness.oracle import plugin, read
 
 import ir_runtime as ir
 from ir_runtime.backends import available
-from ir_runtime.reader.legacy.declaration import declared
-from ir_runtime.reader.legacy.net import read_legacy
+from ir_runtime.io.reader.legacy.declaration import declared
+from ir_runtime.io.reader.legacy.net import read_legacy
 
 assert read_legacy  # whose module registers the declarations
 

@@ -21,12 +21,12 @@ from harness.sample import Sample, all_samples
 from releases.ask import FOLDER, ask, is_installed
 
 import ir_runtime as ir
-from ir_runtime.api.saving import lowered
+from ir_runtime.io.writer.document import write
 from ir_runtime.ir.tensor import Array
+from ir_runtime.openvino.saving import lowered
 from ir_runtime.releases.lowering import lower
 from ir_runtime.releases.lowering.place import rules
 from ir_runtime.releases.release import WHEELS, releases
-from ir_runtime.writer.document import write
 
 for name in lower.MODULES:
     import_module(f"ir_runtime.releases.lowering.{name}")

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Self, TypeVar, get_type_hints
 
 import numpy as np
 
-from ....arrays import DType
+from ...._util.arrays import DType
 from ....ir.tensor import Array
 
 __all__ = ["Descriptor", "Job", "concatenate", "f32", "i64", "keeping"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....arrays import DType
+from ...._util.arrays import DType
 from . import ir
 from .target import TARGET
 from .vectors import I32, INTS, LANES, VECTOR, Emit, Value, splat_bits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....cached import cached_property
+from ...._util.cached import cached_property
 from ....ir.tensor import Array
 from ..codegen.bf16 import as_bf16
 from ..codegen.language import device, instruction, types

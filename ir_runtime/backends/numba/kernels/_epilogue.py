@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....arrays import DType
-from ....cached import cached_property
+from ...._util.arrays import DType
+from ...._util.cached import cached_property
 from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value

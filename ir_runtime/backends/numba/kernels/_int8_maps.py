@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....cached import cached_property
+from ...._util.cached import cached_property
 from ....ir.tensor import Array
 from ....limits import check_array_size
 from ...common.kept_memory import empty

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....cached import cached_property
+from ...._util.cached import cached_property
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ....cached import cached_property
+from ...._util.cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.quantization import FakeQuantize

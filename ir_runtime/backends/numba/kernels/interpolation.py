@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.resample import Taps
 from ....ops.image.interpolate import Interpolate4, Interpolate11
+from ....ops.kernels.resample import Taps
 from ... import Kernel
 from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.kept_memory import empty

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ....arrays import DType
+from ...._util.arrays import DType
 from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.boxes import areas
+from ....ops.kernels.boxes import areas
 from ....ops.sort.multiclass import MulticlassNms8, MulticlassNms9, MulticlassNmsBase
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ....cached import cached_property
+from ...._util.cached import cached_property
 from ....ir.tensor import Array, Value
-from ....kernels.statistics import lowest
+from ....ops.kernels.statistics import lowest
 from ....ops.pooling.windowed import (
     AvgPool1,
     AvgPool14,

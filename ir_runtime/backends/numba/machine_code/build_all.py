@@ -14,9 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from ....child_process import can_start, start_in_background
-from ....files import create
-from ....garbage import no_collection
+from ...._util.child_process import can_start, start_in_background
+from ...._util.files import create
+from ...._util.garbage import no_collection
 from .. import kernels
 from ..codegen.language import Routine
 from .cache import folder, is_cached, make_folder

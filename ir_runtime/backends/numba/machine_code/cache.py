@@ -26,9 +26,8 @@ from pathlib import Path
 
 import llvmlite
 
-from ...._version import __version__
-from ....files import temporary_file
-from ....user_cache import (
+from ...._util.files import temporary_file
+from ...._util.user_cache import (
     UntrustedCacheError,
     check_own,
     check_parents,
@@ -36,6 +35,7 @@ from ....user_cache import (
     make_own_folder,
     user_cache,
 )
+from ...._version import __version__
 from ..codegen.target import TARGET
 
 __all__ = ["HINT", "folder", "is_cached", "load", "make_folder", "store"]

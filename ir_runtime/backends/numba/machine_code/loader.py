@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
 
-from ....forks import in_child, register
+from ...._util.forks import in_child, register
 from ..codegen.language import ROUTINES, Routine
 from ..codegen.target import TARGET
 from .cache import is_cached, load, store

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ....scoped import Scope
+from ...._util.scoped import Scope
 from ..codegen.language import device, instruction, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import I64, Emit, Value

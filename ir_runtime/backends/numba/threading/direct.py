@@ -7,8 +7,8 @@ from contextvars import copy_context
 
 import numpy as np
 
+from ...._util.scoped import inside
 from ....ir.tensor import Array
-from ....scoped import inside
 from ...common.kept_memory import allocator
 from ...core.replay import Direct
 from ...core.threads import set_most

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from ....arrays import DType
+from ...._util.arrays import DType
 from ....ir.tensor import Array
 from ...core.host_calls import Before
 from ...core.replay import Slots

@@ -9,9 +9,9 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from threading import get_ident
 
-from ....cores import parallelism
+from ...._util.cores import parallelism
+from ...._util.scoped import Scope, inside
 from ....ir.tensor import Array
-from ....scoped import Scope, inside
 from ...core.threads import most
 from .denormals import mode_bits
 from .pool import ThreadPool, acquire, dispatcher, release

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ....arrays import DType
+from ...._util.arrays import DType
 from ....ir.tensor import Array
 from ...common.kept_memory import allocator
 from ...core.replay import Instruction, Slots, run_steps

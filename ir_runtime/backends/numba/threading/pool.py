@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from ....forks import in_child, register
+from ...._util.forks import in_child, register
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import (

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ....arrays import DType
+from ...._util.arrays import DType
 from ....ir.tensor import Array
 from ...common.kept_memory import is_kept
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ....arrays import DType
-from ....cached import cached_property
+from ...._util.arrays import DType
+from ...._util.cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.activation.clipped import ReLU

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from .... import deadline
+from ...._util import deadline
 from ....ir.tensor import Array
 from ...common.recurrence import sigmoid_gates_first
 from ..math.gemm import gemm

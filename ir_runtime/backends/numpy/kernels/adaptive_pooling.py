@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.adaptive import windows
+from ....ops.kernels.adaptive import windows
 from ....ops.pooling.adaptive import AdaptiveAvgPool
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32

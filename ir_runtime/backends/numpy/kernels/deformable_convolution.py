@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .... import deadline
+from ...._util import deadline
 from ....ir.tensor import Array, Value
 from ....ops.convolution.deformable import (
     DeformableConvolution1,

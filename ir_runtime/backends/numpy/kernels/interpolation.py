@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.resample import Taps
 from ....ops.image.interpolate import Interpolate4, Interpolate11
+from ....ops.kernels.resample import Taps
 from ... import Kernel
 from ...common.interpolation import Resize, ResizePlan, resize, resize_kernel
 from ...common.layout import is_f32

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.boxes import greedy_nms
+from ....ops.kernels.boxes import greedy_nms
 from ....ops.sort.multiclass import MulticlassNms8, MulticlassNms9, MulticlassNmsBase
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel

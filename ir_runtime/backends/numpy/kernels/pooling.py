@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.pooling import Windows
-from ....kernels.statistics import lowest
+from ....ops.kernels.pooling import Windows
+from ....ops.kernels.statistics import lowest
 from ....ops.pooling.windowed import (
     AvgPool1,
     AvgPool14,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.statistics import count, lowest
+from ....ops.kernels.statistics import count, lowest
 from ....ops.reduction import ReduceMax, ReduceMean, ReduceMin, ReduceSum
 from ... import Kernel, Unary
 from ...common.layout import axes_by_stride, is_f32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import deadline
+from ...._util import deadline
 from ....ir.tensor import Array, Value
 from ....ops.detection.roi_align import ROIAlign3, ROIAlign9
 from ... import Kernel

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from .... import deadline
+from ...._util import deadline
 from ....ir.tensor import Array, Value
-from ....kernels.statistics import lowest
 from ....ops.detection.roi_pooling import PSROIPooling, ROIPooling
+from ....ops.kernels.statistics import lowest
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from ...common.pooled_regions import largest_bins, mean_bins

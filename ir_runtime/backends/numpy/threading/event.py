@@ -18,7 +18,7 @@ from functools import cache
 
 import numpy as np
 
-from ....cores import parallelism
+from ...._util.cores import parallelism
 from ....ir.tensor import Array
 
 __all__ = ["Event"]

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from ....forks import before_fork, in_child, worker_computing
-from ....scoped import setting
+from ...._util.forks import before_fork, in_child, worker_computing
+from ...._util.scoped import setting
 from ...common.blas import Blas
 from ...core.threads import most
 from .pool import Task, ThreadPool

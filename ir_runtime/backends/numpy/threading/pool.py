@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....forks import in_child
+from ...._util.forks import in_child
 from .event import Event
 
 __all__ = ["Task", "ThreadPool"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ....cached import cached_property
+from ...._util.cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ... import Kernel, KernelObject

@@ -1,0 +1,1 @@
+"""Helpers that any package may use: files, text, processes, caches."""

@@ -1,0 +1,122 @@
+"""Files of arrays: check what their headers declare before NumPy allocates memory for it."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+
+from ..diagnostics import Location
+from ..errors import InputError, LimitError
+from ..limits import Limits
+from .arrays import DType
+
+__all__ = ["SAVED", "check_claims"]
+
+MAGIC = b"\x93NUMPY"
+SAVED = "numpy.save and numpy.savez write arrays of numbers and strings as files that can be read"
+
+# NumPy refuses longer headers, too, but reads them first.
+LONGEST_HEADER = 10_000
+
+
+def check_claims(file: IO[bytes], path: str, limits: Limits, mapped: bool = False) -> None:
+    """Refuse an ``.npy`` or ``.npz`` whose arrays are larger than the limits allow, or than the file.
+
+    The file stands at its start, before and after.
+
+    Args:
+        file: the file.
+        path: its path, for messages.
+        limits: bounds on its arrays.
+        mapped: whether the array stays in the file, and so may be larger than memory.
+
+    Raises:
+        InputError: if there are more elements or bytes than the limits allow, if it does not hold what it
+            claims, or holds something else.
+        ValueError: if it is damaged.
+    """
+    total = 0
+    for name, stream, size in _members(file):
+        start = f"{path}, {name}" if name else path
+        shape, dtype = _header(stream, path, name)
+        count = math.prod(shape)
+        total += count * dtype.itemsize
+        try:
+            _check_lengths(shape, dtype, limits, start)
+            if not mapped:
+                limits.check("memory", total, Location(path))
+        except LimitError as problem:
+            raise InputError(
+                problem.message, code=problem.code, where=problem.where, hint=problem.hint
+            ) from None
+        _check_type(dtype, count, start)
+        if count * dtype.itemsize > size:
+            raise InputError(
+                f"{start} declares {count * dtype.itemsize} bytes, but has only {size}",
+                hint="the file is cut off, or is corrupt",
+            )
+    file.seek(0)
+
+
+def _check_lengths(shape: tuple[int, ...], dtype: DType, limits: Limits, start: str) -> None:
+    """Raise `LimitError` for an array that is too large; one without elements must not have huge lengths, either."""
+    limits.check("rank", len(shape), Location(start))
+    span = math.prod([length or 1 for length in shape])
+    limits.check("elements", span, Location(start))
+    if 0 in shape:
+        limits.check("memory", span * dtype.itemsize, Location(start), f"lengths of an array {list(shape)}")
+
+
+def _check_type(dtype: DType, count: int, start: str) -> None:
+    """Refuse elements that are no numbers or strings, or take no bytes: NumPy would allocate some for each.
+
+    Raises:
+        InputError: if they are.
+    """
+    if dtype.hasobject:
+        raise InputError(f"{start} holds Python objects, which are never read", hint=SAVED)
+    if dtype.names is not None or dtype.subdtype is not None:
+        raise InputError(f"{start} holds records, not numbers or strings", hint=SAVED)
+    if count and not dtype.itemsize:
+        raise InputError(f"{start} declares {count} elements that take no bytes", hint=SAVED)
+
+
+def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
+    """Yield the name, stream and size of each array, without decompressing it."""
+    if file.read(len(MAGIC)) == MAGIC:
+        file.seek(0)
+        yield "", file, os.fstat(file.fileno()).st_size
+        return
+    file.seek(0)
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as stream:
+                yield info.filename, stream, info.file_size
+
+
+def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], DType]:
+    """Read the shape and the dtype in the header of an array."""
+    if stream.read(len(MAGIC)) != MAGIC:
+        raise InputError(
+            f"{path} contains {name!r}, which is not an array",
+            hint=SAVED,
+        )
+    major = stream.read(2)[:1]
+    length = int.from_bytes(stream.read(2 if major == b"\x01" else 4), "little")
+    if length > LONGEST_HEADER:
+        raise ValueError("the header is too long")
+    try:
+        found = ast.literal_eval(stream.read(length).decode("utf-8" if major == b"\x03" else "latin-1"))
+        shape = tuple(int(n) for n in found["shape"])
+        dtype = np.lib.format.descr_to_dtype(found["descr"])
+    except (SyntaxError, TypeError, KeyError, RecursionError, MemoryError, OverflowError) as reason:
+        raise ValueError(f"the header cannot be read: {reason}") from None
+    if min(shape, default=0) < 0:
+        raise ValueError("a length is negative")
+    return shape, dtype

@@ -1,0 +1,452 @@
+"""Write files: all of the package does it here.
+
+Nothing is written through a symbolic link: a file is created under a name that is free, or put in the place of a regular
+file by a rename. The system keeps from following links even one that appears after the checks.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "check_own",
+    "create",
+    "folder_target",
+    "lock",
+    "making_folders",
+    "named",
+    "remove",
+    "remove_stale",
+    "rename",
+    "reopen",
+    "replacing",
+    "replacing_in",
+    "resolve_target",
+    "save_text",
+    "sync_folder",
+    "temporary_file",
+    "temporary_name",
+    "write_all",
+    "write_npy",
+    "write_raw",
+]
+
+# What makes the names of temporary files unique.
+_TOKEN = re.compile("[0-9a-f]{8}")
+# A pipe with a name of ours must not hold up who opens it; a link is an error.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK |= getattr(os, "O_BINARY", 0)
+# Bytes of an array that are copied to be written.
+_AT_ONCE = 1 << 24
+_REMOVE = "remove it, or choose another name"
+
+
+def create(path: Path | str, mode: int = 0o666, buffering: int = -1) -> IO[bytes]:
+    """Create a file and open it for writing.
+
+    Args:
+        path: its path, which must be free: a link under that name is an error, too.
+        mode: who may read and write it, as far as the user's mask allows.
+        buffering: as that of ``open``; 0 writes at once, see `write_all`.
+
+    Raises:
+        OSError: if the file system refuses.
+    """
+    return open(path, "xb", buffering, opener=lambda name, flags: os.open(name, flags, mode))
+
+
+def reopen(path: Path | str) -> IO[bytes]:
+    """Open an existing file for reading and writing, without a buffer.
+
+    Raises:
+        InputError: if it is a link, has a second name, or is not a regular file.
+        OSError: if the file system refuses.
+    """
+    check_own(path, stat.S_ISREG)
+    descriptor = os.open(path, os.O_RDWR | _NO_LINK)
+    try:
+        check_own(path, stat.S_ISREG, os.fstat(descriptor))
+        return open(descriptor, "r+b", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def check_own(path: Path | str, is_kind: Callable[[int], bool], status: os.stat_result | None = None) -> None:
+    """Check that a path is a regular file with one name, or a folder: nothing written there appears elsewhere.
+
+    Args:
+        path: the path.
+        is_kind: ``stat.S_ISREG`` or ``stat.S_ISDIR``.
+        status: its status, if it is open.
+
+    Raises:
+        InputError: if it is something else.
+        OSError: if it does not exist.
+    """
+    found = os.lstat(path) if status is None else status
+    if stat.S_ISLNK(found.st_mode):
+        raise _link_error(Path(path), "file" if is_kind is stat.S_ISREG else "folder")
+    if not is_kind(found.st_mode):
+        problem = f"{str(path)!r} is not a {'regular file' if is_kind is stat.S_ISREG else 'folder'}"
+    elif is_kind is stat.S_ISREG and found.st_nlink > 1:
+        problem = f"{str(path)!r} is a hard link: the same file has another name, too"
+    else:
+        return
+    raise InputError(problem, hint=_REMOVE)
+
+
+def _link_error(path: Path, kind: str) -> InputError:
+    return InputError(
+        f"{str(path)!r} is a symbolic link, and nothing is written through links",
+        hint=f"name the {kind} itself, which is {os.path.realpath(path)!r}, or remove the link",
+    )
+
+
+def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write to a file without a buffer, which may accept a part at a time.
+
+    Raises:
+        OSError: if it accepts no more.
+    """
+    rest = memoryview(data).cast("B")
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def write_npy(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Write an array of numbers as an ``.npy``, as `numpy.save` does.
+
+    Raises:
+        OSError: if the file accepts no more. That is what NumPy does not see: the last bytes of ``tofile`` are lost.
+    """
+    import numpy as np
+
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    write_raw(file, array.T if array.flags.f_contiguous and not array.flags.c_contiguous else array)
+
+
+def write_raw(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Write the elements of an array, in the order of C.
+
+    Raises:
+        OSError: if the file accepts no more.
+    """
+    import numpy as np
+
+    if array.flags.c_contiguous:
+        file.write(array.reshape(-1).view(np.uint8).data)
+    else:  # some elements at a time, not a copy of all
+        flags: Any = ["external_loop", "buffered", "zerosize_ok"]
+        count = max(_AT_ONCE // max(array.itemsize, 1), 1)
+        parts: Any = np.nditer(array, flags, buffersize=count, order="C")
+        for part in parts:
+            file.write(part.tobytes())
+
+
+def remove(path: Path | str) -> None:
+    """Remove a file, or a folder with its contents, if it exists; links are removed, not followed."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file or folder within its folder, to a name that is free, and sync the folder.
+
+    Raises:
+        InputError: if the name is taken.
+        OSError: if the file system refuses.
+    """
+    if os.path.lexists(target):
+        raise InputError(f"{str(target)!r} exists", hint=_REMOVE)
+    os.rename(source, target)
+    sync_folder(target.parent)
+
+
+def save_text(path: Path | str, text: str) -> None:
+    """Save a text, replacing a file of that name when all of it is written."""
+    with replacing(Path(path)) as (file,):
+        file.write(text.encode())
+
+
+@contextmanager
+def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
+    """Open a file for the new contents of each target; replace all targets together, or none.
+
+    What is written goes into temporary files in the folders of the targets. Only when all of it is on
+    the disk are they moved to where they belong. If anything fails before that, be it a full disk or
+    Ctrl-C, the targets are as they were, and the temporary files are gone.
+
+    No file system moves several files in one step. So where files belong together, give the one that
+    readers open first as the **last** target. It is moved out of the way first and put in place last:
+    a process that opens it meanwhile finds no file, never one beside the contents of others. A file whose
+    contents do not change stays where it is. A process that is killed in between leaves the former
+    files under their names with a dot before them and ``.old`` behind.
+
+    New files that a killed process left are removed with the next ones.
+
+    A target that exists keeps its mode; one that is a symbolic link is refused. What others have
+    mapped of the former files stays valid.
+
+    Raises:
+        InputError: if a target cannot be a file, before anything is written.
+        OSError: if the file system refuses.
+    """
+    places = [resolve_target(target) for target in targets]
+    with ExitStack() as stack:
+        parts = []
+        for target, place in zip(targets, places, strict=True):
+            with named(target):
+                parts.append(stack.enter_context(temporary_file(place)))
+        files = tuple(file for _, file in parts)
+        yield files
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl is None:  # nor can an open file be moved there
+                file.close()
+        _put_in_place([path for path, _ in parts], places)
+
+
+@contextmanager
+def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Open a temporary file beside a target; it is removed at the end, unless it was moved.
+
+    As long as it is open it is locked, so that no process takes it for a leftover.
+
+    Args:
+        target: the file that it may become.
+        mode: who may read and write it, as far as the user's mask allows.
+    """
+    remove_stale(target)
+    path, file = _locked(target, mode)
+    try:
+        with file:
+            yield path, file
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def named(target: Path) -> Iterator[None]:
+    """Give errors of the file system the name of a target, where they have that of a temporary file."""
+    try:
+        yield
+    except OSError as reason:
+        reason.filename, reason.filename2 = str(target), None
+        raise
+
+
+def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
+    while True:
+        path = temporary_name(target, "part")
+        file = create(path, mode)
+        try:
+            if lock(file.fileno()) is not False and path.exists():
+                return path, file
+        except BaseException:
+            file.close()
+            path.unlink(missing_ok=True)
+            raise
+        file.close()  # another process removed it before it was locked
+
+
+def remove_stale(target: Path) -> None:
+    """Remove temporary files and folders that killed processes left beside a target."""
+    start, ending = f".{target.name[:50]}.", ".part"
+    with suppress(OSError), os.scandir(target.absolute().parent) as entries:
+        for entry in entries:
+            middle = entry.name.removeprefix(start).removesuffix(ending)
+            if entry.name == f"{start}{middle}{ending}" and _TOKEN.fullmatch(middle):
+                _remove_if_abandoned(Path(entry.path))
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    """Remove a file that no process has locked."""
+    with suppress(OSError):
+        if fcntl is None:
+            path.unlink()  # which the system refuses as long as it is open
+            return
+        descriptor = os.open(path, os.O_RDONLY | _NO_LINK)
+        try:
+            if lock(descriptor):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder for this process; return False if another one has, ``None`` if unknown."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+@contextmanager
+def making_folders(*targets: Path) -> Iterator[None]:
+    """Create the folders of targets that do not exist; remove them again if the block fails.
+
+    Raises:
+        OSError: if the file system refuses.
+    """
+    around = (folder for target in targets for folder in reversed(target.absolute().parents))
+    with ExitStack() as made:
+        for folder in around:
+            if not folder.exists():
+                folder.mkdir(exist_ok=True)
+                made.callback(_remove_folder, folder)
+        yield
+        made.pop_all()
+
+
+def _remove_folder(folder: Path) -> None:
+    with suppress(OSError):  # others may have put something there
+        folder.rmdir()
+
+
+def temporary_name(target: Path, suffix: str) -> Path:
+    """Return an unused hidden name in the folder of a file."""
+    return target.absolute().with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.{suffix}")
+
+
+def resolve_target(target: Path) -> Path:
+    """Return the path of the file that a target is, or will be, with the links of its folders resolved.
+
+    Raises:
+        InputError: if there can be no regular file. Links are neither followed, which would replace a file elsewhere,
+            nor replaced, which would leave that file as it was.
+    """
+    place = Path(os.path.realpath(target.parent), target.name)
+    if not place.parent.is_dir():
+        problem = f"the folder {str(target.parent)!r} to save {target.name!r} in does not exist"
+    elif place.is_symlink():
+        raise _link_error(target, "file")
+    elif target.name in ("", "..") or place.is_dir():
+        problem = f"{str(target)!r} is a folder, but would become a file"
+    elif place.exists() and not place.is_file():
+        problem = f"{str(target)!r} is not a regular file, and cannot be replaced"
+    else:
+        return place
+    raise InputError(problem)
+
+
+def folder_target(target: Path) -> Path:
+    """Return the path of the folder that a target is, or will be, with the links of the folders around it resolved.
+
+    Raises:
+        InputError: if it is something else, or a link.
+    """
+    if target.is_symlink():
+        raise _link_error(target, "folder")
+    place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        raise InputError(f"the folder {str(target.parent)!r} to save {target.name!r} in does not exist")
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{str(target)!r} is a file, but would become a folder")
+    return place
+
+
+@contextmanager
+def replacing_in(target: Path) -> Iterator[Path]:
+    """Yield an empty folder for the new files of a target folder; move all of them into it together, or none.
+
+    What else the target has stays. It is created if it does not exist, and then has all files from the start.
+
+    Raises:
+        InputError: if the target cannot be a folder, or a file of it cannot be replaced.
+        OSError: if the file system refuses.
+    """
+    place = folder_target(target)
+    beside = place / "all" if place.exists() else place
+    remove_stale(beside)
+    stage = temporary_name(beside, "part")
+    with named(target):
+        stage.mkdir()
+    held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
+    try:
+        if held is not None:
+            lock(held)
+        yield stage
+        if place.exists():
+            fresh = sorted(stage.iterdir())
+            _put_in_place(fresh, [resolve_target(place / file.name) for file in fresh])
+        else:
+            os.rename(stage, place)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:
+    changed = {new: place for new, place in zip(fresh, places, strict=True) if not _same(new, place)}
+    former = {place: temporary_name(place, "old") for place in changed.values() if place.exists()}
+    for new, place in changed.items():
+        if place in former:
+            shutil.copymode(place, new)
+    if len(changed) == 1:
+        former = {}  # one file is replaced in one step
+    try:
+        for place, aside in reversed(former.items()):
+            os.replace(place, aside)
+        for new, place in changed.items():
+            os.replace(new, place)
+    except BaseException:
+        _restore(changed, former)
+        raise
+    finally:
+        for aside in former.values():
+            aside.unlink(missing_ok=True)
+    for folder in {place.parent for place in places}:
+        sync_folder(folder)
+
+
+def _same(new: Path, place: Path) -> bool:
+    return place.exists() and filecmp.cmp(new, place, shallow=False)
+
+
+def _restore(changed: dict[Path, Path], former: dict[Path, Path]) -> None:
+    for new, place in reversed(changed.items()):
+        if not new.exists():  # it is in its place
+            place.unlink(missing_ok=True)
+    for place, aside in former.items():
+        if aside.exists():
+            os.replace(aside, place)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the folder to disk, where the system supports it."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,155 @@
+"""Parse untrusted XML."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from ..._util.deadline import check, check_periodically
+from ...codes import Code
+from ...diagnostics import Location
+from ...errors import LimitError, ParseError
+from ...limits import DEFAULT, Limits
+
+__all__ = ["Element", "attributes", "by_tag", "integer", "parse"]
+
+Element: TypeAlias = Any  # lxml is not typed
+
+_FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
+
+# Bytes that a tag takes with the text behind it, and an attribute, as libxml2 has them in memory.
+_NODE, _ATTRIBUTE = 120, 230
+# Bytes that are parsed between two looks at the clock; what less takes is not worth a look.
+_AT_ONCE = 1 << 22
+# Attributes of an element that are read one by one.
+_FEW = 64
+# The integers that files are full of, by their texts; others are checked digit by digit.
+_COMMON = {str(number): number for number in range(1 << 10)}
+
+# What libxml2 says when its own bounds on depth, length and growth are reached, and what it adds to a message.
+_TOO_MUCH = re.compile("Excessive depth|Resource limit|amplification")
+_ASIDE = re.compile(
+    r",? (?:use|try|see) (?:XML_PARSE_HUGE|xmlCtxt)\w*(?: option)?\.?|,\s*line \d+, column \d+|\n"
+)
+
+
+def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAULT) -> Element:
+    """Return the root element. Refuse document types and entities, network access, and huge trees.
+
+    Raises:
+        ParseError: if it is not well-formed, or has what an IR never needs.
+        LimitError: if it is nested too deeply, has a name or value that is too long, takes too long, or more memory
+            than there may be.
+    """
+    if found := _FORBIDDEN.search(data):
+        line = data.count(b"\n", 0, found.start()) + 1
+        raise _forbidden(f"the XML has a {found.group().decode()} declaration", Location(name, line))
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        huge_tree=False,
+        remove_comments=not comments,
+        remove_pis=True,
+        collect_ids=False,
+    )
+    if len(data) > _AT_ONCE:
+        limits.check("memory", _tree_bytes(data), Location(name))
+    try:
+        root = _fed(data, parser)
+    except etree.XMLSyntaxError as reason:
+        raise _malformed(reason, name) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise _forbidden("the XML has a document type", Location(name))
+    if len(data) > limits.attribute_bytes:
+        _check_attributes(root, name, limits)
+    return root
+
+
+def _fed(data: bytes, parser: Element) -> Element:
+    """Parse in chunks and return the root; check the deadline between chunks."""
+    if len(data) <= _AT_ONCE:
+        return etree.fromstring(data, parser)
+    for start in range(0, len(data), _AT_ONCE):
+        check()
+        parser.feed(data[start : start + _AT_ONCE])
+    return parser.close()
+
+
+def _tree_bytes(data: bytes) -> int:
+    """Estimate the memory of the tree."""
+    return _NODE * data.count(b"<") + _ATTRIBUTE * data.count(b"=") + len(data)
+
+
+def _check_attributes(root: Element, name: str, limits: Limits) -> None:
+    """Check the length in bytes; only values that are long in characters need be encoded."""
+    for element in check_periodically(root.iter("*")):
+        for value in attributes(element).values():
+            if 4 * len(value) > limits.attribute_bytes:
+                where = Location(name, element.sourceline, _layer_name(element))
+                limits.check("attribute_bytes", len(value.encode()), where)
+
+
+def attributes(element: Element) -> dict[str, str]:
+    """Return all attributes, in order."""
+    if len(element.attrib) <= _FEW:
+        return dict(element.attrib.items())
+    # For each attribute, `items` looks through all that come before it.
+    return {str(found.attrname): str(found) for found in element.xpath("@*")}
+
+
+def by_tag(element: Element) -> dict[str, list[Element]]:
+    """Return the children of an element, in order, by their tags."""
+    found: dict[str, list[Element]] = {}
+    for child in element:
+        found.setdefault(child.tag, []).append(child)
+    return found
+
+
+def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:
+    """Return an attribute that must be an integer, and non-negative unless ``signed``.
+
+    As in OpenVINO, leading blanks are allowed, trailing characters are not.
+    """
+    text = element.get(attribute)
+    if (known := _COMMON.get(text)) is not None:
+        return known
+    if text is not None and len(text) <= 18:
+        if text.isdecimal() and text.isascii():
+            return int(text)
+        digits = text.lstrip().removeprefix("-") if signed else text.lstrip()
+        if digits.isascii() and digits.isdecimal():
+            return int(text)
+    found = "is missing" if text is None else f"must be an integer, got {text[:40]!r}"
+    raise ParseError(
+        f"{attribute!r} of <{element.tag}> {found}",
+        code=Code.BAD_ELEMENT,
+        where=Location(name, element.sourceline, _layer_name(element)),
+    )
+
+
+def _malformed(reason: Any, name: str) -> ParseError | LimitError:
+    where = Location(name, reason.lineno)
+    message = _ASIDE.sub("", reason.msg or "it cannot be read")
+    if _TOO_MUCH.search(message):
+        return LimitError(f"the XML asks for too much: {message}", where=where)
+    hint = "the file may be cut off, or have been edited by hand"
+    return ParseError(f"the XML is not well-formed: {message}", code=Code.BAD_XML, where=where, hint=hint)
+
+
+def _layer_name(element: Element) -> str | None:
+    layer = element if element.tag == "layer" else next(element.iterancestors("layer"), None)
+    return None if layer is None else layer.get("name", layer.get("id"))
+
+
+def _forbidden(message: str, where: Location) -> ParseError:
+    return ParseError(
+        message,
+        code=Code.FORBIDDEN_XML,
+        where=where,
+        hint="an IR needs none; remove it if you trust the rest of the file",
+    )

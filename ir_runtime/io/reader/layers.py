@@ -1,0 +1,298 @@
+"""Read ``<layer>`` elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from ..._util.cached import cached_by_class
+from ..._util.nearest import did_you_mean
+from ...codes import Code
+from ...diagnostics import Diagnostics, Location
+from ...errors import IRError, LimitError, ParseError, ValidationError
+from ...ir.graph import Body, Graph, Layer, PortSpec
+from ...ir.port_map import PORT_MAPS
+from ...ir.tensor import TensorType
+from ...limits import DEFAULT, Limits
+from ...ops import Op, load_extensions, registry
+from .bodies import read_body
+from .constants import ConstantReader, ConstantSizes, declared_by_port, report_problem
+from .document import Element, attributes, by_tag, integer
+from .names import first_info, tensor_names
+from .opsets import FORMER, resolve
+from .ports import PortReader, check_size
+from .unknown import unknown_operation
+from .weights import Weights
+
+__all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]
+
+FORMER_IR, NEWEST_IR = 10, 11
+
+
+@dataclass(slots=True)
+class LayerReader:
+    """Reads the layers of one file; adds errors to ``report``.
+
+    More than eight fields: the settings of the file, what the reader of edges must know of its layers, readers of parts of
+    a layer, and three caches, as many layers of a model are equal.
+    """
+
+    file: str
+    report: Diagnostics
+    weights: Weights = field(default_factory=Weights)
+    limits: Limits = DEFAULT
+    graphs: Callable[[Element, LayerReader], Graph] | None = None
+    """Reads the layers and edges of a body."""
+    path: tuple[str, ...] = ()
+    """Names of the layer and the body that contain the layers, if any."""
+    unsure: set[int] = field(default_factory=set)
+    """Ids of layers that could be read only in part."""
+    nameless: bool = False
+    """Whether the id of some layer could not be read."""
+    version: int | None = NEWEST_IR
+    """The version of the IR; ``None`` for pages of the specification, where layers may have no name."""
+    sizes: ConstantSizes = field(default_factory=ConstantSizes)
+    resolved: dict[tuple[str, str], tuple[type[Op] | None, str]] = field(default_factory=dict)
+    """Operations found so far, with their names, by type and version."""
+    types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
+    """Types declared by ports so far, by precision and dims."""
+    built: dict[tuple[type[Op], tuple[tuple[str, str], ...]], Op] = field(default_factory=dict)
+    """Cache of operations without bodies or findings, by class and attributes."""
+    needed_only: bool = False
+    """Whether layers that no output needs are left out."""
+    ports: PortReader = field(init=False)
+    constants: ConstantReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ports = PortReader(self.file, self.report, self.limits, self.types)
+        self.constants = ConstantReader(self.report, self.weights, self.limits, self.sizes)
+
+    def read(self, element: Element, version: str | None = None) -> Layer | None:
+        """Read one layer, and report errors in it; return ``None`` if its id cannot be read.
+
+        Raises:
+            LimitError: if its tensors are larger than the limits allow.
+        """
+        try:
+            return self.layer(element, version)
+        except ParseError as problem:
+            self.report.add(problem.diagnostic)
+            return self._remains(element)
+
+    def skips(self, element: Element, left_out: Collection[int]) -> bool:
+        """Return whether a layer is skipped; OpenVINO parses the id, name, version and ports even of skipped layers."""
+        found = Diagnostics(self.report.most)
+        try:
+            if integer(element, "id", self.file) not in left_out:
+                return False
+            name, type = (element.get(a) or self._required(element, a, None) for a in ("name", "type"))
+            self._required(element, "version", None)
+            where = Location(self.file, element.sourceline, name, type)
+            ports = PortReader(self.file, found, self.limits)
+            for side in ("input", "output"):
+                ports.read(element.findall(side), side, where)
+        except ParseError as problem:
+            found.add(problem.diagnostic)
+        self.report.extend(error for error in found.errors if error.code == Code.BAD_ELEMENT)
+        return True
+
+    def _remains(self, element: Element) -> Layer | None:
+        """Return a layer without attributes in place of one that cannot be read, so that edges to it are known."""
+        try:
+            number = integer(element, "id", self.file)
+        except ParseError:
+            self.nameless = True
+            return None
+        self.unsure.add(number)
+        type = element.get("type", "")
+        name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
+        where = Location(self.file, element.sourceline, name, type)
+        quiet, parts = PortReader(self.file, Diagnostics(), self.limits), by_tag(element)
+        try:
+            inputs, outputs = (
+                tuple(quiet.read(parts.get(side, ()), side, where)) for side in ("input", "output")
+            )
+        except ParseError:
+            inputs = outputs = ()
+        return Layer(number, name, type, element.get("version", ""), None, where, inputs, outputs)
+
+    def layer(self, element: Element, version: str | None = None) -> Layer:
+        """Read one layer. ``version`` is used if the element has none.
+
+        Raises:
+            ParseError: if it has no id, name, type or version.
+            LimitError: if its tensors are larger than the limits allow.
+        """
+        number = integer(element, "id", self.file)
+        type = element.get("type") or self._required(element, "type", None)
+        version = element.get("version") or self._required(element, "version", version)
+        if self.version is not None and element.get("name") is None:
+            self._required(element, "name", None)
+        cls, operation = self._resolve(type, version)
+        name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
+        where = Location(self.file, element.sourceline, name, operation)
+        parts = by_tag(element)
+        data = _attributes(parts)
+        said = declared_by_port(cls, element, data) if self.version == FORMER_IR else data
+        inputs = self._inputs(element, parts.get("input", ()), where)
+        outputs = tuple(self.ports.read(parts.get("output", ()), "output", where))
+        bodies = self._bodies(cls, element, inputs, outputs, where)
+        return Layer(
+            id=number,
+            name=name,
+            type=cls.name if cls else type,
+            version=f"opset{cls.since}" if cls and version in FORMER and registry.is_own(cls) else version,
+            op=self._operation(cls, type, version, said, bodies, where),
+            where=where,
+            inputs=inputs,
+            outputs=outputs,
+            attributes=data,
+            rt_info=first_info(parts.get("rt_info", ())),
+        )
+
+    def _required(self, element: Element, attribute: str, otherwise: str | None) -> str:
+        found = element.get(attribute) or otherwise
+        if found is None:
+            where = Location(self.file, element.sourceline, element.get("name") or element.get("id"))
+            raise ParseError(f"{attribute!r} of <layer> is missing", code=Code.BAD_ELEMENT, where=where)
+        return found
+
+    def _resolve(self, type: str, version: str) -> tuple[type[Op] | None, str]:
+        """Return the operation, if it is known, and its name with its version."""
+        if (type, version) not in self.resolved:
+            self.resolved[type, version] = self._look_up(type, version)
+        return self.resolved[type, version]
+
+    def _look_up(self, type: str, version: str) -> tuple[type[Op] | None, str]:
+        on_page = self.version is None
+        found = resolve(type, version, on_page)
+        if found is None:
+            load_extensions()
+            found = resolve(type, version, on_page)
+        return found, type if found is None else found.versioned_name()
+
+    def _inputs(self, element: Element, groups: Sequence[Element], where: Location) -> tuple[PortSpec, ...]:
+        ports = tuple(self.ports.read(groups, "input", where))
+        if (text := element.get("output_names")) is None:
+            return ports
+        names = tensor_names(text)  # a Result may name the output of the model
+        return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
+
+    def _bodies(
+        self,
+        cls: type[Op] | None,
+        element: Element,
+        inputs: Sequence[PortSpec],
+        outputs: Sequence[PortSpec],
+        where: Location,
+    ) -> Mapping[str, Body]:
+        """Return the bodies of the layer, by the names of their attributes."""
+        found = {}
+        for name in () if cls is None else _body_names(cls):
+            inside = element.find(name)
+            if inside is None:
+                raise ParseError(f"<{name}> of the layer is missing", code=Code.BAD_ELEMENT, where=where)
+            found[name] = read_body(element, name, self._graph(inside, name, where), inputs, outputs, where)
+        return found
+
+    def _graph(self, element: Element, name: str, where: Location) -> Graph:
+        self.limits.check("nesting", len(self.path) // 2 + 1, where)
+        assert self.graphs is not None
+        inside = replace(self, path=(where.layer or "", name), unsure=set(), nameless=False)
+        return self.graphs(element, inside)
+
+    def _operation(
+        self,
+        cls: type[Op] | None,
+        type: str,
+        version: str,
+        data: Mapping[str, str],
+        bodies: Mapping[str, Body],
+        where: Location,
+    ) -> Op | None:
+        if cls is None:
+            message, hint = unknown_operation(type, version)
+            self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
+            return None
+        if bodies or not cls.pure or cls.name == "Constant":
+            return self._new(cls, data, bodies, where)
+        said = cls, tuple(data.items())
+        if (known := self.built.get(said)) is not None:
+            return known
+        op = self._new(cls, data, bodies, where)
+        if op is not None and data.keys() <= _attribute_names(cls) and not cls.omitted_defaults(data):
+            self.built[said] = op
+        return op
+
+    def _new(
+        self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
+    ) -> Op | None:
+        """Return an operation with its attributes; report what is wrong with them."""
+        known = _attribute_names(cls)
+        if not data.keys() <= known:
+            self._unknown_attributes(cls, data, known, where)
+        if omitted := cls.omitted_defaults(data):
+            self._omitted_defaults(omitted, data, where)
+            data = {**data, **omitted}
+        try:
+            return self._build(cls, data, bodies, where)
+        except LimitError:
+            raise
+        except ValidationError as problem:
+            for found in problem.diagnostics or (problem.diagnostic,):
+                self.report.error(found.code, found.message, where, found.hint)
+        except IRError as problem:
+            report_problem(self.report, problem, where)
+        return None
+
+    def _unknown_attributes(
+        self, cls: type[Op], data: Mapping[str, str], known: frozenset[str], where: Location
+    ) -> None:
+        absent = sorted(known.difference(data))
+        for name in (name for name in data if name not in known):
+            message = f"{cls.versioned_name()} has no attribute {name!r}; it is ignored"
+            meant = did_you_mean(name, absent)
+            if self.version == FORMER_IR and not meant:
+                # Model Optimizer wrote attributes of its own into every file; no hand did.
+                self.report.note(Code.UNKNOWN_ATTRIBUTE, message, where)
+            else:
+                self.report.warning(Code.UNKNOWN_ATTRIBUTE, message, where, meant)
+
+    def _omitted_defaults(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
+        for name, text in taken.items():
+            state = "empty" if name in data else "missing"
+            self.report.warning(
+                Code.BAD_ATTRIBUTE,
+                f"attribute {name!r} is {state}; {text!r} is assumed, as OpenVINO does",
+                where,
+                f'the specification of the operation requires it: {name}="{text}"',
+            )
+
+    def _build(
+        self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
+    ) -> Op:
+        if cls.name == "Constant":
+            op = cls.parse(data, value=None)
+            return op if self.version is None and not self.path else self.constants.read(op, where)
+        op = cls.parse(data, **bodies)
+        if cls.name == "Parameter":
+            check_size(vars(op)["shape"], self.limits, where)
+        return op
+
+
+@cached_by_class
+def _attribute_names(cls: type[Op]) -> frozenset[str]:
+    """Return the names of an operation's attributes in files."""
+    return frozenset(attribute.xml for attribute in cls.schema().values())
+
+
+@cached_by_class
+def _body_names(cls: type[Op]) -> tuple[str, ...]:
+    return tuple(name for name in PORT_MAPS if name in cls.schema())
+
+
+def _attributes(parts: Mapping[str, Sequence[Element]]) -> Mapping[str, str]:
+    """Return the attributes of the first ``<data>`` of a layer, of which these are the children by tag."""
+    data = parts.get("data")
+    return MappingProxyType(attributes(data[0]) if data else {})

@@ -1,0 +1,179 @@
+"""Declare legacy layers: the names of their types, their attributes with defaults, inputs and blobs."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple, Self, TypeVar
+
+from ...._util.cached import cached_by_class
+from ...._util.nearest import did_you_mean
+from ....ops._define.attributes import Attribute, attr, raise_invalid, read_schema
+from .site import Site, Tensor
+
+__all__ = ["PAGE", "LegacyLayer", "Spelling", "attr", "declared", "layer", "named", "near"]
+
+PAGE = (
+    "https://docs.openvino.ai/2021.4/"
+    "openvino_docs_MO_DG_prepare_model_convert_model_Legacy_IR_Layers_Catalog_Spec.html"
+)
+"""The catalogue of legacy layers."""
+
+# Integers and flags that some converters wrote as numbers with a point.
+_WHOLE = re.compile(r"([+-]?\d{1,18})\.0*")
+
+
+class Spelling(NamedTuple):
+    """Another spelling of an attribute: one attribute for each item of its list, as IR version 2 has it."""
+
+    items: tuple[tuple[str, ...], ...]
+    """For each item the attributes that may hold it, the first that is there counts."""
+    absent: str = ""
+    """An item that none of its attributes holds."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All attributes."""
+        return tuple(name for item in self.items for name in item)
+
+    def text(self, data: Mapping[str, str]) -> str | None:
+        """Return the texts of its attributes as one list; ``None`` if all are absent."""
+        if not any(name in data for name in self.names):
+            return None
+        texts = ((data[name] for name in item if name in data) for item in self.items)
+        return ",".join(next(found, self.absent) for found in texts)
+
+
+class LegacyLayer:
+    """One type of legacy layer. An instance holds the attributes of one layer; subclasses annotate them.
+
+    Docstrings say which operations it becomes; the guide has them.
+    """
+
+    types: ClassVar[tuple[str, ...]] = ()
+    """The names of the type; case does not count."""
+    inputs: ClassVar[tuple[int, int | None]] = (1, 1)
+    """The fewest and the most inputs; ``None`` if any number may follow."""
+    blobs: ClassVar[tuple[str, ...]] = ()
+    """The names of its data in the ``.bin``."""
+    spelled: ClassVar[Mapping[str, Spelling]] = {}
+    """Other spellings of attributes, by their names in files."""
+    leftovers: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that files have and no runtime ever read."""
+    unread: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that the CPU plugin did not read, though their pages say what they mean; reported unless they are 0."""
+    is_certain: ClassVar[bool] = True
+    """Whether its meaning is certain; layers of other types are refused."""
+    is_activation: ClassVar[bool] = False
+    """Whether a layer of type Activation may name it."""
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Attribute]:
+        """Return the attributes, in the order of their declaration."""
+        return _schema(cls)
+
+    @classmethod
+    def parse(cls, data: Mapping[str, str]) -> Self:
+        """Return a layer with the attributes of a file.
+
+        Raises:
+            ValidationError: naming every attribute that is missing or not allowed.
+        """
+        fields, problems = {}, []
+        for name, attribute in cls.schema().items():
+            text = cls._text(attribute, data)
+            try:
+                fields[name] = (
+                    attribute.check(attribute.default)
+                    if text is None
+                    else attribute.parse(_plain(attribute, text))
+                )
+            except ValueError as problem:
+                problems.append(f"attribute {attribute.xml!r} {problem}")
+        raise_invalid(problems)
+        self = cls()
+        vars(self).update(fields)
+        return self
+
+    @classmethod
+    def known(cls) -> frozenset[str]:
+        """Return the names of attributes that are read, or known to mean nothing."""
+        return _known(cls)
+
+    @classmethod
+    def ignored(cls, data: Mapping[str, str]) -> Iterator[str]:
+        """Yield the names of attributes of a file that are not read, and may have been meant."""
+        known = cls.known()
+        yield from (name for name in data if name not in known and not _is_zero(cls, name, data[name]))
+
+    @classmethod
+    def _text(cls, attribute: Attribute, data: Mapping[str, str]) -> str | None:
+        if attribute.xml in data or attribute.xml not in cls.spelled:
+            return data.get(attribute.xml)
+        return cls.spelled[attribute.xml].text(data)
+
+    @abstractmethod
+    def build(self, site: Site) -> Tensor | tuple[Tensor, ...]:
+        """Build operations that compute the layer, and return its outputs.
+
+        Raises:
+            ValidationError: if inputs, blobs or declared dims contradict the attributes.
+        """
+
+
+@cached_by_class
+def _schema(cls: type[LegacyLayer]) -> Mapping[str, Attribute]:
+    return read_schema(cls)
+
+
+@cached_by_class
+def _known(cls: type[LegacyLayer]) -> frozenset[str]:
+    spelled = (name for spelling in cls.spelled.values() for name in spelling.names)
+    return frozenset({*(a.xml for a in cls.schema().values()), *spelled, *cls.leftovers, *_LEFTOVERS})
+
+
+def _is_zero(cls: type[LegacyLayer], name: str, text: str) -> bool:
+    return name in cls.unread and not text.strip("0. ")
+
+
+_LEFTOVERS = ("engine", "PrimitivesPriority", "quantization_level")
+"""What converters left in layers of any type."""
+
+
+def _plain(attribute: Attribute, text: str) -> str:
+    """Return an integer or a flag without the point that some converters wrote."""
+    if attribute.type in (int, bool) and (found := _WHOLE.fullmatch(text.strip())):
+        return found[1]
+    return text
+
+
+_LayerT = TypeVar("_LayerT", bound=type[LegacyLayer])
+_DECLARED: dict[str, type[LegacyLayer]] = {}
+
+
+def layer(*types: str) -> Callable[[_LayerT], _LayerT]:
+    """Register a declaration under the names that files have for its type."""
+
+    def register(cls: _LayerT) -> _LayerT:
+        cls.types = types
+        _DECLARED.update((type.lower(), cls) for type in types)
+        return cls
+
+    return register
+
+
+def declared() -> Mapping[str, type[LegacyLayer]]:
+    """Return the declarations by the names of their types in lower case; the package ``layers`` has them."""
+    return MappingProxyType(_DECLARED)
+
+
+def named(type: str) -> type[LegacyLayer] | None:
+    """Return the declaration of a type of layer."""
+    return _DECLARED.get(type.lower())
+
+
+def near(type: str) -> str:
+    """Return a hint with types of similar names."""
+    return did_you_mean(type, sorted({name for cls in _DECLARED.values() for name in cls.types}))

@@ -1,0 +1,284 @@
+"""Convolutions, pooling, and matrices of weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from .....codes import Code
+from .....ir.element import ElementType
+from .....ops import Op, registry
+from ..declaration import LegacyLayer, Spelling, attr, layer
+from ..site import Site, Tensor
+
+
+class Windowed(LegacyLayer):
+    """A layer with windows. IR version 2 has one attribute for each of two axes."""
+
+    kernel: tuple[int, ...] = attr(gt=0, doc="the lengths of a window")
+    strides: tuple[int, ...] = attr((), ge=0)
+    pads_begin: tuple[int, ...] = attr((), ge=0)
+    pads_end: tuple[int, ...] | None = attr(None)
+    dilations: tuple[int, ...] = attr((), gt=0)
+    auto_pad: Literal["", "explicit", "notset", "same_upper", "same_lower", "valid"] = attr("")
+    spelled = {
+        "kernel": Spelling((("kernel-y",), ("kernel-x",))),
+        "strides": Spelling((("stride-y",), ("stride-x",)), "1"),
+        "pads_begin": Spelling((("pad-y",), ("pad-x",)), "0"),
+        "pads_end": Spelling((("pad-b", "pad-y"), ("pad-r", "pad-x")), "0"),
+        "dilations": Spelling((("dilation-y",), ("dilation-x",)), "1"),
+    }
+    leftovers = frozenset(
+        {"stride", "input", "bias_term", "pad", "rank", "weights_axis", "pad_value", "mode"}
+    )
+
+    def filled(self, numbers: Sequence[int], default: int) -> tuple[int, ...]:
+        """Return numbers for all axes of the kernel. A stride of 0 was taken for 1."""
+        return tuple(number or default for number in numbers) or (default,) * len(self.kernel)
+
+    def windows(self, site: Site) -> dict[str, Any]:
+        """Return the attributes of windows that operations have.
+
+        Raises:
+            ValidationError: if lists have different lengths.
+        """
+        begin = self.filled(self.pads_begin, 0)
+        end = begin if self.pads_end is None else self.filled(self.pads_end, 0)
+        found: dict[str, Any] = {
+            "strides": self.filled(self.strides, 1),
+            "pads_begin": begin,
+            "pads_end": end,
+            "dilations": self.filled(self.dilations, 1),
+        }
+        for name, numbers in found.items():
+            if len(numbers) != len(self.kernel):
+                site.refuse(
+                    f"attribute {name!r} has {len(numbers)} numbers, but 'kernel' has {len(self.kernel)}",
+                    Code.BAD_ATTRIBUTE,
+                )
+        if len(site.ranked(3)) - 2 != len(self.kernel):
+            site.refuse(
+                f"attribute 'kernel' has {len(self.kernel)} numbers, but the input {len(site.dims())} dims",
+                Code.BAD_ATTRIBUTE,
+            )
+        if self.auto_pad.startswith("same") or self.auto_pad == "valid":
+            zeros = (0,) * len(self.kernel)
+            found |= {"auto_pad": self.auto_pad, "pads_begin": zeros, "pads_end": zeros}
+        return found
+
+
+class Weighted(Windowed):
+    """A convolution with weights and biases, as blobs or as inputs."""
+
+    inputs = (1, 3)
+    blobs = ("weights", "biases")
+    output: int = attr(gt=0, doc="the number of channels of the output")
+    group: int = attr(1, ge=0)
+
+    @property
+    def groups(self) -> int:
+        return self.group or 1
+
+    def split(self, site: Site, channels: int, what: str) -> int:
+        """Return the channels of a group.
+
+        Raises:
+            ValidationError: if groups do not divide them.
+        """
+        if channels % self.groups:
+            site.refuse(f"{self.groups} groups do not divide {channels} {what} channels", Code.BAD_ATTRIBUTE)
+        return channels // self.groups
+
+    def weights(self, site: Site, shape: Sequence[int], first: int = 1) -> Tensor:
+        """Return the weights in some shape: those of the ``.bin``, or an input of as many numbers."""
+        if len(site.inputs) > first:
+            return site.reshape(site.inputs[first], shape, keep=False)
+        return site.blob("weights", shape)
+
+    def biased(self, site: Site, result: Tensor, first: int = 2) -> Tensor:
+        """Add the biases, if there are any."""
+        shape = (1, self.output, *(1,) * len(self.kernel))
+        if len(site.inputs) > first:
+            return site.op("Add-1", result, site.reshape(site.inputs[first], shape, keep=False))
+        return site.op("Add-1", result, site.blob("biases", shape)) if "biases" in site.blobs else result
+
+
+@layer("Convolution")
+class Convolution(Weighted):
+    """Convolution or GroupConvolution; Add."""
+
+    def build(self, site: Site) -> Tensor:
+        windows, data = self.windows(site), site.floating(site.inputs[0])
+        inner, outer = self.split(site, site.channels(), "input"), self.split(site, self.output, "output")
+        if self.groups == 1:
+            weights = self.weights(site, (outer, inner, *self.kernel))
+            return self.biased(site, site.op("Convolution-1", data, weights, **windows))
+        weights = self.weights(site, (self.groups, outer, inner, *self.kernel))
+        return self.biased(site, site.op("GroupConvolution-1", data, weights, **windows))
+
+
+@layer("Deconvolution")
+class Deconvolution(Weighted):
+    """ConvolutionBackpropData or GroupConvolutionBackpropData; Add."""
+
+    def build(self, site: Site) -> Tensor:
+        windows, data = self.windows(site), site.floating(site.inputs[0])
+        windows |= self._padded(site, windows)
+        windows.pop("auto_pad", None)
+        inner, outer = self.split(site, site.channels(), "input"), self.split(site, self.output, "output")
+        if self.groups == 1:
+            weights = self.weights(site, (inner, outer, *self.kernel))
+            return self.biased(site, site.op("ConvolutionBackpropData-1", data, weights, **windows))
+        weights = self.weights(site, (self.groups, inner, outer, *self.kernel))
+        return self.biased(site, site.op("GroupConvolutionBackpropData-1", data, weights, **windows))
+
+    def _padded(self, site: Site, windows: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+        """Return padding that gives the lengths that the output declares: of both sides, or more at the end."""
+        begins, ends, more = [], [], []
+        wanted = site.output_dims()[2:]
+        rows = zip(
+            site.dims()[2:],
+            self.kernel,
+            windows["strides"],
+            windows["dilations"],
+            windows["pads_begin"],
+            windows["pads_end"],
+            wanted if len(wanted) == len(self.kernel) else (-1,) * len(self.kernel),
+            strict=True,
+        )
+        for length, kernel, stride, dilation, begin, end, out in rows:
+            whole = stride * (length - 1) + dilation * (kernel - 1) + 1
+            if self.auto_pad.startswith("same") and out >= 0:
+                total = max(whole - out, 0)
+                half = total // 2 if self.auto_pad == "same_upper" else total - total // 2
+                begin, end = half, total - half
+            extra = out - (whole - begin - end)
+            begins.append(begin)
+            ends.append(end)
+            more.append(extra if 0 < extra < max(stride, dilation) else 0)
+        padding = {"pads_begin": tuple(begins), "pads_end": tuple(ends)}
+        return padding | ({"output_padding": tuple(more)} if any(more) else {})
+
+
+@layer("DeformableConvolution")
+class DeformableConvolution(Weighted):
+    """DeformableConvolution; Add."""
+
+    inputs = (2, 4)
+    deformable_group: int = attr(1, gt=0)
+    spelled = {**Windowed.spelled, "deformable_group": Spelling((("num_deformable_group",),))}
+
+    def build(self, site: Site) -> Tensor:
+        windows, (data, offsets) = self.windows(site), site.inputs[:2]
+        inner = self.split(site, site.channels(), "input")
+        weights = self.weights(site, (self.output, inner, *self.kernel), first=2)
+        result = site.op(
+            "DeformableConvolution-1",
+            data,
+            offsets,
+            weights,
+            group=self.groups,
+            deformable_group=self.deformable_group,
+            **windows,
+        )
+        return self.biased(site, result, first=3)
+
+
+@layer("BinaryConvolution")
+class BinaryConvolution(Weighted):
+    """Convolution of -1 and 1, which Greater and Select make of the input, and Pad; bits of 0 are weights of -1."""
+
+    inputs = (1, 1)
+    input: int = attr(0)
+    mode: Literal["xnor-popcount"] = attr("xnor-popcount")
+    pad_value: float = attr(0.0)
+    leftovers = Windowed.leftovers - {"input", "mode", "pad_value"}
+
+    def build(self, site: Site) -> Tensor:
+        windows = self.windows(site)
+        data = site.floating(site.inputs[0])
+        one, minus = (site.constant(number, ElementType.f32) for number in (1.0, -1.0))
+        signs = site.op("Select-1", site.op("Greater-1", data, site.number(0.0, data)), one, minus)
+        if self.pad_value and "auto_pad" in windows:
+            site.refuse("'auto_pad' with a 'pad_value' has no certain meaning", Code.BAD_ATTRIBUTE)
+        if self.pad_value:
+            begin, end = ([0, 0, *windows[name]] for name in ("pads_begin", "pads_end"))
+            padding = (
+                site.constant(begin),
+                site.constant(end),
+                site.constant(self.pad_value, ElementType.f32),
+            )
+            signs = site.op("Pad-1", signs, *padding, pad_mode="constant")
+            windows |= dict.fromkeys(("pads_begin", "pads_end"), (0,) * len(self.kernel))
+        inner = self.split(site, site.channels(), "input")
+        outer = self.split(site, self.output, "output")
+        shape = (
+            (outer, inner, *self.kernel) if self.groups == 1 else (self.groups, outer, inner, *self.kernel)
+        )
+        stored = site.add(site.net.signs(site.stored("weights"), shape, site.layer.where), name="weights")[0]
+        weights = site.convert(stored, ElementType.f32)
+        operation = "Convolution-1" if self.groups == 1 else "GroupConvolution-1"
+        return self.biased(site, site.op(operation, signs, weights, **windows))
+
+
+@layer("Pooling")
+class Pooling(Windowed):
+    """MaxPool or AvgPool, rounded so that the declared lengths result."""
+
+    method: Literal["max", "avg"] = attr("max", xml="pool-method")
+    exclude_pad: bool = attr(False, xml="exclude-pad")
+    rounding_type: Literal["", "floor", "ceil"] = attr("")
+    spelled = {**Windowed.spelled, "rounding_type": Spelling((("rounding-type",),))}
+    leftovers = Windowed.leftovers | {"output", "group", "pool", "global_pool"}
+
+    def build(self, site: Site) -> Tensor:
+        windows = self.windows(site)
+        del windows["dilations"]
+        rounding = [*filter(None, (self.rounding_type,)), "floor", "ceil"]
+        candidates = [self._operation(1, windows, kind) for kind in rounding]
+        candidates.append(self._operation(14, windows, "ceil_torch"))
+        operation = site.first_that_fits(candidates, site.inputs)
+        # Indices are an output of newer versions.
+        return site.add(operation, site.inputs, len(operation.outputs))[0]
+
+    def _operation(self, version: int, windows: dict[str, Any], rounding: str) -> Op:
+        name = "MaxPool" if self.method == "max" else "AvgPool"
+        cls = registry.resolve(name, version)
+        assert cls is not None
+        more: dict[str, Any] = {}
+        if self.method == "avg":
+            # Without padding, windows that reach beyond the end counted what is inside only.
+            is_padded = any((*windows["pads_begin"], *windows["pads_end"])) or windows.get(
+                "auto_pad"
+            ) not in (
+                None,
+                "valid",
+            )
+            more["exclude_pad"] = self.exclude_pad or not is_padded
+        return cls(kernel=self.kernel, rounding_type=rounding, **windows, **more)
+
+
+@layer("FullyConnected", "InnerProduct")
+class FullyConnected(LegacyLayer):
+    """Reshape, which flattens all dims but the first; MatMul; Add."""
+
+    inputs = (1, 3)
+    blobs = ("weights", "biases")
+    out_size: int = attr(gt=0, xml="out-size")
+    leftovers = frozenset({"alpha", "beta", "axis", "bias_term", "transpose"})
+
+    def build(self, site: Site) -> Tensor:
+        dims, data = site.ranked(2), site.floating(site.inputs[0])
+        # Of three dims, two were kept by some versions, which the output tells.
+        is_flat = len(dims) == 2 or len(site.output_dims()) == len(dims) == 3
+        if not is_flat:
+            data = site.reshape(data, (0, -1))
+        columns = dims[-1] if is_flat else math.prod(dims[1:])
+        shape = (self.out_size, columns)
+        weights = site.inputs[1] if len(site.inputs) > 1 else site.blob("weights", shape)
+        result = site.op("MatMul-1", data, weights, transpose_a=False, transpose_b=True)
+        if len(site.inputs) > 2:
+            return site.op("Add-1", result, site.inputs[2])
+        biases = (*(1,) * (len(site.output_dims()) - 1), self.out_size)
+        return site.op("Add-1", result, site.blob("biases", biases)) if "biases" in site.blobs else result

@@ -1,0 +1,422 @@
+"""Read a graph of IR version 2 to 7, and build the operations that replace its layers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from ...._util import deadline
+from ...._util.cached import cached_property
+from ....codes import Code
+from ....diagnostics import Diagnostics, Location, Mark
+from ....errors import IRError, LimitError, ParseError, ValidationError
+from ....ir.element import ElementType
+from ....ir.graph import Body, Edge, Graph, Layer, Port, PortSpec
+from ....ir.shape import PartialShape
+from ....ir.tensor import TensorType
+from ....ops import registry
+from ..bodies import read_body
+from ..document import Element, attributes, by_tag, integer
+from ..edges import Wiring
+from ..layers import LayerReader
+from ..parts import read_parts
+from . import layers as _layers
+from .building import Blob, Building
+from .declaration import LegacyLayer, named, near
+from .preprocess import read_means
+from .site import Site, Tensor, widened
+
+__all__ = ["NEWEST", "OLDEST", "LegacyReader", "read_legacy"]
+
+OLDEST, NEWEST = 2, 7
+"""The versions that are upgraded."""
+
+assert _layers  # which registers the declarations
+
+# Parts of a <layer> that are not attributes, whatever version 2 calls the element that has them.
+_PARTS = ("input", "output", "blobs", "weights", "biases", "port_map", "back_edges", "body", "rt_info")
+# The precision of nets whose layers have several.
+_MIXED = "MIXED"
+# Attributes of the entries of a port map that say how a tensor is cut.
+_CUT = ("axis", "start", "end", "stride", "part_size")
+
+
+@dataclass(slots=True)
+class LegacyReader(LayerReader):
+    """Reads legacy layers as the file has them: with ports and attributes, and without operations."""
+
+    elements: dict[int, Element] = field(default_factory=dict)
+    """The elements of the layers that were read, by id."""
+    precision: str = ""
+    """The precision of layers that declare none."""
+    unread: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How many layers of a type have an attribute that it has not."""
+    first: dict[tuple[str, str], Location] = field(default_factory=dict)
+    """The first of these layers."""
+
+    def layer(self, element: Element, version: str | None = None) -> Layer:
+        number = integer(element, "id", self.file)
+        type = element.get("type") or self._required(element, "type", None)
+        name = "/".join((*self.path, element.get("name") or self._required(element, "name", None)))
+        where, parts = Location(self.file, element.sourceline, name, type), by_tag(element)
+        ports = {
+            side: tuple(self.ports.read(parts.get(side, ()), side, where)) for side in ("input", "output")
+        }
+        self.elements.setdefault(number, element)  # of two with the same id, the first counts
+        return Layer(number, name, type, "", None, where, ports["input"], ports["output"], _data(element))
+
+    def inside(self, layer: Layer) -> LegacyReader:
+        """Return the reader of the body of a layer.
+
+        Raises:
+            LimitError: if bodies are nested too deep.
+        """
+        self.limits.check("nesting", len(self.path) // 2 + 1, layer.where)
+        precision = self.elements[layer.id].get("precision") or self.precision
+        fresh = {"elements": {}, "unsure": set(), "nameless": False}
+        return replace(self, path=(layer.name, "body"), precision=precision, **fresh)  # type: ignore[arg-type]
+
+
+def read_legacy(
+    root: Element, reader: LegacyReader, version: int
+) -> tuple[dict[int, Layer], list[Edge], set[Port]]:
+    """Return the upgraded layers of a ``<net>``, the edges, and inputs whose edges are wrong.
+
+    Raises:
+        LimitError: if the file asks for more than the limits allow.
+    """
+    file = Location(reader.file, root.sourceline)
+    reader.report.note(Code.UPGRADED, f"IR version {version}, upgraded", file)
+    statistics = root.find("statistics")
+    if statistics is not None:
+        message = "<statistics> for quantization is left out; the model is computed in f32"
+        reader.report.note(Code.UPGRADED, message, Location(reader.file, statistics.sourceline))
+    reader.precision = root.get("precision", "")
+    net = _Net(reader, *read_parts(root, reader))
+    net.building.means = read_means(root, net.legacy, reader)
+    net.build()
+    net.add_results()
+    _report_unread(reader, version)
+    return net.layers, net.edges, net.severed
+
+
+def _report_unread(reader: LegacyReader, version: int) -> None:
+    for (type, name), times in reader.unread.items():
+        more = f" (in {times} layers)" if times > 1 else ""
+        reader.report.warning(
+            Code.UNKNOWN_ATTRIBUTE,
+            f"{type} of IR version {version} has no attribute {name!r}; it is ignored{more}",
+            reader.first[type, name],
+            mark=Mark(name),
+        )
+
+
+def _data(element: Element) -> Mapping[str, str]:
+    """Return the attributes of ``<data>``, which version 2 also calls ``<convolution_data>`` and the like.
+
+    Of a list of elements in it, each attribute is the list of its texts.
+    """
+    found: dict[str, str] = {}
+    for part in element:
+        if part.tag in _PARTS:
+            continue
+        found |= attributes(part)
+        items: dict[str, list[str]] = {}
+        for item in part:
+            for name, text in attributes(item).items() if item.tag != "blobs" else ():
+                items.setdefault(name, []).append(text)
+        found |= {name: ",".join(texts) for name, texts in items.items()}
+    return found
+
+
+class _Net:
+    """A legacy graph, and the one that replaces it."""
+
+    def __init__(self, reader: LegacyReader, legacy: Mapping[int, Layer], wiring: Wiring) -> None:
+        self.reader, self.legacy, self.wiring = reader, legacy, wiring
+        self.graph = Graph(legacy.values(), wiring.edges, wiring.severed)
+        names = {layer.name for layer in legacy.values()}
+        free = count(max(legacy, default=-1) + 1)
+        self.building = Building(free, names, reader.constants, self.read_body)
+        self.layers: dict[int, Layer] = {}
+        self.edges: list[Edge] = []
+        self.severed: set[Port] = set()
+        self.fed: dict[Port, Tensor] = {}
+        """Inputs of legacy layers that no edge feeds but a Parameter of the body."""
+        self.tensors: dict[Port, Tensor] = {}
+        """What outputs of legacy layers have become."""
+
+    @property
+    def report(self) -> Diagnostics:
+        return self.reader.report
+
+    def build(self) -> None:
+        """Replace all layers; if they are on a cycle, keep them as they are, for validation to find it."""
+        if len(self.graph.order) < len(self.legacy):
+            self.layers, self.edges = dict(self.legacy), self.wiring.edges
+            self.severed |= self.wiring.severed
+            return
+        for layer in self.graph.order:
+            deadline.check(layer.where)
+            self._replace(layer)
+        # In the order of the file, and the layers that it does not have after it.
+        added = [number for number in self.layers if number not in self.legacy]
+        self.layers = {number: self.layers[number] for number in (*self.legacy, *added)}
+
+    def _replace(self, layer: Layer) -> None:
+        inputs = tuple(self._input(layer, index) for index in range(len(layer.inputs)))
+        if layer.id not in self.reader.elements:  # what is wrong with it has been reported
+            self._keep(layer, inputs)
+            return
+        try:
+            site = self._site(layer, inputs)
+            declared = self._declared(layer)
+            outputs = None if declared is None else self._built(declared, site)
+        except LimitError:
+            raise
+        except ValidationError as problem:
+            outputs = None
+            for found in problem.diagnostics or (problem.diagnostic,):
+                self.report.error(found.code, found.message, found.where or layer.where, found.hint)
+        except IRError as problem:
+            outputs = None
+            self.report.error(problem.code, problem.message, problem.where or layer.where, problem.hint)
+        if outputs is None:
+            self._keep(layer, inputs)
+            return
+        rebuilt = site.finish(outputs)
+        self.layers |= {made.id: made for made in rebuilt.layers}
+        self.edges += rebuilt.edges
+        self.severed |= set(rebuilt.severed)
+        for index, tensor in enumerate(rebuilt.outputs):
+            self.tensors[Port(layer.id, index)] = tensor
+
+    def _input(self, layer: Layer, index: int) -> Tensor:
+        source, port = self.graph.sources(layer)[index], Port(layer.id, index)
+        found = self.fed.get(port) if source is None else self.tensors.get(source)
+        spec = layer.inputs[index]
+        if found is None:
+            return Tensor(None, ElementType.dynamic, spec, port in self.graph.severed or source is not None)
+        return found._replace(spec=spec)
+
+    def _site(self, layer: Layer, inputs: tuple[Tensor, ...]) -> Site:
+        element = self.reader.elements[layer.id]
+        precision = self._precision(layer, element)
+        blobs = self._blobs(layer, element, precision)
+        return Site(layer, inputs, self.building, blobs, widened(precision))
+
+    def _precision(self, layer: Layer, element: Element) -> ElementType:
+        """Return the element type of a layer: its precision, else that of its outputs, else f32."""
+        text = element.get("precision") or self.reader.precision
+        try:
+            found = ElementType.of_port(text) if text not in ("", _MIXED) else ElementType.dynamic
+        except ValueError:
+            raise ParseError(
+                f"precision {text[:20]!r} of the layer is not an element type",
+                code=Code.BAD_ELEMENT,
+                where=layer.where,
+                hint="expected FP32, FP16, I64, I32, I8, U8, BOOL or the like",
+            ) from None
+        ports = (port.type.element for port in layer.outputs if port.type is not None)
+        if found is ElementType.dynamic or layer.type.lower() == "const":
+            found = next((e for e in ports if e is not ElementType.dynamic), found)
+        return ElementType.f32 if found is ElementType.dynamic else found
+
+    def _blobs(self, layer: Layer, element: Element, precision: ElementType) -> dict[str, Blob]:
+        """Return where in the ``.bin`` data of a layer is, by name."""
+        found: dict[str, Blob] = {}
+        for path in ("biases", "weights", "data/blobs/*", "blobs/*"):
+            for blob in element.iterfind(path):
+                offset, size = (integer(blob, name, self.reader.file) for name in ("offset", "size"))
+                text = blob.get("precision")
+                try:
+                    type = ElementType.of_port(text) if text else precision
+                except ValueError:
+                    message = f"<{blob.tag}> has precision {text[:20]!r}, which is not an element type"
+                    where = replace(layer.where, line=blob.sourceline)
+                    raise ParseError(message, code=Code.BAD_ELEMENT, where=where) from None
+                if size:
+                    found[blob.tag] = Blob(type, offset, size, blob.sourceline)
+        return found
+
+    def _declared(self, layer: Layer) -> type[LegacyLayer] | None:
+        """Return the declaration of a layer's type; report types that there are none of."""
+        found = named(layer.type)
+        if found is None:
+            hint = near(layer.type) or "custom layers cannot be upgraded: convert the original model again"
+            message = f"unknown layer type {layer.type!r} of IR versions 2 to 7"
+            self.report.error(Code.UNKNOWN_OPERATION, message, layer.where, hint)
+        return found
+
+    def _built(self, declared: type[LegacyLayer], site: Site) -> list[Tensor]:
+        """Build the operations of a layer; return one tensor for each output."""
+        layer, (least, most) = site.layer, declared.inputs
+        if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
+            expected = str(least) if most == least else f"{least} to {most}" if most else f"at least {least}"
+            site.refuse(f"{layer.type} takes {expected} inputs, got {len(layer.inputs)}", Code.PORT_COUNT)
+        for name in declared.ignored(layer.attributes):
+            self.reader.unread[declared.types[0], name] += 1
+            self.reader.first.setdefault((declared.types[0], name), layer.where)
+        built = declared.parse(layer.attributes).build(site)
+        outputs = [built] if isinstance(built, Tensor) else list(built)
+        if len(outputs) < len(layer.outputs):
+            site.refuse(f"{layer.type} has {len(outputs)} outputs, got {len(layer.outputs)}", Code.PORT_COUNT)
+        return outputs
+
+    def _keep(self, layer: Layer, inputs: tuple[Tensor, ...]) -> None:
+        """Keep a layer that cannot be replaced, with what it declares, so that its readers can be validated."""
+        outputs = tuple(_computed(port) for port in layer.outputs)
+        ports = tuple(replace(port, type=_dims(port)) for port in layer.inputs)
+        self.layers[layer.id] = replace(layer, inputs=ports, outputs=outputs)
+        for index, tensor in enumerate(inputs):
+            if tensor.port is not None:
+                self.edges.append(Edge(tensor.port, Port(layer.id, index)))
+            elif tensor.is_severed:
+                self.severed.add(Port(layer.id, index))
+        for index, port in enumerate(outputs):
+            element = port.type.element if port.type else ElementType.dynamic
+            self.tensors[Port(layer.id, index)] = Tensor(Port(layer.id, index), element)
+
+    def add_results(self) -> None:
+        """Add a Result for each output that nothing reads, as such files have none."""
+        for layer in self.legacy.values():
+            for index, port in enumerate(layer.output_ports):
+                if not self.graph.readers(port) and layer.type.lower() != "const":
+                    source = self.tensors.get(port, Tensor(port))
+                    self._result(source, layer.where, f"{layer.name}/sink_port_{index}")
+
+    def _result(self, source: Tensor, where: Location, name: str) -> int:
+        number = self.building.new_id()
+        op = registry.require("Result")()
+        self.layers[number] = Layer.inserted(number, self.building.new_name(name), op, where, (PortSpec(0),))
+        if source.port is not None:
+            self.edges.append(Edge(source.port, Port(number, 0)))
+        return number
+
+    # Bodies
+
+    @cached_property
+    def places(self) -> dict[str, dict[tuple[int, int], int]]:
+        """The places of ports by the ids of their layers and their own, on each side."""
+        layers = self.legacy.values()
+        return {
+            "input": {(la.id, spec.id): index for la in layers for index, spec in enumerate(la.inputs)},
+            "output": {(la.id, spec.id): index for la in layers for index, spec in enumerate(la.outputs)},
+        }
+
+    def read_body(self, layer: Layer) -> Body:
+        """Read and upgrade the body of a TensorIterator.
+
+        Raises:
+            ParseError: if there is none, or the port map names layers or ports that do not exist.
+            LimitError: if bodies are nested too deep.
+        """
+        element = self.reader.elements[layer.id]
+        inside = element.find("body")
+        if inside is None:
+            raise ParseError("<body> of the layer is missing", code=Code.BAD_ELEMENT, where=layer.where)
+        reader = self.reader.inside(layer)
+        inner = _Net(reader, *read_parts(inside, reader))
+        outer = {port.id: self._input(layer, index) for index, port in enumerate(layer.inputs)}
+        inner.connect(element, outer)
+        graph = Graph(inner.layers.values(), inner.edges, inner.severed)
+        return read_body(element, "body", graph, layer.inputs, layer.outputs, layer.where)
+
+    def connect(self, element: Element, outer: Mapping[int, Tensor]) -> None:
+        """Build the body, with a Parameter for each input that the port map and the back edges name, and Results.
+
+        The entries of both then name these, as those of later versions do.
+        """
+        ends: dict[tuple[str, Port], int] = {}
+        entries = [
+            *(
+                (entry, "internal_layer_id", "internal_port_id")
+                for entry in element.iterfind("port_map/input")
+            ),
+            *((edge, "to-layer", "to-port") for edge in element.iterfind("back_edges/edge")),
+        ]
+        for entry, by_layer, by_port in entries:
+            legacy, place = self._end(entry, by_layer, by_port)
+            port = Port(legacy.id, place)
+            if legacy.type.lower() == "input":
+                ends["Parameter", port] = legacy.id
+            elif ("Parameter", port) not in ends:
+                source = (
+                    outer.get(integer(entry, "external_port_id", self.reader.file))
+                    if by_port[0] == "i"
+                    else None
+                )
+                ends["Parameter", port] = self._parameter(legacy, port, source)
+            _name_end(entry, by_layer, by_port, ends["Parameter", port])
+        self.build()
+        entries = [
+            *(
+                (entry, "internal_layer_id", "internal_port_id")
+                for entry in element.iterfind("port_map/output")
+            ),
+            *((edge, "from-layer", "from-port") for edge in element.iterfind("back_edges/edge")),
+        ]
+        for entry, by_layer, by_port in entries:
+            legacy, place = self._end(entry, by_layer, by_port, is_output=True)
+            port = Port(legacy.id, place)
+            if ("Result", port) not in ends:
+                name = f"{legacy.name}/sink_port_{place}"
+                ends["Result", port] = self._result(self.tensors.get(port, Tensor(port)), legacy.where, name)
+            _name_end(entry, by_layer, by_port, ends["Result", port])
+
+    def _end(self, entry: Element, by_layer: str, by_port: str, is_output: bool = False) -> tuple[Layer, int]:
+        """Return the layer of the body that an entry names, and the index of its port."""
+        number, port = (integer(entry, name, self.reader.file) for name in (by_layer, by_port))
+        layer = self.legacy.get(number)
+        where = Location(self.reader.file, entry.sourceline, "/".join(self.reader.path[:-1]))
+        if layer is None:
+            message = f"{by_layer!r} of <{entry.tag}> is {number}, but no layer of the body has that id"
+            raise ParseError(message, code=Code.DANGLING_EDGE, where=where)
+        side = "output" if is_output or layer.type.lower() == "input" else "input"
+        ports = layer.outputs if side == "output" else layer.inputs
+        found = self.places[side].get((number, port))
+        if found is None:
+            known = ", ".join(str(spec.id) for spec in ports) or "none"
+            raise ParseError(
+                f"{by_port!r} of <{entry.tag}> is {port}, but layer {layer.name!r} has no such {side} port",
+                code=Code.DANGLING_EDGE,
+                where=where,
+                hint=f"its {side} ports are {known}",
+            )
+        return layer, found
+
+    def _parameter(self, layer: Layer, port: Port, source: Tensor | None) -> int:
+        """Add a Parameter that feeds an input of a legacy layer."""
+        known = ElementType.dynamic if source is None else source.element
+        declared = _computed(layer.inputs[port.number]).type
+        if known is ElementType.dynamic and declared is not None:
+            known = declared.element
+        element = ElementType.f32 if known is ElementType.dynamic else known
+        shape = declared.shape if declared else PartialShape.dynamic()
+        number = self.building.new_id()
+        name = self.building.new_name(f"{layer.name}/input_port_{port.number}")
+        op = registry.require("Parameter")(element_type=element, shape=shape)
+        outputs = (PortSpec(0, TensorType(element, shape), (), layer.inputs[port.number].line),)
+        self.layers[number] = Layer.inserted(number, name, op, layer.where, (), outputs)
+        self.fed[port] = Tensor(Port(number, 0), element)
+        return number
+
+
+def _name_end(entry: Element, by_layer: str, by_port: str, number: int) -> None:
+    """Let an entry name a Parameter or a Result, and cut only along an axis that there is."""
+    entry.set(by_layer, str(number))
+    entry.attrib.pop(by_port, None)
+    if entry.get("axis") == "-1":
+        for name in _CUT:
+            entry.attrib.pop(name, None)
+
+
+def _computed(port: PortSpec) -> PortSpec:
+    """Return a port with the element type that is computed."""
+    return port.converted((ElementType.f16,), ElementType.f32)
+
+
+def _dims(port: PortSpec) -> TensorType | None:
+    return None if port.type is None else TensorType(ElementType.dynamic, port.type.shape)

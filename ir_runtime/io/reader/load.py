@@ -1,0 +1,63 @@
+"""Load documents from a path, bytes or a file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ...diagnostics import Diagnostics, Location
+from ...errors import InputError
+from ...limits import DEFAULT, Limits
+from .document import parse
+from .model import Document, read_net
+from .source import Source, SourceLike, open_source
+from .weights import WeightsLike, open_weights
+
+if TYPE_CHECKING:
+    from .fragment import Values
+
+__all__ = ["load"]
+
+# A whole model starts with <net>, perhaps behind a declaration and comments; a page has <layer> anywhere.
+_WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+<(?!layer|!--|\?)", re.DOTALL)
+
+
+def load(
+    source: SourceLike | Source,
+    weights: WeightsLike | None = None,
+    report: Diagnostics | None = None,
+    limits: Limits = DEFAULT,
+    *,
+    values: Values | None = None,
+    example: int | None = None,
+) -> list[Document]:
+    """Read a model, or each example on a page of the specification.
+
+    Args:
+        source: a path, bytes or an open file, opened before or not.
+        weights: the ``.bin``; by default the one beside the file.
+        report: takes what is wrong inside it.
+        limits: bounds on what it may ask for.
+        values: for a page: contents for input ports.
+        example: for a page: which one to read, from 1.
+
+    Raises:
+        ParseError: if it cannot be read as an IR at all.
+        LimitError: if it asks for more than ``limits`` allow.
+        InputError: if ``values`` or ``example`` do not fit it.
+    """
+    found = source if isinstance(source, Source) else open_source(source, limits)
+    report = Diagnostics() if report is None else report
+    if _WHOLE.match(found.data) or b"<layer" not in found.data:
+        if values or example is not None:
+            raise InputError(
+                f"{found.name} is a whole model, which has no examples and no unconnected inputs",
+                hint="values and examples are for pages of the specification",
+            )
+        root = parse(found.data, found.name, limits=limits)
+        return [read_net(root, found, open_weights(weights, found.path), report, limits)]
+    limits.check("page_bytes", len(found.data), Location(found.name))
+    from .fragment import read_fragments
+
+    text = found.data.decode("utf-8", errors="replace")
+    return read_fragments(text, report, values=values, name=found.name, example=example, limits=limits)

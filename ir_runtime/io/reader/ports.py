@@ -1,0 +1,136 @@
+"""Read the ports of a layer: ids, names, and declared types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ...codes import Code
+from ...diagnostics import Diagnostics, Location, Mark
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.graph import PortSpec
+from ...ir.shape import PartialShape
+from ...ir.sizes import span_of
+from ...ir.tensor import TensorType
+from ...limits import Limits
+from .document import Element, integer
+from .names import NO_INFO, rt_info, tensor_names
+
+__all__ = ["PortReader", "check_size", "dim_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class PortReader:
+    """Reads the ports of one file; adds errors to ``report``."""
+
+    file: str
+    report: Diagnostics
+    limits: Limits
+    types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
+    """Cache of types by precision and dims: many ports of a model declare the same type."""
+
+    def read(self, groups: Sequence[Element], side: str, where: Location) -> list[PortSpec]:
+        """Read the ports of a layer on one ``side``, the elements ``<input>`` or ``<output>``."""
+        found = [self._port(port, where) for group in groups for port in group if port.tag == "port"]
+        if len(found) > 1 and len({port.id for port in found}) < len(found):
+            self._twice(found, side, where)
+        return found
+
+    def _port(self, port: Element, where: Location) -> PortSpec:
+        number = integer(port, "id", self.file)
+        dims = [dim_text(dim) for dim in port if dim.tag == "dim"]
+        names = port.get("names")
+        return PortSpec(
+            number,
+            self._type(port, dims, where),
+            tensor_names(names) if names else (),
+            port.sourceline,
+            rt_info(port) if len(port) > len(dims) else NO_INFO,
+        )
+
+    def _twice(self, ports: Sequence[PortSpec], side: str, where: Location) -> None:
+        seen = set()
+        for port in ports:
+            if port.id in seen:
+                self.report.error(Code.DUPLICATE_ID, f"two {side} ports have the id {port.id}", where)
+            seen.add(port.id)
+
+    def _type(self, port: Element, dims: Sequence[str], where: Location) -> TensorType:
+        """Return the declared type. Without dims it is ambiguous: a scalar, or a tensor of any rank."""
+        said = (port.get("precision"), *dims)
+        found = self.types.get(said)
+        if found is None:
+            before = len(self.report)
+            found = TensorType(self._precision(port, where), self._dims(port, dims, where))
+            if len(self.report) == before:
+                self.types[said] = found
+        return found
+
+    def _precision(self, port: Element, where: Location) -> ElementType:
+        text = port.get("precision")
+        try:
+            return ElementType.of_port(text) if text else ElementType.dynamic
+        except ValueError:
+            self._bad_port(
+                port,
+                f"precision {_brief([text])}, which is not an element type",
+                "expected FP32, FP16, BF16, I64, I32, I8, U8, BOOL or the like",
+                Mark("precision"),
+                where,
+            )
+            return ElementType.dynamic
+
+    def _dims(self, port: Element, texts: Sequence[str], where: Location) -> PartialShape:
+        if not texts:
+            return PartialShape.dynamic()
+        place = replace(where, line=port.sourceline)
+        if len(texts) > self.limits.rank:
+            self.limits.check("rank", len(texts), place)
+        try:
+            shape = PartialShape(texts)
+        except ValueError:
+            self._bad_port(
+                port,
+                f"dims {_brief(texts)}, which cannot be read",
+                "dims must be integers from 0 to 2^63-1, or -1 where any length is allowed",
+                Mark(dim=next((i for i, text in enumerate(texts) if not _is_length(text)), None)),
+                where,
+            )
+            return PartialShape.dynamic()
+        if span_of(shape) > self.limits.elements:
+            check_size(shape, self.limits, place)
+        return shape
+
+    def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:
+        side = port.getparent().tag
+        number = integer(port, "id", self.file)
+        mark = replace(mark, port=number, output=side == "output")
+        place = replace(where, line=port.sourceline)
+        self.report.error(Code.BAD_ELEMENT, f"{side} port {number} has {what}", place, hint, mark=mark)
+
+
+def check_size(shape: PartialShape, limits: Limits, where: Location | None = None) -> None:
+    """Raise `LimitError` for a tensor that is too large for any value of its dynamic dims."""
+    if shape.rank is None:
+        return
+    limits.check("rank", shape.rank, where)
+    limits.check("elements", span_of(shape), where)
+
+
+def dim_text(dim: Element) -> str:
+    """Return the text of a ``<dim>``, which on a page may contain a comment."""
+    return (dim.xpath("string()") if len(dim) else dim.text) or ""
+
+
+def _is_length(text: str) -> bool:
+    try:
+        Dimension(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _brief(texts: Sequence[str | None]) -> str:
+    """Format strings of a file for a message, truncated if they are long."""
+    return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")

@@ -1,0 +1,275 @@
+"""Replacement of a layer by other operations: its inputs, the operations added so far, and the resulting layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...codes import Code
+from ...errors import ValidationError
+from ...ir.element import ElementType
+from ...ir.graph import Edge, Layer, Port, PortSpec
+from ...ir.shape import PartialShape
+from ...ir.signature import port_at
+from ...ir.tensor import TensorType
+from ...ops import Op, registry
+from ...ops._define.attributes import attribute_text
+
+__all__ = ["Rebuilt", "Replacement", "Tensor", "Unused"]
+
+f32, i64 = ElementType.f32, ElementType.i64
+
+
+class Tensor(NamedTuple):
+    """A tensor of the new graph; an input of the replaced layer also has the port that declares it."""
+
+    port: Port | None
+    """``None`` if no edge leads to the input of the legacy layer."""
+    element: ElementType = ElementType.dynamic
+    spec: PortSpec | None = None
+    """The input port of the legacy layer."""
+    is_severed: bool = False
+    """Whether a bad edge to it has been reported, so that the missing input is not reported again."""
+
+
+class Draft(NamedTuple):
+    """One of the operations that replace a layer."""
+
+    id: int
+    name: str
+    op: Op
+    inputs: tuple[Tensor, ...]
+    elements: tuple[ElementType, ...]
+
+
+@dataclass(slots=True)
+class Unused:
+    """Generator of unused layer ids and names."""
+
+    ids: Iterator[int]
+    """Unused ids."""
+    names: set[str]
+    """Names already in use."""
+    numbers: dict[str, int] = field(default_factory=dict, kw_only=True)
+    """The last suffix used for each repeated name."""
+
+    def new_id(self) -> int:
+        """Return an unused id."""
+        return next(self.ids)
+
+    def new_name(self, wanted: str) -> str:
+        """Return an unused name: the requested one, numbered if it is taken."""
+        name, number = wanted, self.numbers.get(wanted, 1)
+        while name in self.names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.numbers[wanted] = number
+        self.names.add(name)
+        return name
+
+
+@dataclass(slots=True)
+class Replacement:
+    """The operations that replace a layer."""
+
+    layer: Layer
+    """The layer as read from the file."""
+    inputs: tuple[Tensor, ...]
+    net: Unused
+    drafts: list[Draft] = field(default_factory=list, kw_only=True)
+    main: Tensor | None = field(default=None, kw_only=True)
+    """The tensor whose operation keeps the name of the layer; by default the first output."""
+
+    def refuse(self, message: str, code: str = Code.CONTRADICTION, hint: str = "") -> NoReturn:
+        """Raise the reason why the layer cannot be replaced."""
+        raise ValidationError(message, code=code, hint=hint)
+
+    def op(self, versioned_name: str, *inputs: Tensor, **attributes: Any) -> Tensor:
+        """Add an operation with one output."""
+        return self.ops(versioned_name, inputs, 1, **attributes)[0]
+
+    def ops(
+        self, versioned_name: str, inputs: Sequence[Tensor], outputs: int, **attributes: Any
+    ) -> tuple[Tensor, ...]:
+        """Add an operation with several outputs.
+
+        Raises:
+            ValidationError: if an attribute is not allowed.
+        """
+        name, _, version = versioned_name.rpartition("-")
+        cls = registry.resolve(name, int(version))
+        assert cls is not None, versioned_name
+        return self.add(cls(**attributes), inputs, outputs)
+
+    def add(
+        self, op: Op, inputs: Sequence[Tensor] = (), outputs: int = 1, name: str = ""
+    ) -> tuple[Tensor, ...]:
+        """Add an operation."""
+        number = self.net.new_id()
+        named = self.net.new_name(f"{self.layer.name}/{name or op.name.lower()}")
+        elements = tuple(_element(op, index, inputs) for index in range(outputs))
+        self.drafts.append(Draft(number, named, op, tuple(inputs), elements))
+        return tuple(Tensor(Port(number, index), element) for index, element in enumerate(elements))
+
+    def constant(self, values: ArrayLike, element: ElementType = i64, name: str = "") -> Tensor:
+        """Add a constant.
+
+        Raises:
+            ValidationError: if a number of an attribute does not fit the element type.
+        """
+        try:
+            with np.errstate(over="ignore"):
+                array = np.asarray(values, element.dtype)
+        except (OverflowError, ValueError):
+            self.refuse(f"an attribute has a number that {element.label} cannot hold", Code.BAD_ATTRIBUTE)
+        cls = registry.require("Constant")
+        # Its size in the .bin is 0: no bytes there are its own.
+        op = cls(element_type=element, shape=PartialShape(array.shape), offset=0, size=0, value=array)
+        return self.add(op, name=name or "constant")[0]
+
+    def number(self, value: float, like: Tensor) -> Tensor:
+        """Add a scalar with the element type of a tensor; f32 if that is unknown."""
+        return self.constant(value, f32 if like.element is ElementType.dynamic else like.element)
+
+    def convert(self, tensor: Tensor, element: ElementType) -> Tensor:
+        """Convert a tensor unless it has the element type."""
+        if tensor.element is element:
+            return tensor
+        return self.op("Convert-1", tensor, destination_type=element)
+
+    def scalar(self, tensor: Tensor) -> Tensor:
+        """Reshape a tensor of one element to a scalar."""
+        return self.op("Reshape-1", tensor, self.constant([], i64), special_zero=False)
+
+    def reshape(self, tensor: Tensor, dims: Sequence[int], keep: bool = True) -> Tensor:
+        """Reshape a tensor; 0 keeps a dim, unless ``keep`` is false, and -1 is inferred."""
+        return self.op("Reshape-1", tensor, self.constant(list(dims), i64, "shape"), special_zero=keep)
+
+    def lengths(self, tensor: Tensor, axes: Sequence[int]) -> Tensor:
+        """Return the lengths of some axes of a tensor, computed from its shape."""
+        shape = self.op("ShapeOf-3", tensor, output_type=i64)
+        return self.op("Gather-1", shape, self.constant(list(axes)), self.constant(0))
+
+    def identity(self, tensor: Tensor) -> Tensor:
+        """Add an operation that returns a tensor unchanged, under the name of the layer."""
+        return self.op("Concat-1", tensor, axis=0)
+
+    def finish(self, outputs: Sequence[Tensor]) -> Rebuilt:
+        """Return the new layers, one of which has the id, the name and the output ports of the replaced one."""
+        own = {draft.id for draft in self.drafts}
+        outputs = [t if t.port and t.port.layer in own else self.identity(t) for t in outputs]
+        main = self.main or (outputs[0] if outputs else Tensor(Port(self.drafts[-1].id, 0)))
+        assert main.port is not None
+        renamed = main.port.layer
+
+        def moved(port: Port) -> Port:
+            return Port(self.layer.id, port.number) if port.layer == renamed else port
+
+        declared = {
+            tensor.port: spec
+            for tensor, spec in zip(outputs, self.layer.outputs, strict=False)
+            if tensor.port
+        }
+        layers, edges, severed = [], [], []
+        for draft in self.drafts:
+            number, name = (self.layer.id, self.layer.name) if draft.id == renamed else (draft.id, draft.name)
+            specs = tuple(
+                _output_spec(declared.get(Port(draft.id, index)), len(draft.inputs) + index, element)
+                for index, element in enumerate(draft.elements)
+            )
+            ports = _input_specs(draft.inputs)
+            made = replace(
+                Layer.inserted(number, name, draft.op, self.layer.where, ports, specs),
+                attributes=_texts(draft.op),
+            )
+            layers.append(_without_operation(made) if _lacks_value(draft.op) else made)
+            for index, tensor in enumerate(draft.inputs):
+                target = Port(number, index)
+                if tensor.port is not None:
+                    edges.append(Edge(moved(tensor.port), target))
+                elif tensor.is_severed:
+                    severed.append(target)
+        results = [t if t.port is None else t._replace(port=moved(t.port)) for t in outputs]
+        return Rebuilt(layers, edges, severed, results)
+
+
+class Rebuilt(NamedTuple):
+    """The layers that replace a layer."""
+
+    layers: list[Layer]
+    edges: list[Edge]
+    severed: list[Port]
+    """Inputs whose edges are missing due to errors that have been reported."""
+    outputs: list[Tensor]
+    """Replacements for the outputs of the layer."""
+
+
+def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
+    """Return the element type of an output; dynamic if the inputs do not determine it."""
+    port = op.outputs[min(index, len(op.outputs) - 1)]
+    if isinstance(port.element, ElementType):
+        return port.element
+    if isinstance(port.element, str):
+        named: ElementType = vars(op)[port.element]
+        return named
+    for place, tensor in enumerate(inputs):
+        declared = port_at(op.inputs, place)
+        if (
+            declared is not None
+            and declared.element == port.element
+            and tensor.element is not ElementType.dynamic
+        ):
+            return tensor.element
+    return ElementType.dynamic
+
+
+def _lacks_value(op: Op) -> bool:
+    """Return whether an operation is a constant whose weights are missing."""
+    return op.name == "Constant" and vars(op)["value"] is None
+
+
+def _without_operation(constant: Layer) -> Layer:
+    """Return a constant without its operation, with the type declared by its port, as version 11 files are read without weights."""
+    said = vars(constant.op)
+    type = TensorType(said["element_type"], said["shape"])
+    return replace(constant, op=None, outputs=tuple(replace(port, type=type) for port in constant.outputs))
+
+
+def _texts(op: Op) -> Mapping[str, str]:
+    """Return the attributes of an operation as written in a file."""
+    known = (
+        (attribute.xml, vars(op)[name]) for name, attribute in op.schema().items() if not attribute.external
+    )
+    return MappingProxyType({name: attribute_text(value) for name, value in known if value not in (None, ())})
+
+
+def _input_specs(inputs: Sequence[Tensor]) -> tuple[PortSpec, ...]:
+    """Return input ports: those of the file keep their ids and dims, others get unused ids."""
+    taken = [tensor.spec.id for tensor in inputs if tensor.spec is not None]
+    kept = set(taken) if len(set(taken)) == len(taken) else set()
+    free = iter(number for number in range(len(kept) + len(inputs)) if number not in kept)
+    specs = []
+    for tensor in inputs:
+        spec = tensor.spec
+        number = spec.id if spec is not None and spec.id in kept else next(free)
+        specs.append(
+            PortSpec(number) if spec is None else PortSpec(number, _dims_only(spec.type), (), spec.line)
+        )
+    return tuple(specs)
+
+
+def _output_spec(spec: PortSpec | None, number: int, element: ElementType) -> PortSpec:
+    """Return an output port with the dims that the file declares and the computed element type."""
+    if spec is None:
+        return PortSpec(number)
+    shape = spec.type.shape if spec.type else PartialShape.dynamic()
+    return PortSpec(spec.id, TensorType(element, shape), spec.names, spec.line)
+
+
+def _dims_only(type: TensorType | None) -> TensorType | None:
+    return None if type is None else TensorType(ElementType.dynamic, type.shape)

@@ -1,0 +1,35 @@
+"""Format the attributes of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...ir.graph import Layer
+from ...ops import Op
+from ...ops._define.attributes import attribute_text
+
+__all__ = ["attribute_text", "attribute_texts"]
+
+_NAMESPACE = "{"  # how names in a namespace begin; an IR has none
+
+
+def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, str]:
+    """Return the attributes of a layer by their names in files.
+
+    Args:
+        layer: the layer. Texts of the file that it was read from are kept where they mean the same, as are attributes that its
+            operation does not have.
+        changed: values that take the place of those that the operation has.
+    """
+    texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
+    for name, attribute in layer.op.schema().items() if isinstance(layer.op, Op) else ():
+        if attribute.external:
+            continue
+        value = changed.get(name, vars(layer.op)[name])
+        said = texts.get(attribute.xml)
+        if said is None:
+            if name in changed or value != attribute.default:
+                texts[attribute.xml] = attribute_text(value)
+        elif attribute_text(attribute.parse(said)) != attribute_text(value):
+            texts[attribute.xml] = attribute_text(value)
+    return texts

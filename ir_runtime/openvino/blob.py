@@ -1,0 +1,110 @@
+"""Compiled models as bytes: a portable format of this package's own, versioned and checked.
+
+A blob has a head, the model as XML, and its weights, as a file would have them. It is compiled again where it is
+imported, for the machine that it is imported on. Nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from io import BytesIO
+from typing import IO, Any
+
+import numpy as np
+
+from .._util.wrong_arguments import ArgumentTypeError
+from ..codes import Code
+from ..errors import ParseError
+from ..io.writer.document import write
+from ..limits import DEFAULT, Limits
+from .model import Model
+from .reading import read_model
+from .tensor import Tensor
+
+__all__ = ["read_blob", "write_blob"]
+
+_MAGIC = b"IRRTBLOB"
+_VERSION = 1
+_HEAD = struct.Struct("<8sIIQQ32s")
+"""The magic bytes, the version of the format, whether f16 is computed in f16, the lengths of the XML and of the weights,
+and the SHA-256 of these two, with the flag where it is set."""
+_OPENVINO = b"RR_UPCVO"
+
+
+def write_blob(model: Model, computes_f16: bool = False) -> bytes:
+    """Return a model as it was compiled, with the outputs that were added.
+
+    Args:
+        model: the model.
+        computes_f16: whether it was compiled to compute f16 in f16.
+    """
+    xml, weights = BytesIO(), BytesIO()
+    write(model._content(), xml, weights)
+    body = xml.getvalue(), weights.getvalue()
+    digest = _digest(b"".join(body), int(computes_f16))
+    return _HEAD.pack(_MAGIC, _VERSION, computes_f16, *map(len, body), digest) + b"".join(body)
+
+
+def _digest(body: bytes | memoryview, computes_f16: int) -> bytes:
+    found = hashlib.sha256(body)
+    if computes_f16:
+        found.update(struct.pack("<I", computes_f16))
+    return found.digest()
+
+
+def read_blob(blob: object, limits: Limits = DEFAULT) -> tuple[Model, bool]:
+    """Return the model of a blob, and whether it is to compute f16 in f16.
+
+    Args:
+        blob: bytes, an open file, or a tensor or array of bytes.
+        limits: bounds on what the model, and running it, may ask for.
+
+    Raises:
+        ParseError: if it is not a blob of this package, of another version, or damaged.
+    """
+    data = memoryview(_bytes(blob))
+    if bytes(data[:8]) != _MAGIC:
+        raise _refused(
+            _what(bytes(data[:8])), "export_model of ir_runtime writes one; read_model reads an .xml"
+        )
+    if len(data) < _HEAD.size:
+        raise _refused("the blob is cut off")
+    _, version, computes_f16, xml, weights, digest = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise _refused(
+            f"the blob has version {version} of its format, expected {_VERSION}", "export it again"
+        )
+    if len(data) != _HEAD.size + xml + weights:
+        raise _refused(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
+    body = data[_HEAD.size :]
+    if _digest(body, computes_f16) != digest:
+        raise _refused("the blob is damaged: its contents do not have its checksum", "export it again")
+    weights_of_model = np.frombuffer(body[xml:], np.uint8).copy()
+    return read_model(bytes(body[:xml]), weights_of_model, limits=limits), bool(computes_f16)
+
+
+def _bytes(blob: Any) -> Any:
+    if hasattr(blob, "read"):
+        file: IO[bytes] = blob
+        data = file.read()
+        if not data and file.seekable():  # as export_model leaves it
+            file.seek(0)
+            data = file.read()
+        return data
+    if isinstance(blob, bytes | bytearray | memoryview):
+        return blob
+    if not isinstance(blob, Tensor | np.ndarray):
+        message = f"a compiled model must be bytes, an open file or a tensor, got {type(blob).__name__}"
+        raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+    return np.ascontiguousarray(blob.data if isinstance(blob, Tensor) else blob).view(np.uint8)
+
+
+def _what(start: bytes) -> str:
+    if start.startswith(_OPENVINO):
+        return "this is a blob of OpenVINO, which only the OpenVINO that wrote it can import"
+    return "this is not a compiled model"
+
+
+def _refused(message: str, hint: str = "") -> ParseError:
+    return ParseError(message, code=Code.UNREADABLE, hint=hint)

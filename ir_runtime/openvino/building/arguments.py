@@ -1,0 +1,114 @@
+"""The arguments of ``Model``, in every order that OpenVINO takes them in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ...io.reader.model import Document
+from ...io.reader.weights import Weights
+from ...ir.graph import Graph
+from ..nodes import Node, Output
+from .derive import Members
+from .ends import Parameter, Result
+from .variables import Variable
+
+__all__ = ["as_results", "arguments", "empty_document", "name_ends"]
+
+_NUMBERS = itertools.count()
+_NAMES = ("results", "sinks", "parameters", "variables")
+
+
+def empty_document(name: str) -> Document:
+    """Return the document of a model that is read from no file."""
+    return Document(Graph((), ()), name or f"Model{next(_NUMBERS)}", "", 11, {}, Weights())
+
+
+def arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Members, list[Variable], str]:
+    """Return what makes the model, its variables and its name.
+
+    Raises:
+        TypeError: if the arguments are not those of a model.
+    """
+    given = dict(kwargs)
+    lists = list(args)
+    if lists and isinstance(lists[-1], str):
+        given["name"] = lists.pop()
+    if "result" in given:
+        given["results"] = given.pop("result")
+    given |= _in_order(lists, given)
+    unknown = given.keys() - {*_NAMES, "name"}
+    missing = [name for name in ("results", "parameters") if name not in given]
+    if unknown or missing:
+        raise TypeError(
+            _expected(" and ".join([*(f"unknown {n!r}" for n in unknown), *(f"no {n}" for n in missing)]))
+        )
+    members = Members(
+        [_checked(node, Parameter, "parameters") for node in given.get("parameters", ())],
+        as_results(given["results"]),
+        [_node(sink) for sink in given.get("sinks", ())],
+    )
+    variables = [_checked(each, Variable, "variables") for each in given.get("variables", ())]
+    return members, variables, given.get("name", "")
+
+
+def _in_order(lists: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the arguments that are given by position: sinks and variables may be left out."""
+    free = [name for name in _NAMES if name not in given]
+    if len(lists) == len(free) or not lists:
+        return dict(zip(free, lists, strict=False))
+    if len(lists) > len(free):
+        raise TypeError(_expected(f"{len(lists)} lists"))
+    order = ["results", "parameters"]
+    if len(lists) == 3:
+        order = ["results", "parameters", "variables"] if _has_variables(*lists[1:]) else list(_NAMES[:3])
+    return dict(zip((name for name in order if name in free), lists, strict=False))
+
+
+def _has_variables(second: Sequence[object], third: Sequence[object]) -> bool:
+    if third:
+        return isinstance(third[0], Variable)
+    return bool(second) and all(isinstance(each, Parameter) for each in second)
+
+
+def as_results(given: Node | Output | Iterable[Node | Output]) -> list[Node]:
+    """Return Results, which take the outputs that are given where they are none."""
+    if isinstance(given, Node) and not isinstance(given, Result):
+        given = given.outputs()
+    ends = [given] if isinstance(given, Node | Output) else given
+    return [end if isinstance(end, Result) else Result.with_names(_first(end)) for end in ends]
+
+
+def _first(end: object) -> Output:
+    if isinstance(end, Output):
+        return end
+    return _checked(end, Node, "results").output(0)
+
+
+def _node(sink: object) -> Node:
+    return sink.node if isinstance(sink, Output) else _checked(sink, Node, "sinks")
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _checked(value: object, kind: type[_Kind], what: str) -> _Kind:
+    if not isinstance(value, kind):
+        raise TypeError(_expected(f"{type(value).__name__} among the {what}"))
+    return value
+
+
+def _expected(got: str) -> str:
+    return f"expected Model(results, parameters, name='') or Model(results, sinks, parameters, variables, name=''), got {got}"
+
+
+def name_ends(members: Members) -> None:
+    """Name the tensors of Parameters and Results that have no name after their layers, as OpenVINO does."""
+    for parameter in members.parameters:
+        if not parameter._names_of(0):
+            parameter.output(0).set_names([parameter.friendly_name])
+    for result in members.results:
+        if not result._names_of(0):
+            source = result.input_value(0)
+            result.output(0).set_names(source._names or [result.friendly_name])

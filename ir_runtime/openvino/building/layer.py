@@ -1,0 +1,206 @@
+"""Layers of new nodes: their operation with its attributes, and their ports."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..._util.nearest import did_you_mean, suggestion
+from ..._util.wrong_arguments import ArgumentTypeError
+from ...codes import Code
+from ...diagnostics import Location
+from ...errors import UnsupportedError, ValidationError
+from ...io.writer.attributes import attribute_text
+from ...ir.array import as_booleans
+from ...ir.element import ElementType
+from ...ir.graph import Layer, PortSpec
+from ...ir.operation import Operation
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, objects
+from ...ops import Op, find_operation, registry
+
+__all__ = [
+    "array_of",
+    "changed",
+    "completed",
+    "constant",
+    "incomplete",
+    "informed",
+    "named",
+    "new_layer",
+    "operation",
+    "operation_class",
+    "type_name",
+]
+
+_NUMBERS = itertools.count(1)
+
+# Where files spell an operation differently from OpenVINO's API.
+_SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+
+
+def type_name(type: str) -> str:
+    """Return the name of an operation as OpenVINO's API spells it.
+
+    >>> type_name("ReLU")
+    'Relu'
+    """
+    return _SPELLED.get(type, type)
+
+
+def new_layer(op: Operation, inputs: int) -> Layer:
+    """Return a layer of an operation, with a name that no other has."""
+    assert isinstance(op, Op)
+    name = f"{type_name(op.name)}_{next(_NUMBERS)}"
+    where, reads = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
+    # Inference says how many outputs there are; mostly, they are those that are declared.
+    is_known = op.name != "Result" and not any(port.variadic for port in op.outputs)
+    gives = tuple(map(PortSpec, range(inputs, inputs + len(op.outputs)))) if is_known else ()
+    return Layer(-1, name, op.name, f"opset{op.since}", op, where, reads, gives, _texts(op))
+
+
+def incomplete(type: str, opset: int) -> Layer:
+    """Return a layer whose operation is not known yet: its bodies, or its attributes, are missing."""
+    cls = operation_class(type, opset)
+    name = f"{type_name(cls.name)}_{next(_NUMBERS)}"
+    return Layer(
+        -1, name, cls.name, f"opset{cls.since}", None, Location(layer=name, operation=cls.versioned_name())
+    )
+
+
+def completed(layer: Layer) -> Op | None:
+    """Return the operation of an incomplete layer with the attributes it was given; none of an unknown type.
+
+    Raises:
+        ValidationError: if attributes are missing or not allowed.
+    """
+    number = layer.version.removeprefix("opset")
+    cls = find_operation(layer.type, int(number)) if number.isdecimal() else None
+    return None if cls is None else cls.parse({**cls.omitted_defaults(layer.attributes), **layer.attributes})
+
+
+def operation(type: str, opset: int | None, attributes: Mapping[str, object]) -> Op:
+    """Return an operation with its attributes, given by their names in files or in Python.
+
+    Raises:
+        UnsupportedError: if the opset has no such operation.
+        ValidationError: if an attribute is unknown, missing or not allowed.
+    """
+    cls = operation_class(type, opset)
+    payloads = {
+        name: attributes[name] for name, a in cls.schema().items() if a.external and name in attributes
+    }
+    given = {
+        _xml_name(cls, name): _text(value)
+        for name, value in attributes.items()
+        if value is not None and name not in payloads
+    }
+    return cls.parse({**cls.omitted_defaults(given), **given}, **payloads)
+
+
+def changed(layer: Layer, name: str, value: object) -> Layer:
+    """Return a layer with another value of an attribute; that of an incomplete layer is checked when it is complete."""
+    if layer.op is None:
+        cls = operation_class(layer.type, int(layer.version.removeprefix("opset")))
+        return replace(layer, attributes={**layer.attributes, _xml_name(cls, name): _text(value)})
+    assert isinstance(layer.op, Op)
+    cls = type(layer.op)
+    attribute = {a.xml: a for a in cls.schema().values()}[_xml_name(cls, name)]
+    try:
+        op = layer.op.replace(**{attribute.name: attribute.parse(_text(value))})
+    except ValueError as problem:
+        raise ValidationError(
+            f"attribute {name!r} {problem}", code=Code.BAD_ATTRIBUTE, where=layer.where
+        ) from None
+    return replace(layer, op=op, attributes={**layer.attributes, **_texts(op)})
+
+
+def constant(array: Array, element: ElementType | None = None) -> Op:
+    """Return a Constant that holds an array."""
+    cls = operation_class("Constant", 1)
+    array = as_booleans(array)
+    found = element or ElementType.from_dtype(array.dtype)
+    size = max(found.nbytes(array.size), 1)  # without elements, one byte: OpenVINO does not read fewer
+    return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
+
+
+def array_of(value: object) -> Array:
+    """Return numbers as an array of which a Constant can be made.
+
+    Raises:
+        ArgumentTypeError: if they are of a type that tensors do not have.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind in "US" and array.ndim:
+        texts = np.char.decode(array) if array.dtype.kind == "S" else array
+        return objects(texts.ravel().tolist(), array.shape)
+    try:
+        if array.dtype.kind in "biuf" or array.dtype.kind == "V":
+            ElementType.from_dtype(array.dtype)
+            return array
+    except ValueError:
+        pass
+    raise ArgumentTypeError(
+        f"{value!r} is not a tensor: its type is {array.dtype}", hint="expected a node, an output or numbers"
+    )
+
+
+def named(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[PortSpec, ...]:
+    """Return ports of which one has other names."""
+    return tuple(replace(s, names=tuple(names)) if i == index else s for i, s in enumerate(specs))
+
+
+def informed(specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, object]) -> tuple[PortSpec, ...]:
+    """Return ports of which one has other runtime information."""
+    return tuple(replace(s, rt_info=rt_info) if i == index else s for i, s in enumerate(specs))
+
+
+def operation_class(type: str, opset: int | None) -> type[Op]:
+    """Return the version of an operation that an opset has.
+
+    Raises:
+        UnsupportedError: if the opset has no such operation.
+    """
+    found = find_operation(type, opset)
+    if found is None:
+        near = registry.near(type)
+        where = f"opset{opset} has" if opset else "there is"
+        hint = suggestion(near if near != type else None)
+        raise UnsupportedError(f"{where} no operation {type!r}", hint=hint)
+    return found
+
+
+def _xml_name(cls: type[Op], name: str) -> str:
+    known = {key: a.xml for key, a in cls.schema().items()}
+    if name in known:
+        return known[name]
+    if name in known.values():
+        return name
+    hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+    raise ValidationError(
+        f"{cls.versioned_name()} has no attribute {name!r}", code=Code.BAD_ATTRIBUTE, hint=hint
+    )
+
+
+def _text(value: object) -> str:
+    """Return a value as files write it."""
+    if isinstance(value, PartialShape):
+        return attribute_text(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, type | np.dtype):
+        return ElementType.from_dtype(value).label
+    return value.label if isinstance(value, ElementType) else str(value)
+
+
+def _texts(op: Op) -> dict[str, str]:
+    """Return every attribute as files write it, so that no reader needs to know defaults; but empty lists are none."""
+    values = {a.xml: vars(op)[name] for name, a in op.schema().items() if not a.external}
+    return {name: attribute_text(value) for name, value in values.items() if value not in (None, ())}

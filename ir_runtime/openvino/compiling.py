@@ -1,0 +1,75 @@
+"""Inspect a compilation: the program after each pass, and the fusions."""
+
+from __future__ import annotations
+
+from ..backends import Precision, load
+from ..compiler.fusion_report import FusionReport, fusion_report
+from ..compiler.listing import listing
+from ..compiler.passes import named
+from ..compiler.program import Program
+from ..compiler.state import CompileState
+from ..executor.compile import PASSES, After, compile_plan
+from .model import Model
+
+__all__ = ["NARROW", "PASS_NAMES", "fusions_of", "program_after"]
+
+NARROW = "narrow"
+PASS_NAMES = (NARROW, *(each.name for each in PASSES))
+"""The passes, in order; the first one runs where f16 is asked for."""
+
+
+def program_after(model: Model, name: str, backend: str | None = None) -> str:
+    """Return the text of a model as a pass leaves it.
+
+    Args:
+        model: the model; it is not changed.
+        name: the pass, one of `PASS_NAMES`. For ``narrow``, the model is compiled as for f16.
+        backend: whose kernels are asked; by default the one that would run the model.
+
+    Raises:
+        InputError: if the pass or the backend is unknown.
+    """
+    found: dict[str, str] = {}
+    named(name, PASS_NAMES)
+
+    def after(each: str, program: Program) -> None:
+        if each == name:
+            found[each] = listing(program)
+
+    _compile(model, backend, after, name == NARROW)
+    return found[name]
+
+
+def fusions_of(model: Model, backend: str | None = None) -> FusionReport:
+    """Return what one kernel computes of several layers, and what was not fused, with the reason.
+
+    Args:
+        model: the model; it is not changed.
+        backend: whose kernels are asked; by default the one that would run the model.
+    """
+    found: list[FusionReport] = []
+
+    def after(each: str, program: Program) -> None:
+        if each == "fuse":
+            found.append(fusion_report(program))
+
+    _compile(model, backend, after)
+    return found[-1]
+
+
+def _compile(model: Model, backend: str | None, after: After, narrow: bool = False) -> None:
+    """Compile without keeping the plan; bodies are compiled before the pass of the model ends, and are not told of."""
+    runnable = model._runnable(narrow)
+    ports = [output._port for output in runnable._const_outputs()]
+    if narrow:
+        after(
+            NARROW,
+            Program(
+                CompileState(runnable._graph, dict(runnable._values), False, {}), list(runnable._graph), ports
+            ),
+        )
+    name, chain = load(backend, runnable._is_large)
+    precision = Precision(f16="f16") if narrow else None
+    compile_plan(
+        runnable._graph, runnable._values, ports, chain, name != "reference", model.limits, after, precision
+    )

@@ -1,0 +1,133 @@
+"""OpenVINO's properties, and their meaning here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from .._util.nearest import did_you_mean
+from .._util.wrong_arguments import ArgumentTypeError
+from ..codes import Code
+from ..errors import InputError
+from ..ir.element import ElementType
+
+__all__ = ["as_mapping", "check_config", "describe", "import_properties", "unknown_property", "wants_f16"]
+
+
+def import_properties() -> None:
+    """Import what properties are read with, so that the first one that is set need not."""
+    import_module(".supported", __package__)
+
+
+def as_mapping(config: object) -> Mapping[str, object]:
+    """Return properties that were given as ``config``; none for None.
+
+    Raises:
+        InputError: if they are not a mapping.
+    """
+    if not config:
+        return {}
+    if not isinstance(config, Mapping):
+        got = type(config).__name__
+        raise ArgumentTypeError(
+            f"config must be a mapping of names to values, got {got}", code=Code.BAD_REQUEST
+        )
+    return config
+
+
+def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
+    """Return properties with their values as OpenVINO returns them.
+
+    Raises:
+        InputError: if the property or its value is unknown.
+    """
+    found = {_name(key): _read(_name(key), value) for key, value in as_mapping(config).items()}
+    for_cpu = found.pop("DEVICE_PROPERTIES", None)
+    if isinstance(for_cpu, Mapping) and isinstance(for_cpu.get("CPU"), Mapping):
+        found = found | check_config(for_cpu["CPU"])
+    return found
+
+
+def _name(key: object) -> str:
+    if not isinstance(key, str):
+        raise ArgumentTypeError(
+            f"the name of a property must be a string, got {key!r}", code=Code.BAD_REQUEST
+        )
+    return str(key)
+
+
+def _read(name: str, value: object) -> object:
+    from ..properties import Property
+    from .supported import ACCEPTED
+
+    if name not in ACCEPTED:
+        raise _refused(name)
+    kind = Property.known[name].kind
+    try:
+        return kind(value) if kind else value
+    except ValueError as reason:
+        raise InputError(f"{name} {reason}, got {value!r:.60}", code=Code.BAD_REQUEST) from None
+
+
+def unknown_property(name: str) -> InputError:
+    """Return an error that says which property may have been meant."""
+    from ..properties import Property
+
+    hint = did_you_mean(name, sorted(Property.known)) or "SUPPORTED_PROPERTIES has their names"
+    return InputError(f"unknown property {name!r}", code=Code.BAD_REQUEST, hint=hint)
+
+
+def _refused(name: str) -> InputError:
+    """Return an error for a property that cannot be set here."""
+    from ..properties import Property
+
+    if name not in Property.known:
+        return unknown_property(name)
+    if Property.known[name].kind is None:
+        return InputError(f"property {name} can only be read", code=Code.BAD_REQUEST)
+    message = f"property {name} belongs to a device that is not available here"
+    return InputError(message, code=Code.BAD_REQUEST, hint="omit it: models run on the CPU")
+
+
+def _without_value(name: str) -> InputError:
+    """Return an error for a property that has no value to read."""
+    from ..properties import Property
+
+    if name not in Property.known:
+        return unknown_property(name)
+    return InputError(f"property {name} was not set, and has no default", code=Code.BAD_REQUEST)
+
+
+def wants_f16(config: Mapping[str, object]) -> bool:
+    """Return whether properties ask for f32 to be computed in f16."""
+    return config.get("INFERENCE_PRECISION_HINT") is ElementType.f16
+
+
+def describe(name: str, config: Mapping[str, object], backend: str | None = None) -> object:
+    """Return the value of a property: what was set, or what it is by itself.
+
+    Raises:
+        InputError: if the property is unknown.
+    """
+    from .supported import default
+
+    if name == "FULL_DEVICE_NAME":
+        from ..backends import load
+
+        return f"ir_runtime ({load(backend)[0]} backend)"
+    value = config[name] if name in config else default(name)
+    if value is None:
+        raise _without_value(name)
+    if name == "OPTIMIZATION_CAPABILITIES" and isinstance(value, list):
+        chosen = backend or config.get("BACKEND")
+        return [*_faster(None if chosen is None else str(chosen)), *value]
+    return value
+
+
+def _faster(backend: str | None) -> list[str]:
+    """Return the capabilities that a backend has on this processor besides those of all backends."""
+    from ..backends import load
+
+    _, chain = load(backend)
+    has_bf16 = bool(chain) and chain[0].fastest().products == "bf16"
+    return [*(["BF16"] if has_bf16 else []), *(["WINOGRAD"] if chain else [])]

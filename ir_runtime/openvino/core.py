@@ -1,0 +1,287 @@
+"""Compile models; OpenVINO's ``Core``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from .._util.wrong_arguments import ArgumentTypeError, checked
+from ..backends import prepare
+from ..codes import Code
+from ..errors import InputError
+from ..io.reader.source import SourceLike
+from ..io.reader.weights import WeightsLike
+from ..limits import DEFAULT, Limits
+from .compiled import CompiledModel
+from .config import as_mapping, check_config, describe, import_properties
+from .custom_op import extend
+from .devices import CPU, Device
+from .model import Model
+from .nodes import Output
+from .reading import read_fragment, read_fragments, read_model
+from .streams import Streams
+from .validating import validate
+from .versions import Version
+from .without_plugins import WithoutPlugins
+
+__all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
+
+
+def compile_model(
+    model: Model | SourceLike,
+    device_name: str | None = None,
+    config: Mapping[str, object] | None = None,
+    *,
+    weights: WeightsLike | None = None,
+    backend: str | None = None,
+    outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+    limits: Limits | None = None,
+    strict: bool = False,
+) -> CompiledModel:
+    """Choose kernels for a model, and fold what is constant.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), backend="numpy")
+    >>> compiled(np.zeros(2, np.float32))[0]
+    array([1., 1.], dtype=float32)
+    >>> compiled.backend
+    'numpy'
+
+    Args:
+        model: a model, or what `read_model` takes.
+        device_name: CPU; or AUTO, HETERO:CPU, MULTI:CPU and BATCH:CPU, which run on it. By default AUTO.
+        config: OpenVINO's properties; hints that mean nothing here are accepted.
+        weights: as for `read_model`.
+        backend: ``numpy``, ``numba`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
+            for models of more than a megabyte where it is installed, else numpy.
+        outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
+        limits: bounds on what reading, compiling and running may ask for; by default those that the model
+            was read with.
+        strict: refuse inputs of another element type than the model's, instead of casting them.
+
+    Raises:
+        UnsupportedError: if an operation that is needed cannot run.
+        InputError: if a property, the backend or an output is unknown, or the device is not available.
+        LimitError: if running it takes more memory than the limits allow, whatever the data are.
+    """
+    device = Device.of(device_name, config)
+    read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
+    return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
+
+
+class Core(WithoutPlugins):
+    """Reads and compiles models. As OpenVINO's ``Core``.
+
+    The first one imports what most models need, which functions such as `read_model` do when a model needs it.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> core = ov.Core()
+    >>> compiled = core.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), "CPU")
+    >>> compiled(np.zeros(2, np.float32))[0]
+    array([1., 1.], dtype=float32)
+    >>> core.available_devices
+    ['CPU']
+    >>> core.get_available_devices(), core.get_versions("CPU")["CPU"].description
+    (['CPU'], 'ir_runtime CPU')
+    >>> core.set_property("CPU", {"INFERENCE_NUM_THREADS": 2})
+    >>> core.get_property("CPU", "INFERENCE_NUM_THREADS")
+    2
+    >>> core.unload_plugin("CPU")
+    >>> core.query_model(ov.Model([opset1.exp(x, name="y")], [x]), "CPU")["y"]
+    'CPU'
+    >>> core.import_model(compiled.export_model()).input().shape
+    <Shape: [2]>
+    >>> core.add_extension(type("OpOfThisExample", (ov.Op,), {}))
+    >>> text = b'<net name="empty" version="11"><layers/><edges/></net>'
+    >>> core.read_model(text).friendly_name
+    'empty'
+
+    Args:
+        xml_config_file: a file of OpenVINO with the properties of plugins; those of the CPU are set.
+
+    Raises:
+        ParseError: if that file cannot be read.
+        InputError: if it has an unknown property.
+    """
+
+    def __init__(self, xml_config_file: str | os.PathLike[str] = "") -> None:
+        self._config: dict[str, dict[str, object]] = {}
+        import_properties()
+        if xml_config_file:
+            from .config_file import read_config_file
+
+            self.set_property(CPU, read_config_file(xml_config_file, CPU))
+        with suppress(InputError):  # of a backend that is not there; compiling says so
+            prepare()
+
+    @property
+    def available_devices(self) -> list[str]:
+        """The devices there are."""
+        return ["CPU"]
+
+    def get_available_devices(self) -> list[str]:
+        """Return the devices there are."""
+        return self.available_devices
+
+    def read_model(
+        self,
+        model: SourceLike,
+        weights: WeightsLike | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        strict: bool | None = None,
+        limits: Limits = DEFAULT,
+    ) -> Model:
+        """Read a model from a path, bytes or an open file; the arguments are those of `ir_runtime.read_model`."""
+        return read_model(model, weights, config, strict=strict, limits=limits)
+
+    def compile_model(
+        self,
+        model: Model | SourceLike,
+        device_name: str | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        weights: WeightsLike | None = None,
+        backend: str | None = None,
+        outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+        limits: Limits | None = None,
+        strict: bool = False,
+    ) -> CompiledModel:
+        """Compile a model, with the properties that were set; the arguments are those of `ir_runtime.compile_model`."""
+        device = Device.of(device_name, config)
+        merged = {**self._set_for(*device.all, CPU), **as_mapping(config)}
+        read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
+        return CompiledModel(read, backend, outputs, merged, device=device.name, limits=limits, strict=strict)
+
+    def import_model(
+        self,
+        model_stream: object,
+        device_name: str | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        backend: str | None = None,
+        limits: Limits = DEFAULT,
+    ) -> CompiledModel:
+        """Compile a model that was exported with `CompiledModel.export_model`.
+
+        Args:
+            model_stream: the bytes, an open file, or a tensor of bytes.
+            device_name: as for `compile_model`.
+            config: as for `compile_model`.
+            backend: as for `compile_model`.
+            limits: bounds on what the model, and running it, may ask for.
+
+        Raises:
+            ParseError: if it is not an exported model of this package.
+        """
+        from .blob import read_blob
+
+        Device.of(device_name, config)
+        model, computes_f16 = read_blob(model_stream, limits)
+        if computes_f16:
+            config = {"INFERENCE_PRECISION_HINT": "f16", **(config or {})}
+        return self.compile_model(model, device_name, config, backend=backend)
+
+    def query_model(
+        self, model: Model, device_name: str, config: Mapping[str, object] | None = None
+    ) -> dict[str, str]:
+        """Return the device for each layer of ``model`` that ``device_name`` runs, by name; ``config`` is checked.
+
+        Raises:
+            InputError: if the device or a property is unknown.
+        """
+        checked(model, Model)
+        Device.of(device_name, config)
+        check_config(config)
+        return dict.fromkeys(sorted(n.friendly_name for n in model.get_ops() if n.layer.op is not None), CPU)
+
+    def get_property(self, device_name: str, property: str | None = None) -> Any:
+        """Return the value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
+
+        Args:
+            device_name: the device; may be left out.
+            property: the name of the property.
+
+        Raises:
+            InputError: if the property or the device is unknown.
+        """
+        device, name = (CPU, device_name) if property is None else (device_name, property)
+        checked(name, str)
+        found = Device.queried(device)
+        if found.others:
+            hint = f"ask {found.name} or each of its devices"
+            raise InputError(f"device {device!r} has no properties", code=Code.BAD_REQUEST, hint=hint)
+        return self._described(found.name, name)
+
+    def _described(self, device: str, name: str) -> object:
+        from .supported import names_of
+
+        config = self._set_for(device)
+        if name == "SUPPORTED_PROPERTIES":
+            return names_of(device)
+        if name == "NUM_STREAMS":
+            return Streams.of(config).count
+        if name == "FULL_DEVICE_NAME" and device != CPU:
+            return device
+        return describe(name, config)
+
+    def set_property(self, device_name: object, properties: object = None) -> None:
+        """Set properties for what is compiled later: ``set_property("CPU", {...})``.
+
+        Args:
+            device_name: the device; without one, the properties are those of every device.
+            properties: a mapping of names to values, or one name with its value.
+
+        Raises:
+            InputError: if the property or the device is unknown.
+        """
+        device, given = ("", device_name) if properties is None else (device_name, properties)
+        if isinstance(given, tuple) and len(given) == 2:
+            given = dict([given])
+        if not isinstance(given, Mapping):
+            message = f"properties must be a mapping of names to values, got {type(given).__name__}"
+            raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+        name = Device.named(device).name if device else ""
+        self._config[name] = self._config.get(name, {}) | check_config(given)
+
+    def _set_for(self, *devices: str) -> dict[str, object]:
+        """Return the properties set for all devices, and for these; the first device has precedence."""
+        found = dict(self._config.get("", {}))
+        for device in reversed(devices):
+            found |= self._config.get(device, {})
+        return found
+
+    def get_versions(self, device_name: str) -> dict[str, Version]:
+        """Return the version of the runtime of a device, and of each of the devices named after it."""
+        return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
+
+    def unload_plugin(self, device_name: str) -> None:
+        """Forget the properties of a device; compiled models still run.
+
+        Raises:
+            InputError: if the device is not available.
+        """
+        self._config.pop(Device.queried(device_name).name, None)
+
+    def add_extension(self, extension: object) -> None:
+        """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.
+
+        Args:
+            extension: a class, an `Extension`, or a list of such.
+
+        Raises:
+            InputError: for compiled extensions of OpenVINO, which cannot be used.
+        """
+        for each in extension if isinstance(extension, list | tuple) else [extension]:
+            extend(each)
+
+    def __repr__(self) -> str:
+        return f"<Core: available plugins[{', '.join(self.available_devices)}]>"

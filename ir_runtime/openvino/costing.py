@@ -1,0 +1,52 @@
+"""Count what a model costs."""
+
+from __future__ import annotations
+
+from ..analysis.cost.counted import Cost
+from ..analysis.cost.counting import count
+from ..codes import Code
+from ..io.reader.source import SourceLike
+from ..limits import within
+from .declared import check
+from .model import Model
+from .reading import read_model
+from .reshaping import PortShapes
+from .shapes import ShapeLike
+
+__all__ = ["cost"]
+
+
+def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None) -> Cost:
+    """Count the arithmetic, the parameters and the memory of one run of a model, without running it.
+
+    The weights may be missing. Where shapes depend on them, those that the file declares are taken, and
+    `LayerCount.is_declared` says so; with other ``shapes`` for the inputs, such layers are not counted.
+
+    >>> import ir_runtime
+    >>> found = ir_runtime.cost("examples/digits/digits.xml")
+    >>> found.parameters, found.macs
+    (46106, 1231136·batch)
+    >>> found.at(batch=2), ir_runtime.cost("examples/digits/digits.xml", [2, 1, 8, 8]).flops
+    (4956980, 4956980)
+
+    Args:
+        model: a path, bytes, an open file, or a model.
+        shapes: other shapes for the inputs, as `Model.reshape` takes them.
+
+    Returns:
+        The counts per layer and per operation: numbers, or formulas of open lengths such as ``2·seq·768·768``.
+
+    Raises:
+        InputError: if the file cannot be opened.
+        ParseError: if it is not an IR.
+        ValidationError: if the model is not valid, or refuses the shapes.
+    """
+    net = model.clone() if isinstance(model, Model) else read_model(model, strict=False)
+    check(net, strict=False, allowed=frozenset({Code.WEIGHTS_MISSING}))
+    if shapes is not None:
+        net.reshape(shapes)
+    with within(net.limits):
+        has_data = not net.report.count(code=Code.WEIGHTS_MISSING)  # else lengths have no formulas
+        is_open = has_data and any(port.partial_shape.is_dynamic for port in net.inputs)
+        constraints = net.constraints(confirm=False) if is_open else None
+        return count(net._graph, net._values, net._parameter_types, constraints)

@@ -1,0 +1,244 @@
+"""Operations that programs define as subclasses of `Op`. As OpenVINO's ``Op``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .._util.wrong_arguments import ArgumentTypeError
+from ..codes import Code
+from ..errors import InputError, UnsupportedError
+from ..ir.graph import Layer, PortSpec
+from ..ir.operation import Operation
+from ..ir.tensor import TensorType, Value
+from ..ops import registry
+from .building.layer import new_layer
+from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
+from .nodes import Node, Output
+from .tensor import Tensor
+from .type_info import DiscreteTypeInfo
+
+__all__ = ["Extension", "Op", "OpExtension", "extend", "register"]
+
+_EXTENSION = "extension"
+
+
+class Op(Node):
+    """An operation of your own, defined by the methods of a subclass. As OpenVINO's ``Op``.
+
+    A subclass defines ``validate_and_infer_types``, which calls ``set_output_type`` for each output; to run, also
+    ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also asks for
+    ``clone_with_new_inputs``, which is not called here. `ir_runtime.ops.op` declares operations that check their
+    inputs, too.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> class Twice(ov.Op):
+    ...     def __init__(self, inputs):
+    ...         super().__init__(self, inputs)
+    ...     def validate_and_infer_types(self):
+    ...         self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+    ...     def evaluate(self, outputs, inputs):
+    ...         outputs[0].shape = inputs[0].shape
+    ...         outputs[0].data[:] = inputs[0].data * 2
+    ...         return True
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([Twice([x]).output(0)], [x])
+    >>> ov.compile_model(model)(np.array([1, 3], np.float32))[0]
+    array([2., 6.], dtype=float32)
+    >>> Twice([x]).has_evaluate()
+    True
+
+    Args:
+        py_obj: the node itself, as in OpenVINO.
+        inputs: what it reads; may be set later with ``set_arguments``.
+    """
+
+    layer: Layer
+    class_type_info: ClassVar[DiscreteTypeInfo | None] = None
+    _operations: ClassVar[dict[tuple[str, str], type[CustomOperation]]] = {}
+
+    def __init__(self, py_obj: object = None, inputs: Sequence[object] | None = None) -> None:
+        self._build_incomplete(new_layer(self._bound(), 0), [])
+        self.layer = replace(self.layer, version=self.get_type_info().version_id)
+        if inputs:
+            self.set_arguments(inputs[0] if isinstance(inputs[0], list) else inputs)
+            self.constructor_validate_and_infer_types()
+
+    def get_type_info(self) -> DiscreteTypeInfo:
+        """Return the name of the operation, by default that of the class, and the version ``extension``."""
+        return self.class_type_info or DiscreteTypeInfo(type(self).__name__, _EXTENSION)
+
+    @property
+    def type_info(self) -> DiscreteTypeInfo:
+        """The name of the operation, and its version."""
+        return self.get_type_info()
+
+    def get_type_name(self) -> str:
+        """Return the name of the operation."""
+        return self.get_type_info().name
+
+    def get_attributes(self) -> dict[str, Any]:
+        """Return the attributes that ``visit_attributes`` reports."""
+        return kept_attributes(self)
+
+    def visit_attributes(self, visitor: object) -> bool:
+        """Give the attributes to ``visitor.on_attributes`` as a dictionary; none by default."""
+        return True
+
+    def has_evaluate(self) -> bool:
+        """Return whether the operation computes, by default whether the class defines ``evaluate``."""
+        return type(self).evaluate is not Op.evaluate
+
+    def evaluate(
+        self,
+        output_values: Sequence[Tensor],
+        input_values: Sequence[Tensor],
+        evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
+    ) -> bool:
+        """Compute the outputs from ``input_values`` into ``output_values``; return whether that is possible."""
+        return False
+
+    def validate_and_infer_types(self) -> None:
+        """Set the type of each output.
+
+        Raises:
+            UnsupportedError: if the subclass does not define it.
+        """
+        raise UnsupportedError(
+            f"class {type(self).__name__} must define validate_and_infer_types(self)",
+            hint="it calls self.set_output_type for each output",
+        )
+
+    def _inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+        """Return the types of the outputs for inputs."""
+        before = {name: vars(self)[name] for name in _STATE if name in vars(self)}
+        try:
+            self._home = None
+            self._own_sources = [Output(_Given(value), 0) for value in inputs]
+            ports = tuple(map(PortSpec, range(len(inputs))))
+            self.layer = replace(self.layer, inputs=ports, outputs=())
+            self._own_values = ()
+            self.validate_and_infer_types()
+            found: tuple[Value, ...] = self._own_values
+            return [value.type for value in found]
+        finally:
+            vars(self).update(before)
+
+    def _bound(self) -> CustomOperation:
+        info = self.get_type_info()
+        if not isinstance(info, DiscreteTypeInfo):
+            raise InputError(
+                f"the type_info of class {type(self).__name__} is {info!r}, not a DiscreteTypeInfo",
+                code=Code.BAD_REQUEST,
+                hint='class_type_info = DiscreteTypeInfo("Name", "extension"), or leave it out',
+            )
+        key = info.name, info.version_id
+        if key not in Op._operations:
+            Op._operations[key] = declared_class(*key)
+        return Op._operations[key].of(self)
+
+    def _operation(self, name: str) -> Operation | None:
+        self.layer = replace(self.layer, attributes=attribute_texts(self))
+        return self._bound()
+
+
+class _Given(Node):
+    """Stands for a tensor whose value is given."""
+
+    def __init__(self, value: Value) -> None:
+        self._given = value
+
+    def _value(self, index: int) -> Value:
+        return self._given
+
+
+# What inference changes for a while.
+_STATE = ("_home", "_own_sources", "_own_values", "_edited", "layer")
+
+
+class Extension:
+    """The base of extensions. As OpenVINO's ``Extension``; `Core.add_extension` takes others than `OpExtension`, too.
+
+    >>> import ir_runtime as ov
+    >>> ov.Core().add_extension(ov.Extension())
+    """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class OpExtension(Extension):
+    """A subclass of `Op` that models may have. As OpenVINO's ``OpExtension``.
+
+    >>> import ir_runtime as ov
+    >>> ov.Core().add_extension(ov.OpExtension(type("OpOfAnotherExample", (ov.Op,), {})))
+
+    Args:
+        operation: the class.
+
+    Raises:
+        InputError: if it is no such class, or its nodes cannot be created without arguments, as reading does.
+    """
+
+    def __init__(self, operation: type[Op]) -> None:
+        if not isinstance(operation, type) or not issubclass(operation, Op):
+            raise InputError(f"{operation!r} is not a subclass of Op", code=Code.BAD_REQUEST)
+        _info(operation)
+        self._operation = operation
+
+
+def _info(cls: type[Op]) -> DiscreteTypeInfo:
+    """Return the type of a class, of which a node is created.
+
+    Raises:
+        InputError: if that takes arguments.
+    """
+    try:
+        return cls().get_type_info()
+    except TypeError as reason:
+        raise InputError(
+            f"nodes of class {cls.__name__} cannot be created without arguments, as reading does: {reason}",
+            code=Code.BAD_REQUEST,
+            hint="let the inputs default to None, and infer types where there are some",
+        ) from None
+
+
+def register(cls: type[Op]) -> None:
+    """Let files have an operation of a class.
+
+    Raises:
+        InputError: if nodes of the class cannot be created without arguments, as reading does.
+    """
+    info = _info(cls)
+    Op._operations[info.name, info.version_id] = declared_class(info.name, info.version_id, cls)
+
+
+def extend(extension: object) -> None:
+    """Let files have the operation of a class; those declared with `ir_runtime.ops.op` are there already.
+
+    Raises:
+        ArgumentTypeError: if it is not a class.
+        InputError: if it is another class, or the path of a compiled extension.
+    """
+    if isinstance(extension, Extension):
+        if isinstance(extension, OpExtension):
+            register(extension._operation)
+    elif isinstance(extension, type) and issubclass(extension, Op):
+        register(extension)
+    elif isinstance(extension, str | Path):
+        raise InputError(
+            f"{str(extension)!r} is not available: extensions such as openvino_tokenizers are compiled against OpenVINO",
+            code=Code.BAD_REQUEST,
+            hint="tokenize with the package of Hugging Face; other operations are declared with ir_runtime.ops.op",
+        )
+    elif not isinstance(extension, type):
+        message = f"an extension must be a class of an operation, got {type(extension).__name__}"
+        raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+    elif extension not in list(registry):
+        raise InputError(
+            f"{extension!r} is not an operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
+        )

@@ -1,0 +1,183 @@
+"""Layouts: which dimension of a tensor is the batch, the channels, the height. As OpenVINO's ``Layout``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from .._util.absent import ExplainsAbsent
+from ..codes import Code
+from ..errors import InputError
+
+__all__ = ["Layout"]
+
+_ELLIPSIS = "..."
+_UNKNOWN = "?"
+_SCALAR = "**SCALAR**"
+_ALIASES = {
+    "BATCH": "N", "B": "N", "CHANNELS": "C", "CHANNEL": "C", "HEIGHT": "H", "WIDTH": "W", "DEPTH": "D",
+}  # fmt: skip
+_EXPECTED = 'expected a layout such as "NCHW", "N...C" or "[batch,?,width]"'
+
+
+class Layout(ExplainsAbsent):
+    """The names of the dimensions of a tensor, in order.
+
+    A letter per dimension, ``NCHW``, or names in brackets, ``[batch,channels,height,width]``. ``?`` is a
+    dimension without a name, and ``...`` any number of them. Case does not matter. A layout cannot be changed.
+
+    >>> Layout("nchw"), Layout("N...C").get_index_by_name("channels"), Layout("[batch,?]") == "N?"
+    (<Layout: [N,C,H,W]>, -1, True)
+    >>> layout = Layout("N...C")
+    >>> layout.has_name("batch"), layout.is_dynamic, layout.least_rank, layout.fits(4), layout.names(4)
+    (True, True, 2, True, ('N', '?', '?', 'C'))
+    >>> Layout().empty, Layout.scalar(), Layout.of(("N", "?")).to_string()
+    (True, <Layout: **SCALAR**>, '[N,?]')
+    """
+
+    __slots__ = ("_left", "_right")
+    _left: tuple[str, ...] | None
+    _right: tuple[str, ...] | None
+
+    def __init__(self, layout_str: str = "") -> None:
+        if not isinstance(layout_str, str):
+            raise TypeError(f"the text of a layout must be a str, got {layout_str!r}")
+        self._left, self._right = _parse(layout_str)
+        named = [name for name in self if name != _UNKNOWN]
+        for name in named:
+            if named.count(name) > 1:
+                raise _refusal(layout_str, f"more than one dimension is named {name!r}")
+
+    @classmethod
+    def scalar(cls) -> Layout:
+        """Return the layout of a tensor without dimensions."""
+        return cls(_SCALAR)
+
+    @classmethod
+    def of(cls, names: tuple[str, ...]) -> Layout:
+        """Return the layout with these names, one per dimension; ``?`` for none."""
+        found = cls()
+        found._left, found._right = names, None
+        return found
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is said about any dimension."""
+        return (self._left, self._right) == ((), ())
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it has an ellipsis, so that it fits tensors of several ranks."""
+        return self._right is not None
+
+    @property
+    def least_rank(self) -> int:
+        """The number of dimensions that it lists, which is the rank unless it has an ellipsis."""
+        return len(self._left or ()) + len(self._right or ())
+
+    def names(self, rank: int) -> tuple[str, ...]:
+        """Return one name per dimension of a tensor of ``rank``; ``?`` for those without."""
+        unknown = rank - self.least_rank if self.is_dynamic else 0
+        return (*(self._left or ()), *[_UNKNOWN] * unknown, *(self._right or ()))
+
+    def fits(self, rank: int | None) -> bool:
+        """Return whether a tensor of that rank may have this layout; any may if its rank is not known."""
+        return rank is None or rank == self.least_rank or (self.is_dynamic and rank > self.least_rank)
+
+    def has_name(self, dimension_name: str) -> bool:
+        """Return whether a dimension has that name, in any spelling: ``n``, ``B`` or ``batch``."""
+        return _canonical(dimension_name) in (name for name in self if name != _UNKNOWN)
+
+    def get_index_by_name(self, dimension_name: str) -> int:
+        """Return the index of the dimension; a negative one if it is counted from the end.
+
+        Raises:
+            InputError: if no dimension has that name.
+        """
+        if not self.has_name(dimension_name):
+            message = f"layout {self} has no dimension {dimension_name!r}"
+            raise InputError(message, code=Code.NO_SUCH_NAME)
+        name, left = _canonical(dimension_name), self._left or ()
+        if name in left:
+            return left.index(name)
+        right = self._right or ()
+        return right.index(name) - len(right)
+
+    def to_string(self) -> str:
+        """Return the text, with one name per dimension, in brackets."""
+        if self._left is None:
+            return _SCALAR
+        middle = (_ELLIPSIS,) if self.is_dynamic else ()
+        return f"[{','.join((*self._left, *middle, *(self._right or ())))}]"
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._left or ()
+        yield from self._right or ()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            other = Layout(other)
+        if not isinstance(other, Layout):
+            return NotImplemented
+        return (self._left, self._right) == (other._left, other._right)
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it equals every text that means the same
+
+    def __str__(self) -> str:
+        return self.to_string()
+
+    def __repr__(self) -> str:
+        return f"<Layout: {self}>"
+
+
+def _parse(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Return the names before and after the ellipsis: no former for a scalar, no latter without one."""
+    if not text:
+        return (), ()
+    layout = text.strip()
+    if layout == _SCALAR:
+        return None, None
+    if layout in ("", "[]"):
+        raise _refusal(text, "it names nothing")
+    bracketed = layout.startswith("[") and layout.endswith("]") and len(layout) > 1
+    left, ellipsis, right = (layout[1:-1] if bracketed else layout).partition(_ELLIPSIS)
+    if not bracketed:
+        return _names(left, text), _names(right, text) if ellipsis else None
+    if not ellipsis:
+        return _names(_listed(left), text), None
+    before, after = left.strip(), right.strip()
+    if (before and not before.endswith(",")) or (after and not after.startswith(",")):
+        raise _refusal(text, f"{_ELLIPSIS!r} must be between commas")
+    return (
+        _names(_listed(before[:-1]), text) if before else (),
+        _names(_listed(after[1:], _UNKNOWN), text) if after else (),
+    )
+
+
+def _listed(names: str, *last: str) -> list[str]:
+    """Return the names between commas. As in OpenVINO, a comma may end them: then comes ``last``."""
+    found = names.split(",")
+    return [*found[:-1], *last] if len(found) > 1 and not found[-1] else found
+
+
+def _names(names: str | list[str], text: str) -> tuple[str, ...]:
+    return tuple(_canonical(_checked(name.strip() or name, text)) for name in names)
+
+
+def _checked(name: str, text: str) -> str:
+    if name == _UNKNOWN:
+        return name
+    if not name:
+        raise _refusal(text, "a name is empty")
+    allowed = all(c == "_" or (c.isascii() and c.isalnum()) for c in name)
+    if not allowed or not name.strip("_"):
+        raise _refusal(text, f"{name!r} is not a name of letters, digits and underscores")
+    return name
+
+
+def _canonical(name: str) -> str:
+    return _ALIASES.get(name.upper(), name.upper())
+
+
+def _refusal(text: str, reason: str) -> InputError:
+    return InputError(f"{text!r} is not a layout: {reason}", code=Code.BAD_REQUEST, hint=_EXPECTED)

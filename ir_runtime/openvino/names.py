@@ -1,0 +1,136 @@
+"""Find tensors and layers by name or index."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import SupportsIndex, TypeVar
+
+from .._util.nearest import did_you_mean
+from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Graph, Layer, Port
+from .ports import TypedPort
+
+__all__ = ["find_index", "find_port", "find_ports", "one_key", "unknown_name"]
+
+_Port = TypeVar("_Port", bound=TypedPort)
+
+
+def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -> int | str | None:
+    """Return the key of a port, given by position, ``index`` or ``tensor_name``.
+
+    Raises:
+        ArgumentTypeError: if there are several.
+    """
+    given = [each for each in (key, index, tensor_name) if each is not None]
+    if len(given) > 1:
+        raise ArgumentTypeError(f"expected an index or a name, got {given!r}", code=Code.BAD_REQUEST)
+    return given[0] if given else None
+
+
+def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TypedPort | None, what: str) -> _Port:
+    """Return an input or output of a model, by index, tensor name or layer name.
+
+    Raises:
+        InputError: if there is none; it says which there are.
+    """
+    return ports[find_index(ports, key, what)]
+
+
+def find_index(ports: Sequence[TypedPort], key: SupportsIndex | str | TypedPort | None, what: str) -> int:
+    """Return the index of an input or output of a model, as `find_port`."""
+    if key is None:
+        if len(ports) != 1:
+            raise InputError(
+                f"the model has {len(ports)} {what}s: give an index or a name",
+                code=Code.NO_SUCH_NAME,
+                hint=_known(ports),
+            )
+        return 0
+    if isinstance(key, SupportsIndex):
+        key = operator.index(key)
+        if not 0 <= key < len(ports):
+            raise OutOfRangeError(
+                f"{what} index {key} is out of range: the model has {len(ports)}",
+                code=Code.NO_SUCH_NAME,
+                hint=_known(ports),
+            )
+        return key
+    if not isinstance(key, str | TypedPort):
+        message = f"{key!r} is not an {what}: expected an index, a name or a port"
+        raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_known(ports))
+    if isinstance(key, TypedPort):  # of this model, or with the name of one, as a result of another model
+        found = [i for i, p in enumerate(ports) if p == key]
+        found = found or [i for i, p in enumerate(ports) if p.names & key.names]
+    else:  # a tensor may be called as another's layer is; then the tensor is meant
+        found = [i for i, p in enumerate(ports) if key in p.names]
+        found = found or [i for i, p in enumerate(ports) if p.belongs_to(key)]
+    if not found:
+        asked = key.label if isinstance(key, TypedPort) else key
+        raise unknown_name(what, asked, [p.label for p in ports])
+    return found[0]
+
+
+def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> list[Port]:
+    """Return outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
+
+    Raises:
+        InputError: if a name or an index is unknown.
+    """
+    ports: dict[Port, None] = {}
+    for item in asked:
+        ports |= dict.fromkeys(_matches(graph, item))
+    return list(ports)
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
+    """Return an error that says which names there are, or which one may have been meant."""
+    names = list(known)
+    shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
+    hint = did_you_mean(name, names) or (f"available are {shown}" if names else "there are none")
+    return InputError(f"unknown {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
+
+
+def _known(ports: Sequence[TypedPort]) -> str:
+    return "available are " + ", ".join(p.label for p in ports) if ports else ""
+
+
+def _matches(graph: Graph, item: str | tuple[str, int] | Port) -> list[Port]:
+    if isinstance(item, Port):
+        return [item]
+    if isinstance(item, tuple):
+        return [_numbered(graph, *item)]
+    found = [port for port, names in _named(graph) if item in names]
+    found = found or [port for port, names in _named(graph) if any(fnmatchcase(n, item) for n in names)]
+    if not found:
+        known = {n for _, names in _named(graph) for n in names}
+        raise unknown_name("layer or tensor", item, sorted(known, key=lambda n: (n.isdecimal(), n)))
+    return found
+
+
+def _numbered(graph: Graph, name: str, number: int) -> Port:
+    layer = next((la for la in graph.layers.values() if la.name == name), None)
+    if layer is None:
+        raise unknown_name("layer", name, [la.name for la in graph.layers.values()])
+    if not 0 <= number < len(layer.outputs):
+        raise InputError(
+            f"layer {name!r} has no output {number}",
+            code=Code.NO_SUCH_NAME,
+            hint=f"it has {len(layer.outputs)}",
+        )
+    return Port(layer.id, number)
+
+
+def _named(graph: Graph) -> Iterator[tuple[Port, set[str]]]:
+    """Return every output of a layer that computes something, with all it is called."""
+    for layer in graph:
+        if layer.type not in ("Constant", "Result"):
+            for number, spec in enumerate(layer.outputs):
+                yield Port(layer.id, number), {*spec.names, *_layer_names(layer, number)}
+
+
+def _layer_names(layer: Layer, number: int) -> tuple[str, ...]:
+    return (layer.name, f"{layer.name}:{number}")

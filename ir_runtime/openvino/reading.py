@@ -1,0 +1,187 @@
+"""Read models from files, and from pages of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .._util.command_line import on_command_line
+from .._util.garbage import no_collection
+from .._util.nearest import limited_lookups
+from ..diagnostics import Diagnostics
+from ..errors import InputError
+from ..io.reader.load import load
+from ..io.reader.source import Source, SourceLike, open_source
+from ..io.reader.weights import WeightsLike
+from ..limits import DEFAULT, Limits, within
+from .config import check_config
+from .declared import accepted
+from .model import Model
+
+# What only pages and invalid files need is imported there: reading starts sooner.
+if TYPE_CHECKING:
+    from ..io.reader.fragment import Page, Values
+
+__all__ = ["read_fragment", "read_fragments", "read_model"]
+
+
+def read_model(
+    model: SourceLike,
+    weights: WeightsLike | None = None,
+    config: Mapping[str, object] | None = None,
+    *,
+    strict: bool | None = None,
+    limits: Limits = DEFAULT,
+    values: Values | None = None,
+    example: int | None = None,
+) -> Model:
+    """Read an OpenVINO IR.
+
+    >>> import ir_runtime as ov
+    >>> xml = '''<net name="small" version="11"><layers>
+    ... <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="f32"/>
+    ... <output><port id="0" precision="FP32"><dim>2</dim></port></output></layer>
+    ... <layer id="1" name="y" type="Result" version="opset1"><input><port id="0"/></input></layer>
+    ... </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>'''
+    >>> ov.read_model(xml.encode()).input().shape
+    <Shape: [2]>
+
+    Args:
+        model: path of the ``.xml``, its bytes, or an open file. A page of the specification will
+            do, too.
+        weights: path of the ``.bin``, its bytes, or an open file; by default the ``.bin`` beside the
+            ``.xml``. It is mapped, not read.
+        config: for OpenVINO's signature.
+        strict: raise if anything is wrong, or with ``False`` never: ``model.report`` has what is. By default,
+            what ports declare and inference contradicts is warned of, as nothing computed depends on it; but
+            on a page it is what the example is to show.
+        limits: bounds on what the file, and running it, may ask for.
+        values: for a page: contents for input ports, as for `read_fragment`.
+        example: for a page: which of several examples, from 1.
+
+    Raises:
+        ParseError: if it cannot be read as an IR.
+        ValidationError: if the model contradicts itself or the specification.
+        UnsupportedError: if it has operations that are not known.
+        LimitError: if it asks for more than ``limits`` allow.
+    """
+    check_config(config)
+    report = Diagnostics(limits.findings)
+    with within(limits), limited_lookups(), no_collection():
+        source = open_source(model, limits)
+        documents = load(source, weights, report, limits, values=values, example=example)
+        if len(documents) != 1:
+            raise InputError(
+                f"{documents[0].file} has {len(documents)} examples",
+                hint=f"choose one with --example 1 … {len(documents)}"
+                if on_command_line()
+                else f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
+            )
+        read = Model._read(documents[0], report)
+        if not report.ok:
+            read = _without_unneeded(read, source)
+    return accepted(read, strict)
+
+
+def _without_unneeded(model: Model, source: Source) -> Model:
+    """Return a model without the layers that no output needs, if nothing else is wrong with it."""
+    from .unneeded import downgrade, read_needed
+
+    report = Diagnostics(model.report.most)
+    document = read_needed(model._document, source, model.report, report)
+    if document is None:
+        return model
+    needed = Model._read(document, report)
+    if not report.ok:
+        return model
+    downgrade(model.report, report)
+    report.arrange()
+    return needed
+
+
+def read_fragment(
+    text: str,
+    *,
+    values: Values | None = None,
+    version: str | int | None = None,
+    name: str = "<fragment>",
+    example: int | None = None,
+    strict: bool | None = None,
+    limits: Limits = DEFAULT,
+) -> Model:
+    """Make a model of bare ``<layer>`` elements, as the specification prints them.
+
+    Input ports that nothing feeds become Parameters, those with a value Constants; outputs become
+    Results. A comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
+
+    >>> import ir_runtime as ov
+    >>> model = ov.read_fragment('''<layer id="0" type="ReduceSum" version="opset1">
+    ... <input><port id="0"><dim>2</dim><dim>3</dim></port><port id="1"/></input><output><port id="2"/></output>
+    ... </layer>''', values={1: [0]})
+    >>> model.output().shape
+    <Shape: [3]>
+
+    Args:
+        text: the layers, or a whole page with one example.
+        values: contents for input ports, by port id, (layer id, port id) or name:
+            ``values={1: [2, 3]}``.
+        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where neither tag nor page says.
+        name: the file, for messages.
+        example: which of several examples, from 1.
+        strict: as for `read_model`.
+        limits: bounds on what the page may ask for.
+
+    Raises:
+        ParseError: if it has no layer, or it is not well-formed.
+        InputError: if there are several examples and none is chosen, or a value fits no port.
+        ValidationError: if it contradicts itself or the specification.
+    """
+    from ..io.reader.fragment import Page
+
+    with within(limits), limited_lookups():
+        page = Page(text, values=values, version=version, name=name, limits=limits)
+        if example is None and len(page) > 1:
+            hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
+            raise InputError(f"the page has {len(page)} examples", hint=hint)
+        return _example(page, 1 if example is None else example, strict, limits)
+
+
+def read_fragments(
+    text: str,
+    *,
+    version: str | int | None = None,
+    name: str = "<fragment>",
+    strict: bool | None = None,
+    limits: Limits = DEFAULT,
+) -> list[Model]:
+    r"""Make a model of each example on a page of the specification; see `read_fragment`.
+
+    >>> import ir_runtime as ov
+    >>> layer = '''<layer type="ReLU" version="opset1"><input><port id="0"><dim>2</dim></port></input>
+    ... <output><port id="1"/></output></layer>'''
+    >>> models = ov.read_fragments(f"Small:\n\n```xml\n{layer}\n```\n\nAgain:\n\n```xml\n{layer}\n```\n")
+    >>> len(models)
+    2
+
+    Args:
+        text: the page, in Markdown.
+        version: as for `read_fragment`.
+        name: of the page, for messages.
+        strict: as for `read_model`.
+        limits: bounds on what the page may ask for.
+
+    Raises:
+        ParseError: if an example is not an IR.
+        ValidationError: if one is not valid, unless ``strict`` is false.
+    """
+    from ..io.reader.fragment import Page
+
+    with within(limits), limited_lookups():
+        page = Page(text, version=version, name=name, limits=limits)
+        return [_example(page, number, strict, limits) for number in range(1, len(page) + 1)]
+
+
+def _example(page: Page, number: int, strict: bool | None, limits: Limits) -> Model:
+    report = Diagnostics(limits.findings)
+    model = Model._read(page.read(number, report), report)
+    return accepted(model, strict)

@@ -1,0 +1,110 @@
+"""Reports of a model: the HTML page, and how notebooks show a model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from ..diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..analysis.constraints.constraint import Constraints
+    from ..analysis.infer import Inferred
+    from ..io.reader.model import Document
+    from ..ir.graph import Graph
+    from ..ir.tensor import TensorType
+    from ..report import Measures, OldModel, Page, Source
+
+__all__ = ["ModelReport", "model_html", "source_of"]
+
+
+class Reported(Protocol):
+    """What a report needs of a model."""
+
+    friendly_name: str
+    _document: Document
+
+    @property
+    def _graph(self) -> Graph: ...
+
+    @property
+    def _values(self) -> Inferred: ...
+
+    @property
+    def _parameter_types(self) -> Mapping[int, TensorType]: ...
+
+    @property
+    def report(self) -> Diagnostics: ...
+
+    def constraints(
+        self, confirm: bool = True, seconds: float | None = None, evaluations: int | None = None
+    ) -> Constraints: ...
+
+
+class ModelReport(Diagnostics):
+    """The findings about a model. Call it for a page to look at, with the graph and everything about the layers.
+
+    >>> import ir_runtime
+    >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'
+    ...     '<input><port id="0"><dim>1</dim></port></input><output><port id="1"/></output></layer>')
+    >>> len(model.report), model.report().html.startswith("<!doctype html>")
+    (0, True)
+    """
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: Reported, found: Diagnostics) -> None:
+        self.__dict__ = found.__dict__  # the findings themselves, not a copy: they may be added to
+        self._model = model
+
+    def __call__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        measures: Measures | None = None,
+        *,
+        constraints: bool = True,
+        old: OldModel | None = None,
+    ) -> Page:
+        """Return a page of the model: one HTML file that needs no network.
+
+        Args:
+            path: where to write it, if anywhere.
+            measures: what was measured: `ir_runtime.debug.measure` does it.
+            constraints: find the constraints on the inputs, which may take some seconds.
+            old: a model to show beside this one, from `ir_runtime.debug.old_model`.
+        """
+        from ..report import page
+
+        found = page(source_of(self._model, constraints), measures, old)
+        if path is not None:
+            found.save(path)
+        return found
+
+
+def source_of(model: Reported, constraints: bool = True) -> Source:
+    """Return what a report shows of a model."""
+    from ..report import Source
+
+    wanted = (
+        constraints and model.report.ok and any(t.shape.is_dynamic for t in model._parameter_types.values())
+    )
+    document = model._document
+    return Source(
+        graph=model._graph,
+        values=model._values,
+        types=model._parameter_types,
+        report=model.report,
+        constraints=model.constraints(confirm=False) if wanted else None,
+        file=str(document.file),
+        name=model.friendly_name,
+        version=document.version,
+    )
+
+
+def model_html(model: Reported) -> str:
+    """Return what a notebook shows of a model."""
+    from ..report import summary
+
+    return summary(source_of(model, constraints=False))

@@ -1,0 +1,160 @@
+"""Match a pattern at a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..._util.wrong_arguments import checked
+from ...errors import InputError
+from ..nodes import Node, Output, as_output
+from .patterns import AnyInput, Optional, Or, Pattern, WrapType
+from .symbols import Symbols
+
+__all__ = ["Matcher"]
+
+# Operations that give the same with their two inputs exchanged, so that a pattern matches in either order.
+_COMMUTATIVE = frozenset(
+    {
+        *("Add", "Multiply", "Maximum", "Minimum", "SquaredDifference", "Equal", "NotEqual"),
+        *("LogicalAnd", "LogicalOr", "LogicalXor", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    }
+)
+
+
+class _State:
+    """What was matched so far."""
+
+    def __init__(self) -> None:
+        self.values: dict[Node, Output] = {}
+        self.order: list[Output] = []
+        self.symbols: Symbols = {}
+
+    def copy(self) -> _State:
+        other = _State()
+        other.values, other.order, other.symbols = dict(self.values), list(self.order), dict(self.symbols)
+        return other
+
+    def become(self, other: _State) -> bool:
+        self.values, self.order, self.symbols = other.values, other.order, other.symbols
+        return True
+
+
+_NOTHING = _State()
+
+
+class Matcher:
+    """A pattern, and what it matched last. As OpenVINO's ``Matcher``.
+
+    Args:
+        node: the pattern of the last node.
+        name: a name for messages.
+    """
+
+    def __init__(self, node: Node | Output, name: str) -> None:
+        self._pattern, self._name = as_output(checked(node, Node, Output)), name
+        self._found = _NOTHING
+        self._root: Output | None = None
+
+    def get_name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def match(self, node: Node | Output) -> bool:
+        """Return whether the pattern matches at a node."""
+        value = node if isinstance(node, Output) else Output(checked(node, Node), 0)
+        self._found, self._root = _NOTHING, None
+        pattern = self._pattern.node
+        if type(pattern) is WrapType and not pattern.fits(value.node):  # as for most nodes of a model
+            return False
+        found = _State()
+        if not _match(self._pattern, value, found):
+            return False
+        self._found, self._root = found, value
+        return True
+
+    def get_match_root(self) -> Node:
+        """Return the node where the pattern matched."""
+        return self.get_match_value().node
+
+    def get_match_value(self) -> Output:
+        """Return the output where the pattern matched.
+
+        Raises:
+            InputError: if it has not.
+        """
+        if self._root is None:
+            raise InputError(f"matcher {self._name!r} has not matched")
+        return self._root
+
+    def get_match_nodes(self) -> list[Node]:
+        """Return the nodes that patterns matched, each before what it reads."""
+        return [value.node for value in self._found.order]
+
+    def get_match_values(self) -> list[Output]:
+        """Return the outputs that patterns matched, each before what its node reads."""
+        return list(self._found.order)
+
+    def get_pattern_value_map(self) -> dict[Node, Output]:
+        """Return the output that each pattern matched."""
+        return dict(self._found.values)
+
+    def get_symbols(self) -> Symbols:
+        """Return the lengths that the names in shapes stand for."""
+        return dict(self._found.symbols)
+
+
+def _match(pattern: Output, value: Output, state: _State) -> bool:
+    """Match an output, and add what matched to the state, which is as before where it does not match."""
+    node = pattern.node
+    known = state.values.get(node)
+    if known is not None:
+        return known == value
+    if isinstance(node, WrapType):
+        return _match_type(node, value, state)
+    if isinstance(node, Or):
+        trial = state.copy()
+        return any(_match(each, value, trial) for each in node.sources) and _keep(node, value, trial, state)
+    if isinstance(node, AnyInput):
+        trial = state.copy()
+        return node._predicate(value, trial.symbols) and _take(node, value, trial, state)
+    if isinstance(node, Pattern):
+        return False
+    is_same = type(node.layer.op) is type(value.node.layer.op) and pattern.index == value.index
+    return is_same and _match_inputs(node, node.input_values(), value, state)
+
+
+def _match_type(pattern: WrapType, value: Output, state: _State) -> bool:
+    if pattern.fits(value.node):  # few nodes do, and state is only copied for those
+        trial = state.copy()
+        if pattern._predicate(value, trial.symbols) and _match_inputs(pattern, pattern.sources, value, trial):
+            return state.become(trial)
+    if isinstance(pattern, Optional):
+        return not pattern.sources or _match(pattern.sources[0], value, state)
+    return False
+
+
+def _match_inputs(pattern: Node, sources: Sequence[Output], value: Output, state: _State) -> bool:
+    """Match what a node reads, in either order where that does not matter; any inputs if none is given."""
+    read = value.node.input_values()
+    if sources and len(sources) != len(read):
+        return False
+    orders = [list(read)] if sources else [[]]
+    if sources and len(read) == 2 and value.node.layer.type in _COMMUTATIVE:
+        orders.append(read[::-1])
+    for order in orders:
+        trial = state.copy()
+        trial.values[pattern] = value
+        trial.order.append(value)
+        if all(_match(source, each, trial) for source, each in zip(sources, order, strict=True)):
+            return state.become(trial)
+    return False
+
+
+def _take(node: Node, value: Output, trial: _State, state: _State) -> bool:
+    trial.order.append(value)
+    return _keep(node, value, trial, state)
+
+
+def _keep(node: Node, value: Output, trial: _State, state: _State) -> bool:
+    trial.values[node] = value
+    return state.become(trial)

@@ -1,0 +1,260 @@
+"""Passes that change a model, and the manager that runs them. As OpenVINO's ``passes``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ..._util.wrong_arguments import checked
+from ...codes import Code
+from ...errors import InputError
+from ..building.bodies import BodyNode
+from ..callbacks import call_back
+from ..model import Model
+from ..nodes import Node
+from .matcher import Matcher
+
+__all__ = [
+    "BackwardGraphRewrite",
+    "GraphRewrite",
+    "Manager",
+    "MatcherPass",
+    "ModelPass",
+    "PassBase",
+    "bodies_of",
+]
+
+
+class PassBase:
+    """What changes a model, or looks at it.
+
+    >>> from ir_runtime import passes
+    >>> step = passes.ConstantFolding()
+    >>> step.set_name("fold")
+    >>> step.get_name()
+    'fold'
+    """
+
+    _name: str | None = None
+
+    def get_name(self) -> str:
+        """Return the name: by default, that of the class."""
+        return self._name or type(self).__name__
+
+    def set_name(self, name: str) -> None:
+        """Give the pass another name."""
+        self._name = name
+
+    def _run(self, model: Model) -> bool:
+        raise InputError(f"{self.get_name()!r} is not a pass that can run", code=Code.BAD_REQUEST)
+
+
+class ModelPass(PassBase):
+    """A pass over a whole model: a subclass defines ``run_on_model``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> class Rename(passes.ModelPass):
+    ...     def run_on_model(self, model):
+    ...         for node in model.get_ordered_ops():
+    ...             node.set_friendly_name(node.friendly_name.lower())
+    ...         return False
+    >>> x = opset1.parameter([2], np.float32, name="X")
+    >>> model = ov.Model([opset1.relu(x)], [x])
+    >>> Rename().run_on_model(model), x.friendly_name
+    (False, 'x')
+    >>> manager = passes.Manager()
+    >>> manager.set_per_pass_validation(False)
+    >>> manager.register_pass(Rename()).get_name()
+    'Rename'
+    """
+
+    @abstractmethod
+    def run_on_model(self, model: Model) -> bool:
+        """Change a model, and return whether it was changed."""
+        raise NotImplementedError(f"{self.get_name()} must define run_on_model(self, model)")
+
+    def _run(self, model: Model) -> bool:
+        return bool(self.run_on_model(model))
+
+
+class MatcherPass(PassBase):
+    """A pattern, and what to do where it matches.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset13, passes
+    >>> class AbsOfRelu(passes.MatcherPass):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         pattern = passes.WrapType("opset13.Abs", passes.WrapType("opset13.Relu"))
+    ...         self.register_matcher(passes.Matcher(pattern, "AbsOfRelu"), self.remove)
+    ...     def remove(self, matcher):
+    ...         found = matcher.get_match_root()
+    ...         self.register_new_node(found.input_value(0).get_node())
+    ...         found.output(0).replace(found.input_value(0))
+    ...         return True
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> last = opset13.abs(opset13.relu(x))
+    >>> model = ov.Model([opset13.exp(last)], [x])
+    >>> AbsOfRelu().apply(last), [node.get_type_name() for node in model.get_ordered_ops()]
+    (True, ['Parameter', 'Relu', 'Exp', 'Result'])
+
+    Args:
+        matcher: the pattern.
+        callback: takes the matcher where it has matched, and returns whether it changed something.
+    """
+
+    def __init__(
+        self, matcher: Matcher | None = None, callback: Callable[[Matcher], object] | None = None
+    ) -> None:
+        self._matcher: Matcher | None = None
+        self._new_nodes: list[Node] = []
+        if matcher is not None and callback is not None:
+            self.register_matcher(matcher, callback)
+
+    def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], object]) -> None:
+        """Call ``callback`` with ``matcher`` wherever that matches; it returns whether it changed something."""
+        self._matcher, self._callback = matcher, callback
+        self._name = self._name or matcher.get_name()
+
+    def register_new_node(self, node: Node) -> Node:
+        """Have the pass look at a new node, too."""
+        self._new_nodes.append(node)
+        return node
+
+    def apply(self, node: Node) -> bool:
+        """Match the pattern at a node, and do what is to be done; return whether something was changed.
+
+        Raises:
+            InputError: if no matcher is registered.
+            RuntimeError: if the callback raises an exception, which is the cause.
+        """
+        if self._matcher is None:
+            raise InputError(
+                f"{self.get_name()} has no matcher: call register_matcher", code=Code.BAD_REQUEST
+            )
+        if not self._matcher.match(node):
+            return False
+        return bool(call_back(f"pass {self.get_name()!r}", self._callback, self._matcher))
+
+    def _run(self, model: Model) -> bool:
+        return _rewrite(model, [self], backward=False)
+
+
+class GraphRewrite(ModelPass):
+    """Several patterns, tried at each node in turn.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset13, passes
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset13.exp(opset13.abs(x))], [x])
+    >>> names = []
+    >>> rewrite = passes.GraphRewrite()
+    >>> for type in ("Abs", "Exp"):
+    ...     matcher = passes.Matcher(passes.WrapType(f"opset13.{type}"), type)
+    ...     _ = rewrite.add_matcher(passes.MatcherPass(matcher, lambda found: names.append(found.get_match_root().type)))
+    >>> rewrite.run_on_model(model), names
+    (False, ['Abs', 'Exp'])
+    """
+
+    _backward = False
+
+    def __init__(self) -> None:
+        self.passes_list: list[MatcherPass] = []
+
+    def add_matcher(self, transformation: MatcherPass) -> MatcherPass:
+        """Add a pattern with what to do where it matches."""
+        self.passes_list.append(transformation)
+        return transformation
+
+    def run_on_model(self, model: Model) -> bool:
+        """Try the patterns at each node."""
+        return _rewrite(model, self.passes_list, self._backward)
+
+
+class BackwardGraphRewrite(GraphRewrite):
+    """As `GraphRewrite`, from the last node to the first.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset13, passes
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset13.exp(opset13.abs(x))], [x])
+    >>> types = []
+    >>> seen = passes.MatcherPass(passes.Matcher(passes.AnyInput(), "any"), lambda at: types.append(at.get_match_root().type))
+    >>> rewrite = passes.BackwardGraphRewrite()
+    >>> rewrite.add_matcher(seen) is seen, rewrite.run_on_model(model), types
+    (True, False, ['Result', 'Exp', 'Abs', 'Parameter'])
+    """
+
+    _backward = True
+
+
+def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
+    """Try patterns at each node in topological order, also in bodies; and at the nodes that they create."""
+    nodes = model.get_ordered_ops()
+    queue = nodes if backward else nodes[::-1]
+    changed = False
+    while queue:
+        node = queue.pop()
+        for body in bodies_of(node):
+            changed |= _rewrite(body, passes, backward)
+        for each in passes:
+            done = each.apply(node)
+            if each._new_nodes:
+                queue += reversed(each._new_nodes)
+                each._new_nodes.clear()
+            if done:
+                changed = True
+                break
+    return changed
+
+
+def bodies_of(node: Node) -> Iterator[Model]:
+    """Yield the models of the bodies of a node."""
+    if isinstance(node, BodyNode):
+        yield from (branch.model for branch in node._branches.values() if isinstance(branch.model, Model))
+
+
+_Pass = TypeVar("_Pass", bound=PassBase)
+
+
+class Manager:
+    """Runs passes in the order in which they are registered.
+
+    >>> manager = Manager()
+    >>> manager.set_per_pass_validation(False)
+    >>> manager.passes_list
+    []
+    """
+
+    def __init__(self) -> None:
+        self.passes_list: list[PassBase] = []
+        self._validates = True
+
+    def register_pass(self, transformation: _Pass) -> _Pass:
+        """Add a pass, and return it."""
+        if not isinstance(transformation, PassBase):
+            raise TypeError(f"expected a pass, got {type(transformation).__name__}")
+        self.passes_list.append(transformation)
+        return transformation
+
+    def set_per_pass_validation(self, new_state: bool) -> None:
+        """Say whether types are inferred again after each pass that changed something."""
+        self._validates = new_state
+
+    def run_passes(self, model: Model) -> None:
+        """Run the passes on a model.
+
+        Raises:
+            ValidationError: if a pass makes the model invalid.
+            ArgumentTypeError: if it is not a model.
+        """
+        checked(model, Model)
+        for each in self.passes_list:
+            if each._run(model) and self._validates:
+                model.validate_nodes_and_infer_types()

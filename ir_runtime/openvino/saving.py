@@ -1,0 +1,194 @@
+"""Save models."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._util.files import making_folders, replacing
+from ..codes import DECLARED, Code
+from ..diagnostics import Diagnostics
+from ..errors import InputError, ValidationError
+from ..io.reader.layers import FORMER_IR, NEWEST_IR
+from ..io.writer.compress import compress
+from ..io.writer.document import Content, write
+from ..ir.element import ElementType
+from ..ir.graph import Graph
+from .model import SAVED_WITH, Model
+
+if TYPE_CHECKING:
+    from ..releases.release import Release
+
+__all__ = ["save_model", "serialize"]
+
+PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+
+_VERSIONS = ("UNSPECIFIED", "IR_V11")
+
+
+def save_model(
+    model: Model,
+    output_model: PathLike,
+    compress_to_fp16: bool = False,
+    *,
+    for_release: str | None = None,
+) -> None:
+    """Save a model as ``.xml`` and ``.bin``, both of which OpenVINO reads.
+
+    Ports declare what was inferred: after `Model.reshape`, the new shapes. Constants of the same content
+    share their bytes. The same model gives the same bytes. Folders that do not exist are created.
+
+    Both files are replaced together or not at all; a model may be saved over the files it was read from.
+    A process that opens the ``.xml`` while it is replaced finds the former model, the new one, or for a moment
+    no file, but never one beside the weights of another.
+
+    A model read with ``strict=False`` can be saved if all that is wrong is unknown operations, which
+    are written as they were read, or wrong types and dims of ports, which are thereby put right.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ov.save_model(ov.Model([opset1.relu(x)], [x]), Path(folder) / "small.xml")
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['small.bin', 'small.xml']
+
+    Args:
+        model: the model.
+        output_model: path of the ``.xml``; the ``.bin`` goes beside it.
+        compress_to_fp16: store f32 and f64 weights as f16. This changes numbers, so unlike with OpenVINO
+            it is not done unless asked for. As there, models that are quantized or have compressed weights
+            stay as they are, and so do constants most of which f16 cannot hold. So do constants from
+            which shapes are computed.
+        for_release: a release of OpenVINO that is to read the files, such as ``"2021.4"``. Layers that it does not
+            know are replaced by older operations, where these compute exactly the same. Releases before 2022.1 get
+            IR version 10, for which programs see inputs of f16 as f32, outputs of integers as i32, and others as f32.
+
+    Raises:
+        ValidationError: if the model is not valid, or layers that the release does not read cannot be replaced.
+        InputError: if the files cannot be written, or the release is unknown.
+    """
+    save_content(model, output_model, compress_to_fp16, for_release)
+
+
+def save_content(
+    model: Model, output_model: PathLike, compressed: bool = False, for_release: str | None = None
+) -> Content:
+    """Save a model as `save_model` does, and return what was written."""
+    path = _xml_path(output_model)
+    return _save(model, path, path.with_suffix(".bin"), compressed, for_release)
+
+
+def serialize(
+    model: Model, xml_path: PathLike, bin_path: PathLike | None = None, version: str = "UNSPECIFIED"
+) -> None:
+    """Save a model as it is, as `save_model` does, with the ``.bin`` at another path.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ov.serialize(ov.Model([opset1.relu(x)], [x]), Path(folder) / "small.xml")
+    ...     ov.read_model(Path(folder) / "small.xml").input().shape
+    <Shape: [2]>
+
+    Args:
+        model: the model.
+        xml_path: path of the ``.xml``.
+        bin_path: path of the ``.bin``; by default beside the ``.xml``. OpenVINO and this package only find
+            it elsewhere if its path is given.
+        version: for OpenVINO's signature: ``IR_V11``, which is the default.
+
+    Raises:
+        ValidationError: if the model is not valid.
+        InputError: if the files cannot be written.
+    """
+    if version not in _VERSIONS:
+        raise InputError(
+            f"unknown version {version!r}", code=Code.BAD_REQUEST, hint="models are saved as IR_V11"
+        )
+    path = _xml_path(xml_path)
+    weights = _path(bin_path) if bin_path else path.with_suffix(".bin")
+    if weights.resolve() == path.resolve():
+        raise InputError(f"{str(path)!r} cannot hold both the XML and the weights", code=Code.BAD_REQUEST)
+    _save(model, path, weights)
+
+
+def _path(path: PathLike) -> Path:
+    text = os.fsdecode(path)
+    if "\0" in text:
+        raise InputError(f"{text!r} is not a path: it contains a null character", code=Code.BAD_REQUEST)
+    return Path(text)
+
+
+def _xml_path(path: PathLike) -> Path:
+    found = _path(path)
+    if found.suffix != ".xml":
+        raise InputError(
+            f"the name of the file must end in .xml, got {found.name!r}",
+            code=Code.BAD_REQUEST,
+            hint=f"such as {found.stem or 'model'}.xml",
+        )
+    return found
+
+
+def _save(
+    model: Model, xml: Path, weights: Path, compressed: bool = False, for_release: str | None = None
+) -> Content:
+    if not isinstance(model, Model):
+        raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
+    # Of a constant of an unknown version the place of its numbers is unknown.
+    lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
+    content = model._content(DECLARED if lost else SAVED_WITH)
+    if for_release is not None:
+        content = lowered(model, content, for_release)
+    if compressed:
+        content = compress(content)
+    try:
+        with making_folders(xml, weights), replacing(weights, xml) as (binary, text):
+            write(content, text, binary)
+    except OSError as reason:
+        raise InputError(
+            f"{str(xml)!r} cannot be saved: {reason.strerror or reason}",
+            code=Code.BAD_REQUEST,
+            hint="nothing was changed",
+        ) from None
+    return content
+
+
+def lowered(model: Model, content: Content, for_release: str) -> Content:
+    """Serialize the model for a release."""
+    from ..analysis.infer import Inferred, infer
+    from ..releases.lowering.lower import lower
+    from ..releases.release import Release
+
+    def again(graph: Graph) -> Inferred:
+        parameters = None if content.declared else model._all_parameters(model._parameters or {})
+        return infer(graph, Diagnostics(), parameters)
+
+    release = Release.of(for_release)
+    version = NEWEST_IR if release.reads(f"version:{NEWEST_IR}") else FORMER_IR
+    if version == FORMER_IR:
+        _check_outputs(model, release)
+    graph, known = lower(content.graph, content.known, release, again)
+    return replace(content, graph=graph, known=known, version=version)
+
+
+def _check_outputs(model: Model, release: Release) -> None:
+    """Refuse outputs that lose digits in IR version 10, whose outputs are f32 or i32."""
+    for output in model.outputs:
+        if output.element_type is ElementType.f64:
+            raise ValidationError(
+                f"OpenVINO {release} gives the output {output.label!r} of f64 as f32, which loses digits",
+                code=Code.RELEASE_TYPE,
+                where=output.node.layer.where,
+                hint="convert it to f32 in the model, or save it for 2022.1 or later",
+            )

@@ -1,0 +1,245 @@
+"""OpenVINO's ``Dimension``, ``PartialShape`` and ``Shape``, which programs may change in place.
+
+The shapes of models, in `ir_runtime.ir.shape`, never change, and caches compare them by their hash. What a program
+gets or gives is a copy; these classes cannot be hashed, so that none of them ends up in a cache.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, SupportsIndex, TypeAlias, overload
+
+from .._util.absent import ExplainsAbsent
+from ..codes import Code
+from ..errors import InputError
+from ..ir import dimension, shape
+from ..ir.bounds import is_number
+from ..ir.dimension import DimensionLike
+from .dimension import Dimension
+
+__all__ = ["PartialShape", "Shape", "ShapeLike"]
+
+# What stands for "no bound" in a shape of the longest lengths: the largest number of 64 bits.
+_FAR = (1 << 63) - 1
+
+
+class Shape(list[int], ExplainsAbsent):
+    """The lengths of a tensor. As OpenVINO's ``Shape``.
+
+    >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == (1, 3), Shape([1, 2, 3])[1:]
+    (<Shape: [1,3]>, '[1,3]', True, <Shape: [2,3]>)
+    >>> Shape([1, 3]).to_string()
+    '[1,3]'
+    """
+
+    __slots__ = ()
+
+    def __init__(self, lengths: Iterable[SupportsIndex] | str = ()) -> None:
+        """Read lengths, or text such as ``"1,3"``.
+
+        Raises:
+            TypeError: if one of them is not an integer of at least 0.
+            InputError: if a text is not a shape.
+        """
+        try:
+            super().__init__(_parsed(lengths) if isinstance(lengths, str) else map(operator.index, lengths))
+        except TypeError:
+            raise TypeError(f"a Shape must be integers or text, got {lengths!r}") from None
+        if self and min(self) < 0:
+            raise TypeError(f"the lengths of a Shape must be at least 0, got {list(self)}")
+
+    def to_string(self) -> str:
+        """Return the text that files have."""
+        return str(self)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Shape: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> int | Shape:
+        found = super().__getitem__(index)
+        return Shape(found) if isinstance(found, list) else found
+
+    @overload
+    def __setitem__(self, index: SupportsIndex, length: SupportsIndex) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, length: Iterable[SupportsIndex]) -> None: ...
+    def __setitem__(
+        self, index: SupportsIndex | slice, length: SupportsIndex | Iterable[SupportsIndex]
+    ) -> None:
+        if isinstance(index, slice):
+            super().__setitem__(index, Shape(length))  # type: ignore[arg-type]
+        elif isinstance(length, dimension.Dimension):
+            super().__setitem__(index, length.get_length())
+        else:
+            super().__setitem__(index, Shape([length])[0])  # type: ignore[list-item]
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(list(other) if isinstance(other, tuple) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __str__(self) -> str:
+        return f"[{','.join(map(str, self))}]"
+
+    def __repr__(self) -> str:
+        return f"<Shape: {self}>"
+
+
+def _parsed(text: str) -> list[int]:
+    inside = text.strip().removeprefix("[").removesuffix("]").strip()
+    lengths = [part.strip() for part in inside.split(",")] if inside else []
+    if not all(map(is_number, lengths)):
+        raise _refused(f"{text!r} is not a shape of known lengths")
+    return list(map(int, lengths))
+
+
+class PartialShape(shape.PartialShape, ExplainsAbsent):
+    """A sequence of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's ``PartialShape``.
+
+    >>> found = PartialShape("?,3,1..4,..8")
+    >>> found[0] = 2
+    >>> found, found[1:], PartialShape([1, -1]), PartialShape("..."), PartialShape.dynamic().rank
+    (<PartialShape: [2,3,1..4,..8]>, <PartialShape: [3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>, <Dimension: ?>)
+    >>> shape = PartialShape("1..4,3")
+    >>> shape.get_min_shape(), shape.get_max_shape(), shape.get_dimension(0), shape.to_string()
+    (<Shape: [1,3]>, <Shape: [4,3]>, <Dimension: 1..4>, '[1..4,3]')
+    >>> shape.compatible([2, 3]), shape.relaxes([2, 3]), shape.refines("?,3"), shape.same_scheme("?,3")
+    (True, True, True, True)
+    >>> PartialShape([2, 3]).to_shape(), PartialShape([2, 3]).get_shape(), PartialShape.copy_of(shape) == shape
+    (<Shape: [2,3]>, <Shape: [2,3]>, True)
+    """
+
+    __slots__ = ()
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    all_non_negative = True
+
+    def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:
+        """Read dimensions, or text.
+
+        Raises:
+            InputError: if no shape is meant by it; a RuntimeError, as in OpenVINO.
+        """
+        try:
+            super().__init__(dims)
+        except TypeError:
+            if isinstance(dims, Iterable):
+                raise
+            raise TypeError(f"a PartialShape must be lengths or text, got {dims!r}") from None
+        except ValueError as reason:
+            raise _refused(reason) from None
+
+    @classmethod
+    def copy_of(cls, other: shape.PartialShape) -> PartialShape:
+        """Return another shape as one of this class."""
+        copy = cls.__new__(cls)
+        copy._dims, copy._lengths = other._dims, other._lengths
+        return copy
+
+    @classmethod
+    def dynamic(cls, rank: SupportsIndex | dimension.Dimension | None = None) -> PartialShape:
+        """Return a shape of which nothing, or only the rank, is known."""
+        if rank is None or (isinstance(rank, dimension.Dimension) and rank.is_dynamic):
+            return cls(None)
+        count = operator.index(rank)
+        return cls(None if count < 0 else [-1] * count)
+
+    @property
+    def rank(self) -> Dimension:  # type: ignore[override]
+        """The number of dimensions."""
+        return Dimension() if self._dims is None else Dimension(len(self._dims))
+
+    def to_shape(self) -> Shape:
+        """Return the lengths.
+
+        Raises:
+            InputError: if one of them is not known.
+        """
+        if self.is_dynamic:
+            raise InputError(f"not every length is known: the shape is {self}", code=Code.BAD_REQUEST)
+        return Shape(self.static)
+
+    def get_shape(self) -> Shape:
+        """Return the lengths; see `to_shape`."""
+        return self.to_shape()
+
+    def get_min_shape(self) -> Shape:
+        """Return the shortest length of each dimension."""
+        return Shape(d.min for d in self._dims or ())
+
+    def get_max_shape(self) -> Shape:
+        """Return the longest length of each dimension; the largest 64-bit number for unbounded ones."""
+        return Shape(_FAR if d.max is None else d.max for d in self._dims or ())
+
+    def get_dimension(self, index: int) -> Dimension:
+        """One dimension."""
+        return self[index]
+
+    def to_string(self) -> str:
+        """Return the text that files have."""
+        return str(self)
+
+    def compatible(self, other: ShapeLike) -> bool:
+        """Return whether some tensor fits both."""
+        return super().compatible(_shape_of(other))
+
+    def refines(self, other: ShapeLike) -> bool:
+        """Return whether every shape this allows is allowed by ``other``."""
+        return super().refines(_shape_of(other))
+
+    def relaxes(self, other: ShapeLike) -> bool:
+        """Return whether every shape that ``other`` allows is allowed by this."""
+        return _shape_of(other).refines(self)
+
+    def same_scheme(self, other: ShapeLike) -> bool:
+        """Return whether both know the same lengths, and leave the others open."""
+        return super().same_scheme(_shape_of(other))
+
+    @overload  # type: ignore[override]
+    def __getitem__(self, index: SupportsIndex) -> Dimension: ...
+    @overload
+    def __getitem__(self, index: slice) -> PartialShape: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Dimension | PartialShape:
+        dims = self._known()
+        if isinstance(index, slice):
+            return PartialShape(dims[index])
+        return Dimension.copy_of(dims[self._position(index)])
+
+    def __setitem__(self, index: SupportsIndex, length: DimensionLike) -> None:
+        position, dims = self._position(index), list(self._known())
+        dims[position] = PartialShape([length])._known()[0]
+        self._dims, self._lengths = tuple(dims), shape.lengths_of(tuple(dims))
+
+    def _position(self, index: SupportsIndex) -> int:
+        position, count = operator.index(index), len(self._known())
+        if not -count <= position < count:
+            raise _refused(f"dimension {position} is out of range: the shape {self} has {count}")
+        return position
+
+    def _known(self) -> tuple[dimension.Dimension, ...]:
+        if self._dims is None:
+            raise _refused("a shape of unknown rank has no dimensions to look at")
+        return self._dims
+
+    def __iter__(self) -> Iterator[Dimension]:
+        return map(Dimension.copy_of, self._known())
+
+    def __copy__(self) -> PartialShape:
+        return PartialShape.copy_of(self)
+
+    def __deepcopy__(self, memo: object) -> PartialShape:
+        return PartialShape.copy_of(self)
+
+
+ShapeLike: TypeAlias = "Iterable[DimensionLike] | str"
+"""A `PartialShape`, its text, or its lengths."""
+
+
+def _shape_of(other: ShapeLike) -> shape.PartialShape:
+    return other if isinstance(other, shape.PartialShape) else PartialShape(other)
+
+
+def _refused(reason: object) -> InputError:
+    return InputError(str(reason), code=Code.BAD_REQUEST)

@@ -1,0 +1,192 @@
+"""Which properties a device and a compiled model have, and the values of those that are not set."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+
+from .._util.cores import parallelism
+from .._version import __version__
+from ..properties import CacheMode, CompatibilityCheck, Property, device, hint, intel_auto, intel_cpu, log
+from ..properties.kinds import anything
+from .devices import CPU
+from .streams import Streams
+
+__all__ = ["ACCEPTED", "COMPILED", "READABLE", "compiled_value", "default", "names_of"]
+
+_HINTS = (
+    "NUM_STREAMS INFERENCE_NUM_THREADS PERF_COUNT INFERENCE_PRECISION_HINT PERFORMANCE_HINT EXECUTION_MODE_HINT "
+    "PERFORMANCE_HINT_NUM_REQUESTS ENABLE_CPU_PINNING ENABLE_CPU_RESERVATION SCHEDULING_CORE_TYPE "
+    "MODEL_DISTRIBUTION_POLICY ENABLE_HYPER_THREADING"
+)
+_CACHES = (
+    "KV_CACHE_PRECISION KEY_CACHE_PRECISION VALUE_CACHE_PRECISION KEY_CACHE_GROUP_SIZE VALUE_CACHE_GROUP_SIZE"
+)
+_CPU = (
+    "CPU_DENORMALS_OPTIMIZATION LOG_LEVEL CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE ENABLE_TENSOR_PARALLEL "
+    f"TBB_PARTITIONER DYNAMIC_QUANTIZATION_GROUP_SIZE {_CACHES}"
+)
+_ABOUT = "SUPPORTED_PROPERTIES AVAILABLE_DEVICES RANGE_FOR_ASYNC_INFER_REQUESTS RANGE_FOR_STREAMS EXECUTION_DEVICES"
+_KIND = "FULL_DEVICE_NAME OPTIMIZATION_CAPABILITIES DEVICE_TYPE DEVICE_ARCHITECTURE COMPATIBILITY_CHECK"
+_MULTI = (
+    "DEVICE_BIND_BUFFER EXECUTION_MODE_HINT FULL_DEVICE_NAME LOG_LEVEL MODEL_PRIORITY MULTI_DEVICE_PRIORITIES "
+    "OPTIMIZATION_CAPABILITIES PERFORMANCE_HINT PERFORMANCE_HINT_NUM_REQUESTS PERF_COUNT SCHEDULE_POLICY "
+    "SUPPORTED_PROPERTIES"
+)
+_AUTO = "DEVICES_UTILIZATION_THRESHOLD ENABLE_RUNTIME_FALLBACK ENABLE_STARTUP_FALLBACK LOW_POWER_DEVICE PERF_CURVE_TABLE"
+_RUN = "NETWORK_NAME SUPPORTED_PROPERTIES EXECUTION_DEVICES PERFORMANCE_HINT OPTIMAL_NUMBER_OF_INFER_REQUESTS"
+_CHOSEN = "DEVICE_PROPERTIES MODEL_PRIORITY LOADED_FROM_CACHE"
+
+READABLE = {
+    CPU: f"{_ABOUT} {_KIND} {_HINTS} DEVICE_ID {_CPU} ENABLE_WEIGHTLESS WEIGHTS_PATH",
+    "AUTO": " ".join(sorted(f"{_MULTI} {_AUTO}".split())),
+    "MULTI": _MULTI,
+    "HETERO": "SUPPORTED_PROPERTIES FULL_DEVICE_NAME OPTIMIZATION_CAPABILITIES MULTI_DEVICE_PRIORITIES "
+    "MODEL_DISTRIBUTION_POLICY",
+    "BATCH": "SUPPORTED_PROPERTIES FULL_DEVICE_NAME MULTI_DEVICE_PRIORITIES AUTO_BATCH_TIMEOUT PERF_COUNT",
+}
+"""The ``SUPPORTED_PROPERTIES`` of a device, in the order of OpenVINO."""
+
+COMPILED = {
+    CPU: f"SUPPORTED_PROPERTIES NETWORK_NAME OPTIMAL_NUMBER_OF_INFER_REQUESTS {_HINTS} EXECUTION_DEVICES {_CPU} "
+    "RUNTIME_REQUIREMENTS",
+    "AUTO": f"{_RUN} MULTI_DEVICE_PRIORITIES {_CHOSEN} PERF_COUNT",
+    "MULTI": f"{_RUN} {_CHOSEN} SCHEDULE_POLICY PERF_COUNT MULTI_DEVICE_PRIORITIES",
+    "HETERO": "NETWORK_NAME OPTIMAL_NUMBER_OF_INFER_REQUESTS EXECUTION_DEVICES LOADED_FROM_CACHE "
+    "HETERO_NUMBER_OF_SUBMODELS SUPPORTED_PROPERTIES DEVICE_PROPERTIES MULTI_DEVICE_PRIORITIES",
+    "BATCH": "SUPPORTED_PROPERTIES OPTIMAL_NUMBER_OF_INFER_REQUESTS NETWORK_NAME EXECUTION_DEVICES AUTO_BATCH_TIMEOUT",
+}
+"""The ``SUPPORTED_PROPERTIES`` of a model compiled for a device, in the order of OpenVINO."""
+
+# What OpenVINO lists as RW of compiled models, though nothing of them can be set.
+_CHANGED = (
+    "PERFORMANCE_HINT DEVICE_PROPERTIES MODEL_PRIORITY PERF_COUNT MULTI_DEVICE_PRIORITIES SCHEDULE_POLICY"
+)
+_CHANGEABLE = {"AUTO": _CHANGED.split(), "MULTI": _CHANGED.split(), "BATCH": ["AUTO_BATCH_TIMEOUT"]}
+
+# Of every device; what older scripts set, which OpenVINO no longer knows; and what it has without listing it.
+_GLOBAL = (
+    "CACHE_DIR CACHE_MODE ENABLE_MMAP FORCE_TBB_TERMINATE ALLOW_AUTO_BATCHING AUTO_BATCH_TIMEOUT DEVICE_PROPERTIES "
+    "LOADED_FROM_CACHE MODEL_PTR CACHE_ENCRYPTION_CALLBACKS COMPILED_BLOB"
+)
+_FORMER = "AFFINITY COMPILATION_NUM_THREADS MODEL_PRIORITY LP_TRANSFORMS_MODE SNIPPETS_MODE ACTIVATIONS_SCALE_FACTOR"
+
+for _name in _FORMER.split():
+    if _name not in Property.known:
+        Property(_name, anything)
+Property("BACKEND", anything)
+Property("HETERO_NUMBER_OF_SUBMODELS")
+
+ACCEPTED = frozenset(
+    {
+        *_GLOBAL.split(),
+        *_FORMER.split(),
+        "BACKEND",
+        *(name for names in READABLE.values() for name in names.split()),
+    }
+    - {name for name, each in Property.known.items() if each.kind is None and name != "LOADED_FROM_CACHE"}
+)
+"""Properties that may be set."""
+
+# What models compiled for the CPU return as a text.
+_TEXTS = ("PERF_COUNT", "PERFORMANCE_HINT", "PERFORMANCE_HINT_NUM_REQUESTS")
+_NAMED = ("SUPPORTED_PROPERTIES", "NETWORK_NAME")
+_ARCHITECTURES = {"x86_64": "intel64", "AMD64": "intel64", "aarch64": "arm64"}
+
+
+def names_of(device: str, compiled: bool = False) -> dict[str, str]:
+    """Return the properties of a device or of a compiled model, and whether they can be set."""
+    names = (COMPILED if compiled else READABLE)[device].split()
+    changeable = _CHANGEABLE.get(device, ()) if compiled else ACCEPTED
+    fixed = {name for name in names if name not in changeable}
+    return {name: "RO" if name in fixed else "RW" for name in names}
+
+
+def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str, object]) -> object:
+    """Return the value of a property that a compiled model computes, or has in another form; or None."""
+    if name == "SUPPORTED_PROPERTIES":
+        return names_of(device, compiled=True)
+    if name in ("NUM_STREAMS", "OPTIMAL_NUMBER_OF_INFER_REQUESTS"):
+        return streams.count
+    if name == "INFERENCE_NUM_THREADS":
+        return streams.threads
+    if name == "MULTI_DEVICE_PRIORITIES":
+        return CPU
+    if name == "DEVICE_PROPERTIES":
+        names = [each for each in COMPILED[CPU].split() if each not in _NAMED]
+        known = {each: config.get(each, default(each)) for each in names}
+        return {CPU: known | {"NUM_STREAMS": streams.count, "INFERENCE_NUM_THREADS": streams.threads}}
+    if device == CPU and name in _TEXTS:
+        return _text(config.get(name, default(name)))
+    return None
+
+
+def _text(value: object) -> str:
+    """Return a value as OpenVINO's compiled models show some of theirs."""
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    return str(getattr(value, "name", value))
+
+
+def default(name: str) -> object:
+    """Return the value of a property that is not set, or None where it has none."""
+    from ..ir.element import ElementType
+
+    known: dict[str, object] = {
+        "ACTIVATIONS_SCALE_FACTOR": 0.0,
+        "ALLOW_AUTO_BATCHING": True,
+        "AUTO_BATCH_TIMEOUT": 1000,
+        "AVAILABLE_DEVICES": [""],
+        "CACHE_DIR": "",
+        "CACHE_MODE": CacheMode.OPTIMIZE_SPEED,
+        "COMPATIBILITY_CHECK": CompatibilityCheck.NOT_APPLICABLE,
+        "COMPILATION_NUM_THREADS": parallelism(),
+        "CPU_DENORMALS_OPTIMIZATION": False,
+        "CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE": 1.0,
+        "DEVICES_UTILIZATION_THRESHOLD": {},
+        "DEVICE_ARCHITECTURE": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "DEVICE_BIND_BUFFER": False,
+        "DEVICE_ID": "",
+        "DEVICE_TYPE": device.Type.INTEGRATED,
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
+        "ENABLE_CPU_PINNING": False,
+        "ENABLE_CPU_RESERVATION": False,
+        "ENABLE_HYPER_THREADING": True,
+        "ENABLE_MMAP": True,
+        "ENABLE_RUNTIME_FALLBACK": True,
+        "ENABLE_STARTUP_FALLBACK": True,
+        "ENABLE_TENSOR_PARALLEL": False,
+        "ENABLE_WEIGHTLESS": False,
+        "EXECUTION_DEVICES": [CPU],
+        "EXECUTION_MODE_HINT": hint.ExecutionMode.ACCURACY,
+        "FORCE_TBB_TERMINATE": False,
+        "HETERO_NUMBER_OF_SUBMODELS": 1,
+        "INFERENCE_NUM_THREADS": 0,
+        "INFERENCE_PRECISION_HINT": ElementType.f32,
+        "KEY_CACHE_GROUP_SIZE": 0,
+        "KEY_CACHE_PRECISION": ElementType.f32,
+        "KV_CACHE_PRECISION": ElementType.f32,
+        "LOADED_FROM_CACHE": False,
+        "LOG_LEVEL": log.Level.NO,
+        "LOW_POWER_DEVICE": "",
+        "MODEL_DISTRIBUTION_POLICY": set(),
+        "MODEL_PRIORITY": hint.Priority.MEDIUM,
+        "MULTI_DEVICE_PRIORITIES": "",
+        "NUM_STREAMS": 1,
+        "OPTIMAL_NUMBER_OF_INFER_REQUESTS": 1,
+        "OPTIMIZATION_CAPABILITIES": ["FP32", "INT8", "BIN", "EXPORT_IMPORT"],
+        "PERFORMANCE_HINT": hint.PerformanceMode.LATENCY,
+        "PERFORMANCE_HINT_NUM_REQUESTS": 0,
+        "PERF_COUNT": False,
+        "PERF_CURVE_TABLE": {},
+        "RANGE_FOR_ASYNC_INFER_REQUESTS": (1, 1, 1),
+        "RANGE_FOR_STREAMS": (1, parallelism()),
+        "RUNTIME_REQUIREMENTS": f"meta=1.0;ir_runtime={__version__}",
+        "SCHEDULE_POLICY": intel_auto.SchedulePolicy.DEVICE_PRIORITY,
+        "SCHEDULING_CORE_TYPE": hint.SchedulingCoreType.ANY_CORE,
+        "TBB_PARTITIONER": intel_cpu.TbbPartitioner.STATIC,
+        "VALUE_CACHE_GROUP_SIZE": 0,
+        "VALUE_CACHE_PRECISION": ElementType.f32,
+        "WEIGHTS_PATH": "",
+    }
+    return known.get(name)

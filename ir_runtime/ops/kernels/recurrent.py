@@ -1,0 +1,158 @@
+"""Recurrent cells (RNN, GRU, LSTM), and unrolling them over time.
+
+Within, batches are columns: of few rows and large weights, BLAS multiplies ``weights @ columns`` several
+times as fast as ``rows @ weights.T``, and the gates of a cell are contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._util import deadline
+from ..._util.arrays import Array
+from .matmul import accumulator_dtype
+from .special import sigmoid
+
+__all__ = ["GRU", "LSTM", "RNN", "Cell", "advance", "unroll", "as_accumulator"]
+
+FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.asarray(np.maximum(x, 0)),
+    "sigmoid": sigmoid,
+    "tanh": np.tanh,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """The weights of a cell, stacked over gates: [gates * hidden, ...]."""
+
+    w: Array
+    """Input weights."""
+    r: Array
+    """Recurrent weights."""
+    b: Array | None
+    functions: tuple[str, ...]
+    clip: float = 0
+    """Gates are clipped to ``[-clip, clip]`` before activation, unless it is 0."""
+
+    def project(self, x: Array) -> Array:
+        """Multiply the input of one or many steps by the input weights of all gates."""
+        found = self.w @ x
+        if self.b is not None:
+            found += self.b[: len(found), None]
+        return np.asarray(found)
+
+    def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
+        """Return the states [hidden, batch] after one step, the hidden one first."""
+        raise NotImplementedError
+
+    def activate(self, gate: Array, which: int) -> Array:
+        """Clip a gate and apply its activation function."""
+        return self.function(gate.clip(-self.clip, self.clip) if self.clip > 0 else gate, which)
+
+    def function(self, x: Array, which: int) -> Array:
+        """Apply an activation function."""
+        return np.asarray(FUNCTIONS[self.functions[which]](x))
+
+
+class RNN(Cell):
+    """A cell with one gate."""
+
+    __slots__ = ()
+
+    def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
+        """Return the states after one step."""
+        return (self.activate(projected + self.r @ states[0], 0),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GRU(Cell):
+    """Gates z (update), r (reset) and h (candidate), in this order."""
+
+    linear_before_reset: bool = False
+    """Whether the reset gate applies after the recurrent product (``linear_before_reset``), or before."""
+
+    def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
+        """Return the states after one step."""
+        (hidden,) = states
+        size = len(hidden)
+        recurrent = (self.r if self.linear_before_reset else self.r[: 2 * size]) @ hidden
+        gates = self.activate(projected[: 2 * size] + recurrent[: 2 * size], 0)
+        update, reset = gates[:size], gates[size:]
+        if self.linear_before_reset:
+            inner = recurrent[2 * size :]
+            if self.b is not None:
+                inner += self.b[3 * size :, None]
+            inner *= reset
+        else:
+            inner = self.r[2 * size :] @ (reset * hidden)
+        new = self.activate(projected[2 * size :] + inner, 1)
+        return ((1 - update) * new + update * hidden,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LSTM(Cell):
+    """Gates f (forget), i (input), c (cell) and o (output), in this order."""
+
+    peepholes: Array | None = None
+    """Peephole weights of the gates f, i and o."""
+    input_forget: bool = False
+    """Whether the input gate is coupled: one minus the forget gate."""
+
+    def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
+        """Return the states after one step."""
+        hidden, cell = states
+        forget, take, new, show = (projected + self.r @ hidden).reshape(4, *hidden.shape)
+        if self.peepholes is not None:
+            to_forget, to_take, to_show = self.peepholes.reshape(3, -1, 1)
+            forget, take = forget + to_forget * cell, take + to_take * cell
+        forget = self.activate(forget, 0)
+        take = 1 - forget if self.input_forget else self.activate(take, 0)
+        cell = forget * cell + take * self.activate(new, 1)
+        if self.peepholes is not None:
+            show = show + to_show * cell
+        return self.activate(show, 0) * self.function(cell, 2), cell
+
+
+def advance(cell: Cell, x: Array, *states: Array) -> tuple[Array, ...]:
+    """Run one step of a cell on ``x[batch, input]``; return the new states, each ``[batch, hidden]``."""
+    found = cell.step(cell.project(as_accumulator(x).T), *(as_accumulator(state).T for state in states))
+    return tuple(np.ascontiguousarray(state.T, x.dtype) for state in found)
+
+
+def unroll(
+    cell: Cell, x: Array, states: tuple[Array, ...], lengths: Array, backwards: bool = False
+) -> tuple[Array, ...]:
+    """Run a cell over ``x[batch, time, input]``, each entry of the batch for as many steps as it has.
+
+    Returns the hidden states of all steps, ``[batch, time, hidden]``, with zeros behind the end of an
+    entry, and the last states, which are zeros for an entry without any step.
+    """
+    batch, time, inputs = x.shape
+    order = np.arange(time)
+    order = np.where(order < lengths[:, None], lengths[:, None] - 1 - order, order)[..., None]
+    if backwards:
+        x = np.take_along_axis(x, order, axis=1)
+    projected = cell.project(as_accumulator(x).transpose(2, 1, 0).reshape(inputs, time * batch))
+    projected = np.ascontiguousarray(projected.reshape(len(projected), time, batch).swapaxes(0, 1))
+    outputs = np.zeros((batch, time, states[0].shape[-1]), projected.dtype)
+    states = tuple(np.where(lengths > 0, as_accumulator(state).T, 0) for state in states)
+    for now in range(lengths.max(initial=0)):
+        deadline.check()
+        runs = lengths > now
+        found = cell.step(projected[now], *states)
+        if not runs.all():
+            found = tuple(np.where(runs, new, old) for new, old in zip(found, states, strict=True))
+        states = found
+        outputs[runs, now] = states[0].T[runs]
+    if backwards:
+        outputs = np.take_along_axis(outputs, order, axis=1)
+    return tuple(array.astype(x.dtype, copy=False) for array in (outputs, *(state.T for state in states)))
+
+
+def as_accumulator(array: Array) -> Array:
+    """Convert an array to its accumulator dtype."""
+    return array.astype(accumulator_dtype(array.dtype), copy=False)
