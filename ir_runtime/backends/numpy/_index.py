@@ -45,7 +45,6 @@ MODULES = {
     "GroupNormalization": "group_norm",
     "HSigmoid": "elementwise",
     "HSwish": "elementwise",
-    "Interpolate": "interpolation",
     "LSTMSequence": "recurrence",
     "Log": "elementwise",
     "MVN": "group_norm normalization",
