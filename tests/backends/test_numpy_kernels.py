@@ -218,24 +218,6 @@ def test_cumulative_sums_of_large_slices(shape: tuple[int, ...], axis: int) -> N
     agree(layer("CumSum-3"), numbers(*shape, special=True), np.array(axis))
 
 
-@pytest.mark.parametrize("name", ["ReduceMean-1", "ReduceSum-1"])
-@pytest.mark.parametrize("axes", [[0], [-1], [0, 2], [0, 1, 2]], ids=str)
-@pytest.mark.parametrize("dynamic", [True, False])
-def test_sums_and_means_along_known_axes(name: str, axes: list[int], dynamic: bool) -> None:
-    for keep in ("true", "false"):
-        op = layer(name, keep_dims=keep)
-        for x in (numbers(3, 400, 5, special=True), np.full((2, 3, 4), 3e38, np.float32), numbers(2, 0, 3)):
-            agree(op, x, np.array(axes), dynamic=dynamic)
-
-
-def test_axes_that_the_operation_refuses_have_no_kernel() -> None:
-    for axes in ([3], [0, 0], [-1, 2]):
-        assert (
-            backend.kernel(layer("ReduceMean-1"), [unknown(numbers(2, 3, 4)), Value.constant(np.array(axes))])
-            is None
-        )
-
-
 @pytest.mark.parametrize("keep", ["true", "false"])
 @pytest.mark.parametrize("shape", [(2, 3, 5, 7), (1, 4, 2, 3, 2), (0, 3, 2, 2), (1, 3, 0, 2)], ids=str)
 def test_spatial_mean(shape: tuple[int, ...], keep: str) -> None:
