@@ -25,7 +25,6 @@ MODULES = {
     "ConvolutionBackpropData": "deconvolution",
     "Cos": "elementwise",
     "Cosh": "elementwise",
-    "CumSum": "cumsum",
     "DeformableConvolution": "deformable_convolution",
     "Divide": "elementwise",
     "Einsum": "einsum",
