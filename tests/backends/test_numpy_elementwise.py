@@ -39,34 +39,3 @@ def test_extrema_of_two_tensors(name: str, a: tuple[int, ...], b: tuple[int, ...
         for y in layouts(right):
             with np.errstate(all="ignore"), backend.around():
                 same(np.asarray(kernel(x, y)), op.evaluate(x, y), 0)
-
-
-@pytest.mark.parametrize("name", ["Mod-1", "FloorMod-1"])
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ((2, 5, 70, 30), (2, 5, 70, 30)),
-        ((3, 40, 90), (40, 1)),
-        ((7, 50), (7, 1)),
-        ((40,), (9, 1, 40)),
-        ((), (600,)),
-    ],
-)
-@pytest.mark.parametrize("kind", ["special", "large", "whole"])
-def test_remainders(name: str, a: tuple[int, ...], b: tuple[int, ...], kind: str) -> None:
-    """Also of quotients beyond the exact ones, and of numbers that are not finite; a remainder of 0 has its sign."""
-    op, special = layer(name), kind == "special"
-    left, right = numbers(*a, special=special), numbers(*b, seed=1, special=special) / 50
-    if kind == "large":
-        left *= np.exp2(np.arange(left.size) % 60, dtype=np.float32).reshape(a)
-    if kind == "whole":
-        left, right = np.round(left * 50), np.round(right * 200) / 4 + (right == 0)
-    kernel = backend.kernel(op, [unknown(left), unknown(right)])
-    assert kernel is not None
-    for x in layouts(left):
-        for y in layouts(right):
-            with np.errstate(all="ignore"), backend.around():
-                found, wanted = np.asarray(kernel(x, y)), op.evaluate(x, y)
-            same(found, wanted, 0)
-            known = ~np.isnan(wanted)
-            np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
