@@ -63,7 +63,6 @@ MODULES = {
     "Reshape": "views",
     "ScaledDotProductAttention": "sdpa",
     "ScatterElementsUpdate": "sparse",
-    "Select": "select",
     "Sigmoid": "elementwise",
     "Sign": "elementwise",
     "Sin": "elementwise",
