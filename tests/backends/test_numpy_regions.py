@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
-from ir_runtime.backends.numpy.kernels import adaptive_pooling, deformable_convolution, roi_pooling
+from ir_runtime.backends.numpy.kernels import deformable_convolution, roi_pooling
 from ir_runtime.errors import IRError
 from ir_runtime.ir.tensor import Value
 
@@ -172,37 +172,6 @@ def test_what_deformable_convolutions_do_not_see_is_not_multiplied(special: floa
     offsets = np.zeros((1, 2, 6, 6), np.float32)
     offsets[..., 0, 0], offsets[0, 0, 2, 2] = 50, -1.5
     agree(op, x, offsets, numbers(3, 2, 1, 1), np.ones((1, 1, 6, 6), np.float32))
-
-
-@pytest.mark.parametrize("special", [False, True])
-@pytest.mark.parametrize("images", [0, 2])
-@pytest.mark.parametrize("channels", [1, 5])
-@pytest.mark.parametrize(
-    ("lengths", "counts"),
-    [
-        ((9,), (4,)),
-        ((7, 11), (7, 3)),
-        ((1, 6), (1, 1)),
-        ((3, 5), (6, 8)),
-        ((4, 9, 5), (3, 2, 5)),
-        ((6, 70), (2, 64)),
-    ],
-)
-def test_means_of_a_number_of_windows(
-    lengths: tuple[int, ...], counts: tuple[int, ...], channels: int, images: int, special: bool
-) -> None:
-    x = numbers(images, channels, *lengths, special=special)
-    agree(layer("AdaptiveAvgPool-8"), x, np.array(counts), dynamic=bool(channels % 2))
-
-
-def test_means_of_nothing_are_refused_and_other_numbers_of_windows_left() -> None:
-    op, x = layer("AdaptiveAvgPool-8"), numbers(1, 2, 5, 5)
-    kernel = backend.kernel(op, [unknown(x, dynamic=True), Value.constant(np.array([2, 2]))])
-    assert kernel is not None
-    with pytest.raises(IRError, match="nothing to pool"):
-        kernel(x[:, :, :0], np.array([2, 2]))
-    for counts in ([2], [0, 2], [2, adaptive_pooling.MOST + 1]):
-        assert backend.kernel(op, [unknown(x), Value.constant(np.array(counts))]) is None
 
 
 @pytest.mark.parametrize("name", ["EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"])

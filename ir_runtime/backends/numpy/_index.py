@@ -9,7 +9,6 @@ MODULES = {
     "Abs": "elementwise",
     "Acos": "elementwise",
     "Acosh": "elementwise",
-    "AdaptiveAvgPool": "adaptive_pooling",
     "Add": "elementwise",
     "Asin": "elementwise",
     "Asinh": "elementwise",
