@@ -53,7 +53,7 @@ MODULES = {
     "Negative": "elementwise",
     "PReLU": "elementwise",
     "PSROIPooling": "roi_pooling",
-    "Pad": "padding",
+    "Pad": "views",
     "RNNSequence": "recurrence",
     "ROIAlign": "roi_align",
     "ROIPooling": "roi_pooling",
