@@ -57,7 +57,7 @@ def check(model: ir.Model, backend: str, *data: Array) -> None:
 
 
 def fused_layers(model: ir.Model) -> int:
-    found = [each for each in fusions_of(model, "numpy").fused if "rotary" in each.pattern]
+    found = [each for each in fusions_of(model, "numba").fused if "rotary" in each.pattern]
     return sum(len(each.layers) for each in found)
 
 
@@ -123,7 +123,7 @@ def test_other_parts_are_refused_with_a_reason(case: str, reason: str, backend: 
         parts = [parts[1], parts[1]]
     model = read(embedded(x, cos, sin, parts), parameters, tmp_path)
     assert fused_layers(model) == 0
-    assert f"pattern numpy: rotary: {reason}" in [each.reason for each in fusions_of(model, "numpy").unfused]
+    assert f"pattern numba: rotary: {reason}" in [each.reason for each in fusions_of(model, "numba").unfused]
     check(model, backend, numbers(3, 5, WIDTH), numbers(5, WIDTH, seed=1), numbers(5, WIDTH, seed=2))
 
 

@@ -83,12 +83,9 @@ MODULES = {
 }
 
 PATTERNS: dict[str, str] = {
-    "Add": "rotary",
     "Concat": "movement",
-    "Divide": "rms_norm",
     "Einsum": "sdpa",
     "FakeQuantize": "quantized_network",
     "MatMul": "gathered_matmul sdpa",
-    "Multiply": "rms_norm",
     "ScaledDotProductAttention": "sdpa",
 }
