@@ -30,15 +30,6 @@ def test_prelu(slope: float, shape: tuple[int, ...]) -> None:
     agree(layer("PReLU-1"), numbers(*shape, special=True), np.array([slope], np.float32))
 
 
-@pytest.mark.parametrize("name", ["Add-1", "Subtract-1", "Multiply-1", "Maximum-1"])
-@pytest.mark.parametrize("shape", [(1, 40, 9, 11), (2, 33, 70), (1, 7, 400), (3, 0, 5, 9)])
-@pytest.mark.parametrize("axis", [1, -1])
-def test_a_constant_for_each_channel(name: str, shape: tuple[int, ...], axis: int) -> None:
-    lengths = [1] * len(shape)
-    lengths[axis] = shape[axis]
-    agree(layer(name), numbers(*shape, special=True), numbers(*lengths, seed=1))
-
-
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(
     ("batch", "time", "inputs", "hidden"), [(1, 5, 3, 4), (2, 7, 9, 16), (5, 1, 2, 24), (0, 3, 2, 8)]
@@ -196,25 +187,6 @@ def test_layers_behind_a_norm_of_channels(shape: tuple[int, ...]) -> None:
     for data in layouts(x):
         with backend.around():
             same(kernel.prepare()(data, axes, scale, other), op.evaluate(data, axes) * scale + other)
-
-
-@pytest.mark.parametrize("shape", [(7,), (3, 7), (2, 3, 4, 33), (0, 4), (2, 0)], ids=str)
-def test_softmax(shape: tuple[int, ...]) -> None:
-    agree(layer("SoftMax-8", axis="-1"), 9 * numbers(*shape))
-    agree(layer("SoftMax-8", axis="-1"), numbers(*shape, special=True))
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("shape", [(3, 7, 5), (20, 9, 7)], ids=str)
-def test_softmax_of_few_numbers_along_any_axis(shape: tuple[int, ...], axis: int) -> None:
-    agree(layer("SoftMax-8", axis=str(axis)), 50 * numbers(*shape))
-    agree(layer("SoftMax-8", axis=str(axis)), numbers(*shape, special=True))
-
-
-@pytest.mark.parametrize("keep", ["true", "false"])
-@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (1, 4, 2, 3, 2), (0, 3, 2, 2), (1, 3, 0, 2)], ids=str)
-def test_spatial_mean(shape: tuple[int, ...], keep: str) -> None:
-    agree(layer("ReduceMean-1", keep_dims=keep), numbers(*shape), np.arange(2, len(shape)))
 
 
 MASKS = [None, (), (5, 7), (1, 1, 1, 7), (2, 1, 5, 7), (2, 3, 5, 1), (1, 3, 1, 7)]

@@ -117,15 +117,6 @@ def test_a_chain_has_at_most_one_depthwise_layer() -> None:
     assert [len(step) for step in both(net, numbers(1, 8, 9, 9))] == [3, 3, 1]
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_constants_for_each_channel_before_a_product(batch: int) -> None:
-    net = Net()
-    x = net.op("Multiply", net.parameter("x", f"{batch},16,9,13"), net.constant(numbers(1, 16, 1, 1), "f32"))
-    x = product(net, net.op("ReLU", bias(net, x, 16)), 16, 8)
-    net.result(net.op("ReLU", bias(net, x, 8)))
-    assert [len(step) for step in both(net, numbers(batch, 16, 9, 13))] == [6]
-
-
 def test_pointwise_convolutions_alone_are_not_chained() -> None:
     net = Net()
     net.result(product(net, product(net, net.parameter("x", "1,8,9,9"), 8, 8), 8, 8))

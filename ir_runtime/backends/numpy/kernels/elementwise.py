@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ....ir.tensor import Array, Value
@@ -13,66 +11,21 @@ from ....ops.arithmetic.binary import Divide, Maximum, Minimum
 from ....ops.elementwise import Binary
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, Unary
-from ...common.activations import ACTIVATIONS, broadcast_binary
+from ...common.activations import ACTIVATIONS
 from ...common.epilogue import (
     BINARY_UFUNCS,
     MINMAX_UFUNCS,
-    RowEpilogue,
-    RowKernel,
     binary_ufunc,
 )
-from ...common.layout import flat_view, is_f32, moveaxis
-from ...common.post_op import constant_row
-from ...common.tape import Tape
+from ...common.layout import flat_view, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..math.finite import is_finite
-from ..math.gemm import for_row_blocks
-from ..tiling.tiled_chain import TiledChain
-from ..tiling.tiled_layer import TiledLayer
-from ._chain import SMALL, Chain, activation_kernel, broadcast_kernel
-from .convolution import next_tiled_layer
+from ._chain import Chain, activation_kernel, broadcast_kernel
 
 __all__: list[str] = []
 
 _ZERO = np.zeros((), np.float32)
-
-
-@backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
-def per_channel(op: Op, a: Value, b: Value) -> Kernel | None:
-    """Return a kernel for a large f32 tensor and a constant for each channel; post-ops are applied block by block."""
-    if not is_f32(a, b) or (ufunc := binary_ufunc(op, 0, b)) is None or not a.shape.rank or a.shape.rank < 3:
-        return None
-    min_size = math.prod(length.min for length in a.shape)
-    if min_size <= SMALL or not b.shape.rank:
-        return None
-    axis, row = 1, constant_row(b, a, 1)
-    if row is None:
-        axis, row = -1, constant_row(b, a, -1)
-    if row is None:
-        return None
-    run = broadcast_binary(ufunc, row)
-
-    def compute(x: Array, epilogue: RowEpilogue) -> Array:
-        rows_last = np.ascontiguousarray(moveaxis(x, axis, -1))
-        y = np.empty(rows_last.shape, np.float32)
-        rows, out = rows_last.reshape(-1, row.size), y.reshape(-1, row.size)
-
-        def work(block: slice) -> None:
-            run(rows[block].reshape(-1), out[block].reshape(-1))
-            epilogue(out[block], block.start)
-
-        for_row_blocks(work, *out.shape)
-        return moveaxis(y, -1, axis)
-
-    def tape(source: Array, out: Array, scratch: Array, channels: slice) -> Tape:
-        return [(run, (np.ascontiguousarray(source).reshape(-1), out.reshape(-1)))]
-
-    if axis == 1 and a.shape.rank == 4:
-        return TiledChain(
-            (TiledLayer(None, (1, 1), row.size, 0, tape, untiled=compute),), next_tiled_layer, row.size
-        )
-    return RowKernel(lambda x, _, epilogue: compute(x, epilogue), 2, axis, accepts=any_lengths)
 
 
 @backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
