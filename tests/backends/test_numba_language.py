@@ -19,6 +19,7 @@ from ir_runtime.backends.numba.codegen.descriptor import Descriptor, f32, i64
 from ir_runtime.backends.numba.codegen.language import Routine, device, routine, types
 from ir_runtime.backends.numba.codegen.memory import load_f32, load_i64, store_f32, store_i64
 from ir_runtime.backends.numba.machine_code import loader
+from ir_runtime.backends.numba.threading.task import each_chunk
 
 FACTOR, HALF, HUGE = 3, np.float32(0.5), 2**64
 
@@ -274,6 +275,16 @@ def _over_a_tuple(at: int) -> None:
         store_i64(at, 0, i)
 
 
+def _sizeless(at: int) -> None:
+    for start, end in each_chunk(at, 8):
+        store_i64(at, start, end)
+
+
+def _one_end(at: int) -> None:
+    for start, end, size in each_chunk(at, 8, 2):
+        store_i64(at, start, end + size)
+
+
 def _too_large(at: int) -> None:
     store_i64(at, 0, at + HUGE)
 
@@ -334,7 +345,9 @@ REFUSED: list[tuple[Callable[..., None], str]] = [
     (_unbalanced, "expected 3 values, got a tuple of 2: (low, high, turned)"),
     (_real_condition, "a number of type float is no condition: load_f32(at, 0)"),
     (_keyword, "calls have positional arguments only: _sum(a=1, b=2)"),
-    (_over_a_tuple, "for is only supported over range, without else: (1, 2)"),
+    (_over_a_tuple, "for is only supported over range, units and chunks, without else: (1, 2)"),
+    (_sizeless, "expected a place, a number of units or elements and, for chunks, a size: each_chunk(at, 8)"),
+    (_one_end, "expected 3 values, got a tuple of 2: (start, end, size)"),
     (_too_large, "18446744073709551616 does not fit i64: at + HUGE"),
     (_power, "Pow is not supported: FACTOR ** 2"),
     (_divided, "integer division or modulo by zero: FACTOR // 0"),

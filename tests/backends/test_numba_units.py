@@ -19,6 +19,9 @@ from ir_runtime.backends.numba.threading.pool import new_call
 from ir_runtime.backends.numba.threading.task import (
     UNUSED,
     Task,
+    each_chunk,
+    each_counted,
+    each_unit,
     load_args,
     next_unit,
     store_ranges,
@@ -69,13 +72,39 @@ def test_many_threads_share_ranges(threads: int) -> None:
 def _count(call: int) -> None:
     job, out, _, _, _, _ = load_args(call)
     units = load_i64(job, 0)
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
+        if unit % 2 == 0:
+            fetch_add(out + 8 * unit)
+            continue  # takes the next unit
         fetch_add(out + 8 * unit)
-        unit = next_unit(call, units)
 
 
 COUNT = Task(_count)
+
+
+def _count_elements(call: int) -> None:
+    """Count elements, whose chunks are of some size, and then units of a phase; the job is elements, size, units."""
+    job, out, _, _, _, counter = load_args(call)
+    elements, size, units = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
+    for start, end in each_chunk(call, elements, size):
+        for element in range(start, end):
+            fetch_add(out + 8 * element)
+    for unit in each_counted(counter, units):
+        fetch_add(out + 8 * (elements + unit))
+
+
+COUNT_ELEMENTS = Task(_count_elements)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("size", [1, 3, 8, 1000])
+def test_chunks_are_of_a_size_but_the_last(size: int, threads: int) -> None:
+    with at_most(threads), running():
+        for elements in (0, 1, 7, 8, 9, 100):
+            out = np.zeros(elements + 6, np.int64)
+            job = np.array([elements, size, 5])
+            parallel_for(COUNT_ELEMENTS.address, job, out, UNUSED, UNUSED, UNUSED, threads)
+            assert out.tolist() == [1] * (elements + 5) + [0]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 12])

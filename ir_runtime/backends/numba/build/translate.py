@@ -1,7 +1,7 @@
 """The front end of the kernel language: from the syntax trees of Python functions to LLVM IR.
 
 The language is a subset of Python: numbers (see `numbers`), tuples of them, variables that keep the type of what is
-assigned first, fields of records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, ``min`` and ``max`` of two numbers, and calls of a `Callee`. Names
+assigned first, fields of records (`Descriptor`), ``if``, ``while``, ``for`` over ``range``, `Units` and `Chunks`, ``min`` and ``max`` of two numbers, and calls of a `Callee`. Names
 that no assignment of the function defines are those of its module or closure, and known when it is compiled; so are
 attributes of such objects. Conditions that are known choose what is compiled.
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor
-from ..codegen.language import Device, Instruction, Routine, Scratch
+from ..codegen.language import Chunks, Device, Instruction, Routine, Scratch, Units
 from ..codegen.vectors import Emit
 from .numbers import Number, Operations, is_number
 from .source import CompileError, Source, source_of
@@ -336,8 +336,14 @@ class _FunctionWriter:
 
     def _for(self, statement: ast.For) -> None:
         call = statement.iter
-        if not isinstance(call, ast.Call) or self._evaluate(call.func) is not range or statement.orelse:
-            self._source.fail(statement.iter, "for is only supported over range, without else")
+        loop = self._evaluate(call.func) if isinstance(call, ast.Call) and not statement.orelse else None
+        if isinstance(call, ast.Call) and isinstance(loop, Units | Chunks):
+            self._for_units(statement, call, loop)
+            return
+        if not isinstance(call, ast.Call) or loop is not range:
+            self._source.fail(
+                statement.iter, "for is only supported over range, units and chunks, without else"
+            )
         start, stop, step = self._range(call)
         builder, zero = self._builder, ir.Constant(ir.I64, 0)
         counter = builder.slot(ir.I64)
@@ -359,6 +365,39 @@ class _FunctionWriter:
             builder.store(builder.add_nsw(builder.load(counter, ir.I64), step), counter)
 
         self._loop(test, body, advance)
+
+    def _for_units(self, statement: ast.For, call: ast.Call, loop: Units | Chunks) -> None:
+        """Take units until none is left."""
+        arguments = self._arguments(call)
+        with self._explained(call):
+            if len(arguments) != (2 if isinstance(loop, Units) else 3):
+                raise TypeError("expected a place, a number of units or elements and, for chunks, a size")
+            place, count, *rest = (self._numbers.value(self._number(x), ir.I64) for x in arguments)
+            units, size = count, rest[0] if rest else ir.Constant(ir.I64, 1)
+            if isinstance(loop, Chunks):
+                whole = self._numbers.binary(ast.Sub(), self._numbers.binary(ast.Add(), count, size), 1)
+                units = self._numbers.value(self._numbers.binary(ast.FloorDiv(), whole, size))
+        take = loop.take if isinstance(loop, Units) else loop.units.take
+        builder = self._builder
+        unit = builder.slot(ir.I64)
+
+        def test() -> ir.Value:
+            arguments = [place, units]
+            if isinstance(take, Device):
+                builder.store(self._call_device(take, arguments), unit)
+            else:
+                builder.store(self._call_declared(take, arguments), unit)
+            return builder.icmp_signed("<", builder.load(unit, ir.I64), units)
+
+        def body() -> None:
+            value: Operand = builder.load(unit, ir.I64)
+            if isinstance(loop, Chunks):
+                start = builder.mul(value, size)
+                value = start, self._numbers.extreme(ast.Lt(), builder.add(start, size), count)
+            self._assign(statement.target, value)
+            self._block(statement.body)
+
+        self._loop(test, body)
 
     def _range(self, call: ast.Call) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Return the first value, the end and the step of a range."""

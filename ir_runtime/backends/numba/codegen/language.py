@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ROUTINES",
     "Callee",
+    "Chunks",
     "Device",
     "Instruction",
     "Routine",
     "Scratch",
+    "Units",
     "device",
     "instruction",
     "routine",
@@ -127,13 +129,45 @@ class Routine(Callee):
         return _called(self.function, set())
 
 
+class Units:
+    """A loop over units of work that threads take: ``for unit in each_unit(call, units)``.
+
+    Args:
+        take: given a place and the number of units, returns a unit, or that number if none is left.
+    """
+
+    def __init__(self, take: Routine | Device[..., Any]) -> None:
+        self.take = take
+
+    if TYPE_CHECKING:  # only kernels call it
+
+        def __call__(self, place: int, units: int) -> Iterator[int]: ...
+
+
+class Chunks:
+    """A loop over chunks of some elements: ``for start, end in each_chunk(call, elements, size)``; a unit is a chunk.
+
+    Args:
+        units: takes the units.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self.units = units
+
+    if TYPE_CHECKING:  # only kernels call it
+
+        def __call__(self, place: int, elements: int, size: int) -> Iterator[tuple[int, int]]: ...
+
+
 ROUTINES: dict[str, Routine] = {}
 """All routines by symbol name."""
 
 
 def _called(function: Callable[..., object], seen: set[Device[..., object]]) -> Iterator[Routine]:
     enclosed = (cell.cell_contents for cell in function.__closure__ or ())
-    for known in (*map(function.__globals__.get, function.__code__.co_names), *enclosed):
+    for named in (*map(function.__globals__.get, function.__code__.co_names), *enclosed):
+        loop = named.units if isinstance(named, Chunks) else named
+        known: object = loop.take if isinstance(loop, Units) else loop
         if isinstance(known, Routine):
             yield known
         elif isinstance(known, Device) and known not in seen:

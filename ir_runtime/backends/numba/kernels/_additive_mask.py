@@ -10,11 +10,10 @@ from ....ir.tensor import Array
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add
 from ..codegen.vectors import F32, Emit, Value
 from ..threading.parallel import parallel_for
 from ..threading.recording import RECORD, workspace
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._strided_copy import MAX_SIZE
 from .contiguous import contiguous, contiguous_rows
 
@@ -42,11 +41,9 @@ def _mask(call: int) -> None:
     address, out, x, _, _, counter = load_args(call)
     job = MaskJob.at(address)
     width = job.width
-    row = fetch_add(counter)
-    while row < job.rows:
+    for row in each_counted(counter, job.rows):
         for index in range(width * row, width * (row + 1)):
             _add_or_hide(x + index, out + 4 * index)
-        row = fetch_add(counter)
 
 
 MASK = Task(_mask)

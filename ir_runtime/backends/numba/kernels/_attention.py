@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen.language import Device, Instruction, device
 from ..codegen.memory import load_f32, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args, load_fourth, next_unit
+from ..threading.task import Task, each_unit, load_args, load_fourth
 from ._attention_job import AttentionJob, Strides
 from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero_tail
 from ._reductions import scale_row, softmax_terms
@@ -107,8 +107,7 @@ def blocked_task(
         blocks = (queries + block - 1) // block
         units = job.batch * heads * blocks
         before = -1
-        unit = next_unit(call, units)
-        while unit < units:
+        for unit in each_unit(call, units):
             index, first = unit // blocks, unit % blocks * block
             batch, head = index // heads, index % heads
             rows, factor = min(block, queries - first), _factor(job, head)
@@ -160,7 +159,6 @@ def blocked_task(
             )
             for row in range(rows):
                 scale_row(target + row * out_row, values, np.float32(1) / load_f32(statistics, 2 * row))
-            unit = next_unit(call, units)
 
     blocked.__qualname__ = name
     return Task(blocked)
@@ -202,8 +200,7 @@ def decode_task(
         kept = statistics + 8
         groups = heads // shared
         units = job.batch * groups
-        unit = next_unit(call, units)
-        while unit < units:
+        for unit in each_unit(call, units):
             batch, group = unit // groups, unit % groups
             key, value = _head(k, k_strides, batch, group), _head(v, v_strides, batch, group)
             for line in range(shared * queries):
@@ -228,7 +225,6 @@ def decode_task(
                     target = _query(out, out_strides, batch, group * shared, line, queries)
                     place = scores + 4 * (padded_keys * line + first)
                     add_weighted(place, value + first * v_row, v_row, some, values, target)
-            unit = next_unit(call, units)
 
     decode.__qualname__ = name
     return Task(decode)

@@ -16,7 +16,7 @@ from ..codegen.language import device
 from ..codegen.memory import scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._bf16_tile import bf16_panel, round_row, round_rows
 from ._gemm_job import GemmJob, StoredTypes
 from ._gemm_kernel import gemm_task, skipped_zeros
@@ -128,11 +128,8 @@ def _round_all(call: int) -> None:
     job = RoundJob.at(address)
     rows, chunk = job.rows, job.chunk
     depth, stored = job.depth, job.stored
-    while True:
-        start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
-        if start >= rows:
-            break
-        _round_rows(x + 4 * start * depth, out + 2 * start * stored, min(chunk, rows - start), depth, stored)
+    for start, end in each_chunk(call, rows, chunk):
+        _round_rows(x + 4 * start * depth, out + 2 * start * stored, end - start, depth, stored)
 
 
 _ROUND = Task(_round_all)

@@ -14,7 +14,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import INTS, LANES, Emit, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._epilogue import BF16
 from ._rows import clear_row
 
@@ -75,10 +75,7 @@ def _pictures(call: int) -> None:
     wide, left = job.out_width, job.left
     plane, rows = 4 * height * width, job.images * tall
     words = PIXEL_BYTES // 4
-    while True:
-        unit = next_unit(call, rows)
-        if unit >= rows:
-            break
+    for unit in each_unit(call, rows):
         image, target = unit // tall, out + PIXEL_BYTES * wide * unit
         row = unit - image * tall - job.top
         if 0 <= row < height:

@@ -13,7 +13,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device
 from ..codegen.memory import load_i64
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._elementwise_axes import aligned_strides, collapse_axes, contiguous_strides, operand_axes, stored
 from .contiguous import contiguous
 
@@ -57,8 +57,7 @@ def broadcast_task(name: str, compute: Device[..., None]) -> Task:
         across = (width + wide - 1) // wide
         per_image = (height + tall - 1) // tall * across
         blocks = job.blocks
-        index = next_unit(call, blocks)
-        while index < blocks:
+        for index in each_unit(call, blocks):
             image = index // per_image
             rest = index - image * per_image
             top, column = rest // across * tall, rest % across * wide
@@ -83,7 +82,6 @@ def broadcast_task(name: str, compute: Device[..., None]) -> Task:
                 )
                 place = out + size * ((image * height + row) * width + column)
                 compute(job, place, x, y, z, min(wide, width - column))
-            index = next_unit(call, blocks)
 
     run.__qualname__ = name
     return Task(run)

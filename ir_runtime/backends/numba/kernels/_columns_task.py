@@ -10,7 +10,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
 
 __all__ = ["ColumnsJob", "Sizes", "column_sizes", "columns_task", "load_sizes", "run_columns"]
 
@@ -73,11 +73,9 @@ def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int]
         job = ColumnsJob.at(address)
         outer, _, inner, block = load_sizes(job)
         across = (inner + block - 1) // block
-        unit = next_unit(call, outer * across)
-        while unit < outer * across:
+        for unit in each_unit(call, outer * across):
             row = unit // across
             columns(job, x, out, row, (unit - row * across) * block)
-            unit = next_unit(call, outer * across)
 
     return device(run)
 
@@ -92,11 +90,8 @@ def _by_row_or_column(
         if inner != 1:
             by_column(call)
             return
-        units = (outer + block - 1) // block
-        unit = next_unit(call, units)
-        while unit < units:
-            rows(job, x, out, unit * block, min((unit + 1) * block, outer))
-            unit = next_unit(call, units)
+        for start, end in each_chunk(call, outer, block):
+            rows(job, x, out, start, end)
 
     return run
 

@@ -14,7 +14,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import load_f32, scratch_memory
 from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit, Load, Store, Value
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._rows import clear_row
 
 __all__ = ["DEFORMED_COLUMNS", "DeformedColumnsJob"]
@@ -168,8 +168,7 @@ def _task(name: str, zeros: bool) -> Task:
         units, before = job.units, job.first_unit
         table, nothing = scratch_memory(12 * LANES * _CORNERS), scratch_memory(4 * each)
         clear_row(nothing, each)
-        unit = next_unit(call, units)
-        while unit < units:
+        for unit in each_unit(call, units):
             image = (before + unit) // vectors
             start = (before + unit - image * vectors) * LANES
             count = min(LANES, positions - start)
@@ -195,7 +194,6 @@ def _task(name: str, zeros: bool) -> Task:
                             table, lane, source + 4 * part * each, 4 * channels, nothing,
                             row + 4 * ((lane * taps + tap) * channels + part * each), factor, each,
                         )  # fmt: skip
-            unit = next_unit(call, units)
 
     deformed.__qualname__ = name
     return Task(deformed)

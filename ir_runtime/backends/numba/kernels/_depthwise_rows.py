@@ -11,7 +11,7 @@ from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
 from ..codegen.language import Device, Instruction, device, types
 from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._bf16_tile import round_row
 from ._depthwise_job import DepthwiseJob, RowWindow
 from ._grouped_windows import GROUP_CHANNELS, fixed_width_groups, general_groups
@@ -237,8 +237,7 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
         step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
         block = scratch_memory(wide * several * several_columns if is_staged else 0)
         together = job.channel_block
-        unit = next_unit(call, units)
-        while unit < units:
+        for unit in each_unit(call, units):
             start, end = unit * several, min(unit * several + several, lines)
             for place in range(0, columns, several_columns):
                 column = min(place, columns - several_columns)
@@ -263,7 +262,6 @@ def depthwise_task(name: str, slide: Instruction) -> Task:
                 elif size == F32_SIZE:
                     count = _next_column(place, several_columns, columns) - column
                     _apply_rows(job, partner, second, y, start, end, column, count)
-            unit = next_unit(call, units)
 
     depthwise.__qualname__ = name
     return Task(depthwise)

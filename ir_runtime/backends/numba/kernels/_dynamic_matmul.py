@@ -14,7 +14,7 @@ from ..codegen.levels import LEVEL_SIZE
 from ..codegen.memory import barrier, fetch_add
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
-from ..threading.task import Task, failure_word, load_args, load_fourth, next_unit
+from ..threading.task import Task, each_counted, each_unit, failure_word, load_args, load_fourth
 from ._activation_groups import UNIT, quantize_group
 from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
 from ._dynamic_tile import dynamic_panel
@@ -43,8 +43,7 @@ def _dynamic_matmul(call: int) -> None:
     stored = units * UNIT * LEVEL_SIZE
     side, apart = numbers + groups * stored, 4 * groups
     blocks = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
-    block = fetch_add(counter)
-    while block < blocks:
+    for block in each_counted(counter, blocks):
         first = block * GROUPS_PER_UNIT
         whole = first // parts
         part = first - whole * parts
@@ -59,12 +58,10 @@ def _dynamic_matmul(call: int) -> None:
             if part == parts:
                 whole, part = whole + 1, 0
         fetch_add(counter + 8)
-        block = fetch_add(counter)
     barrier(counter + 8, blocks, failure_word(call))
     words, parameters = job.epilogue_words, job.epilogue_numbers
     block, columns = side + 2 * apart, job.columns
-    panel = next_unit(call, panels)
-    while panel < panels:
+    for panel in each_unit(call, panels):
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
         if count == PANEL_COLUMNS:
             dynamic_panel(job, rows, numbers, side, apart, panel, out + at, 4 * columns)
@@ -75,7 +72,6 @@ def _dynamic_matmul(call: int) -> None:
             apply_epilogue(
                 words, parameters, first_extra, second_extra, out, at, at, rows, count, 4 * columns
             )
-        panel = next_unit(call, panels)
 
 
 DYNAMIC_MATMUL = Task(_dynamic_matmul)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, device, routine, types
 from ..codegen.memory import scratch_memory
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_chunk, load_args
 from ._activation_code import apply_activation
 from ._elementwise_code import ABSOLUTE, ACTIVATION, BATCH_NORM, COPY, QUANTIZE, apply_unary, combine
 from ._expand_rows import expand_rows
@@ -168,17 +168,14 @@ def program_task(name: str, run_block: Device[..., None]) -> Task:
         across = (width + wide - 1) // wide
         per_image = (height + tall - 1) // tall * across
         blocks, some = job.blocks, job.unit_blocks
-        units = (blocks + some - 1) // some
         room = scratch_memory(4 * BLOCK) if job.expands != 0 else 0
-        unit = next_unit(call, units)
-        while unit < units:
-            for index in range(unit * some, min(unit * some + some, blocks)):
+        for start, end in each_chunk(call, blocks, some):
+            for index in range(start, end):
                 image = index // per_image
                 rest = index - image * per_image
                 row, column = rest // across * tall, rest % across * wide
                 place = image, row, column, min(tall, height - row), min(wide, width - column)
                 run_block(job, first, second, out, x, room, place)
-            unit = next_unit(call, units)
 
     run_program.__qualname__ = name
     return Task(run_program)

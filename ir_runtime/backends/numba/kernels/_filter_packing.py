@@ -21,7 +21,7 @@ from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._epilogue import FusedKernel
 from ._pack_square import pack_square
 from ._panels import PackedPanels, Panel, allocate_panels
@@ -86,8 +86,7 @@ def _pack_filters(call: int) -> None:
     blocks = job.blocks
     units = blocks * job.panels
     rows = scratch_memory(4 * LANES * LANES * taps)
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         panel = unit // blocks
         channel = (unit - panel * blocks) * LANES
         count = min(depth - channel, LANES)
@@ -106,7 +105,6 @@ def _pack_filters(call: int) -> None:
                 _place_rows(rows, target, taps, LANES, 4 * width, depth)
             else:
                 _pack_element_wise(job, target, width, source, min(columns - first, LANES), count, factors)
-        unit = next_unit(call, units)
 
 
 PACK_FILTERS = Task(_pack_filters)

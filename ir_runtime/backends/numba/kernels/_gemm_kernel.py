@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen.language import Device, Routine, device, routine, types
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._copied_windows import CopiedLines, copied_windows
 from ._gemm_job import GemmJob, OutputLines, WindowRecord
 from ._gemm_tile import gemm_panel
@@ -233,10 +233,7 @@ def gemm_task(name: str, compute_block: Device[..., None]) -> Task:
         room = scratch_memory(load_i64(job.copied, CopiedLines.size)) if layout == 3 else 0
         places = scratch_memory(8 * chunk * (taps if layout == 2 else 1))
         known = -1
-        while True:
-            unit = next_unit(call, chunks * panels)
-            if unit >= chunks * panels:
-                break
+        for unit in each_unit(call, chunks * panels):
             panel, part = unit_place(unit, job.by_panel, chunks, panels)
             start = part * chunk
             count = min(chunk, rows - start)

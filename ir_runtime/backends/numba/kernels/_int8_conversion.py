@@ -20,7 +20,7 @@ from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._int8_maps import LevelMap, fill_borders, line_address
 from .contiguous import contiguous
 
@@ -184,27 +184,23 @@ def _to_levels(call: int) -> None:
     address, out, x, _, _, _ = load_args(call)
     job = _ConversionJob.at(address)
     lines = job.lines
-    unit = next_unit(call, lines)
-    while unit < lines:
+    for unit in each_unit(call, lines):
         fill_borders(job.borders, out, unit, 1)
         if _quantize_line(job, _number_line(job, x, unit), _level_line(job, out, unit)) != 0:
             fetch_add(job + 8 * _ConversionJob.refused)
-        unit = next_unit(call, lines)
 
 
 def _from_levels(call: int) -> None:
     address, out, x, _, _, _ = load_args(call)
     job = _ConversionJob.at(address)
     lines = job.lines
-    unit = next_unit(call, lines)
-    while unit < lines:
+    for unit in each_unit(call, lines):
         target, source = _number_line(job, out, unit), _level_line(job, x, unit)
         for i in range(job.width):
             _dequantize_pixel(
                 target + i * job.x_pixel, job.channels,
                 job.parameters, source + i * job.y_pixel,
             )  # fmt: skip
-        unit = next_unit(call, lines)
 
 
 TO_LEVELS = Task(_to_levels)

@@ -9,10 +9,10 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
-from ..codegen.memory import fetch_add, load_f32, store_f32
+from ..codegen.memory import load_f32, store_f32
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._filter_packing import packed_filters
 from ._pack_square import pack_square
 from ._panels import PackedPanels, Panel, allocate_panels
@@ -118,10 +118,7 @@ def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Tas
         columns, by_group = job.columns, job.group_stride
         by_column, by_tap = job.column_stride, job.tap_stride
         by_row, words = job.row_stride, (depth + per_word - 1) // per_word
-        while True:
-            unit = fetch_add(counter)
-            if unit >= job.panels:
-                break
+        for unit in each_counted(counter, job.panels):
             entry = Panel.at(job.table + 8 * Panel.words * unit)
             width, column = entry.vectors * LANES, entry.column
             count = width - LANES + entry.last_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Instruction, device
 from ..codegen.memory import load_f32
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_chunk, load_args
 from ._attention import decode_task
 from ._packed_rows import add_weighted_packed, dot_packed, pack_row, unpack_row
 from ._reductions import sum_row
@@ -31,11 +31,9 @@ def _rows_task(name: str, convert: Instruction) -> Task:
         job = RowsJob.at(address)
         rows, chunk = job.rows, job.chunk
         source, target = job.source_stride, job.target_stride
-        start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
-        while start < rows:
-            for row in range(start, min(start + chunk, rows)):
+        for start, end in each_chunk(call, rows, chunk):
+            for row in range(start, end):
                 convert(x + source * row, job.width, out + target * row)
-            start = chunk * next_unit(call, (rows + chunk - 1) // chunk)
 
     rows_task.__qualname__ = name
     return Task(rows_task)

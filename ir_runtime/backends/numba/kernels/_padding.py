@@ -12,7 +12,7 @@ from ....ir.tensor import Array
 from ...common.kept_memory import empty
 from ..codegen.descriptor import Descriptor, i64
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._rows import clear_row, copy_row
 from .contiguous import contiguous
 
@@ -46,10 +46,8 @@ def _pad(call: int) -> None:
     )
     tall, wide = job.out_height, job.out_width
     top, left = job.top, job.left
-    units = (rows + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
-    first = next_unit(call, units) * ROWS_PER_UNIT
-    while first < rows:
-        for row in range(first, min(first + ROWS_PER_UNIT, rows)):
+    for first, end in each_chunk(call, rows, ROWS_PER_UNIT):
+        for row in range(first, end):
             image, target = row // tall, out + 4 * wide * row
             line = row - image * tall - top
             if 0 <= line < height:
@@ -58,7 +56,6 @@ def _pad(call: int) -> None:
                 clear_row(target + 4 * (left + width), wide - left - width)
             else:
                 clear_row(target, wide)
-        first = next_unit(call, units) * ROWS_PER_UNIT
 
 
 _PAD = Task(_pad)

@@ -9,7 +9,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64
 from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._windows import F32_SIZE
 
 __all__ = ["LARGEST_OF_BINS", "MEANS_OF_BINS", "BinsJob"]
@@ -80,8 +80,7 @@ def _largest_of_bins(call: int) -> None:
     line = step * job.width
     image = line * job.height
     rows, across = job.row_bounds, job.column_bounds
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         region = unit // lines
         top, bottom = load_i64(rows, 2 * unit), load_i64(rows, 2 * unit + 1)
         source = x + image * load_i64(job.images, region) + top * line
@@ -90,7 +89,6 @@ def _largest_of_bins(call: int) -> None:
             left, right = load_i64(across, at), load_i64(across, at + 1)
             target = out + step * (unit * columns + column)
             _largest(target, source + left * step, line, bottom - top, step, right - left, channels)
-        unit = next_unit(call, units)
 
 
 LARGEST_OF_BINS = Task(_largest_of_bins)
@@ -130,8 +128,7 @@ def _means_of_bins(call: int) -> None:
     units, line = job.regions * depth, F32_SIZE * job.width
     plane = line * job.height
     rows, across = job.row_bounds, job.column_bounds
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         region = unit // depth
         image = job.channels * load_i64(job.images, region)
         first = image + (unit - region * depth) * lines * columns
@@ -144,7 +141,6 @@ def _means_of_bins(call: int) -> None:
                 source = x + (first + place) * plane + top * line + F32_SIZE * left
                 target = out + F32_SIZE * (unit * lines * columns + place)
                 _mean(target, source, line, max(bottom - top, 0), max(right - left, 0))
-        unit = next_unit(call, units)
 
 
 MEANS_OF_BINS = Task(_means_of_bins)

@@ -15,7 +15,7 @@ import numpy as np
 from ..codegen.language import device
 from ..codegen.memory import barrier, fetch_add, load_atomic, load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, failure_word, load_args, load_fourth, next_unit
+from ..threading.task import Task, each_counted, each_unit, failure_word, load_args, load_fourth
 from ._bf16_tile import bf16_panel, round_row
 from ._gemm_tile import WIDE, gemm_panel
 from ._panels import Panel
@@ -227,18 +227,14 @@ def _run_cell(call: int) -> None:
     store_i64(own, StepsJob.reset_states, load_fourth(call))
     table, units = own + 8 * StepsJob.words, job.units
     phases = job.phases
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         _compute_unit(own, y, x, 0, 0, unit, table)
         if phases > 1:
             fetch_add(counter + 8)
-        unit = next_unit(call, units)
     if phases > 1:
         barrier(counter + 8, units, failure_word(call))
-        unit = fetch_add(counter + 16)
-        while unit < units:
+        for unit in each_counted(counter + 16, units):
             _compute_unit(own, y, x, 0, 1, unit, table)
-            unit = fetch_add(counter + 16)
 
 
 RUN_CELL = Task(_run_cell)

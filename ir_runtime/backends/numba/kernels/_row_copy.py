@@ -15,7 +15,7 @@ from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._rows import copy_row
 from ._strided_copy import merged_copy_axes, strided_copy
 
@@ -47,10 +47,8 @@ def _copy_rows(call: int) -> None:
     job = RowCopyJob.at(address)
     rows, some = job.rows, job.unit_rows
     length = job.length
-    units = (rows + some - 1) // some
-    first = next_unit(call, units) * some
-    while first < rows:
-        for row in range(first, min(first + some, rows)):
+    for first, end in each_chunk(call, rows, some):
+        for row in range(first, end):
             source, target, place = x, out, row
             for axis in range(AXES):
                 count = load_i64(job, RowCopyJob.lengths + axis)
@@ -60,7 +58,6 @@ def _copy_rows(call: int) -> None:
                 target += at * load_i64(job, RowCopyJob.result_strides + axis)
                 place = rest
             copy_row(source, length, target)
-        first = next_unit(call, units) * some
 
 
 ROW_COPY = Task(_copy_rows)

@@ -16,7 +16,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, Emit, Value
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._packed_epilogue import apply_epilogue
 from ._windows import F32_SIZE
 
@@ -196,8 +196,7 @@ def _spread(call: int) -> None:
     runs, count = job.column_runs, job.run_count
     words, numbers = job.epilogue_words, job.epilogue_numbers
     units = (rows + several - 1) // several
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         for row in range(unit * several, min(unit * several + several, rows)):
             entry = row // tall
             of_row = SpreadRun.at(job.row_runs + 8 * SpreadRun.words * (row - entry * tall))
@@ -209,7 +208,6 @@ def _spread(call: int) -> None:
                 run = SpreadRun.at(runs + 8 * SpreadRun.words * index)
                 _spread_run(job, run, data, w, taps, y + at)
             apply_epilogue(words, numbers, first, second, y, at, 0, wide, channels, F32_SIZE * channels)
-        unit = next_unit(call, units)
 
 
 SPREAD = Task(_spread)

@@ -14,10 +14,10 @@ from ...common.kept_memory import empty
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, each_counted, load_args
 
 __all__ = [
     "MAX_SIZE",
@@ -75,8 +75,7 @@ def _copy(call: int) -> None:
     strides, widths = job + 8 * StridedCopyJob.strides, job + 8 * StridedCopyJob.result_strides
     count, middle, outer = load_i64(lengths, 0), load_i64(lengths, 1), load_i64(lengths, 2)
     units = load_i64(lengths, 3) * load_i64(lengths, 4) * load_i64(lengths, 5)
-    unit = fetch_add(counter)
-    while unit < units:
+    for unit in each_counted(counter, units):
         source, target, place = x, out, unit
         for axis in range(3, RANK):
             length = load_i64(lengths, axis)
@@ -91,7 +90,6 @@ def _copy(call: int) -> None:
                     source + i * load_i64(strides, 2) + j * load_i64(strides, 1), load_i64(strides, 0),
                     target + i * load_i64(widths, 2) + j * load_i64(widths, 1), load_i64(widths, 0),
                 )  # fmt: skip
-        unit = fetch_add(counter)
 
 
 STRIDED_COPY = Task(_copy)

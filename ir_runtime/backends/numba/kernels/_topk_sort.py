@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..codegen.language import device
 from ..codegen.memory import load_f32, load_i64, scratch_memory, store_f32, store_i64
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._indices import load_index, store_index
 from ._topk_job import TopKJob
 
@@ -101,8 +101,7 @@ def _sort_rows(call: int) -> None:
     largest, size = job.largest != 0, job.index_size
     scratch = scratch_memory(16 * length + 8 * BUCKETS)
     other, counters = scratch + 8 * length, scratch + 16 * length
-    row = next_unit(call, rows)
-    while row < rows:
+    for row in each_unit(call, rows):
         line, indices = x + 4 * length * row, out + size * kept * row
         values = out + job.values + 4 * kept * row
         for index in range(length):
@@ -120,7 +119,6 @@ def _sort_rows(call: int) -> None:
             index = load_i64(words, place) & _INDEX
             store_f32(values, place, load_f32(line, index))
             store_index(indices, place, index, size)
-        row = next_unit(call, rows)
 
 
 SORT_ROWS = Task(_sort_rows)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_i64, scratch_memory
+from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._pack_square import pack_square
 from ._panels import PackedPanels, Panel, allocate_panels
 from ._winograd_transforms import TILE_ELEMENTS
@@ -90,10 +90,7 @@ def _transform_all(call: int) -> None:
     apart = load_i64(table, Panel.words * panels + Panel.start) - table.start
     size = 4 * LANES * LANES
     rows = scratch_memory(_TAPS * size)
-    while True:
-        unit = fetch_add(counter)
-        if unit >= panels * blocks:
-            break
+    for unit in each_counted(counter, panels * blocks):
         entry, block = Panel.at(table + 8 * Panel.words * (unit // blocks)), unit % blocks
         width, column = entry.vectors * LANES, entry.column
         place = out + entry.start + 4 * block * LANES * width

@@ -8,7 +8,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
 from ..codegen.memory import barrier, fetch_add, load_f32, scratch_memory, store_f32, store_i64
 from ..codegen.vectors import LANES
-from ..threading.task import Task, failure_word, load_args, next_unit
+from ..threading.task import Task, each_chunk, each_counted, failure_word, load_args
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel
@@ -178,13 +178,8 @@ def _by_blocks(  # noqa: PLR0913 (values in registers)
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
     """Run all phases on blocks of tiles; a unit is a block."""
-    block, blocks = job.block_tiles, job.blocks
-    while True:
-        unit = next_unit(call, blocks)
-        if unit >= blocks:
-            break
-        begin = unit * block
-        end = min(begin + block, tiles)
+    block = job.block_tiles
+    for begin, end in each_chunk(call, tiles, block):
         _transform_input(job, x, source, before, begin, end, table)
         for index in range(TILE_ELEMENTS * job.panels):
             _multiply_tiles(job, index, end - begin, source, before, target, after, table)
@@ -197,25 +192,16 @@ def _by_phases(  # noqa: PLR0913 (values in registers)
     tiles: int, table: int, spare: int, stop: int,
 ) -> None:  # fmt: skip
     """Run phase by phase on all tiles, with a barrier after each; a unit is a tile or a panel."""
-    while True:
-        tile = fetch_add(counter)
-        if tile >= tiles:
-            break
+    for tile in each_counted(counter, tiles):
         _transform_input(job, x, source + 4 * tile * job.channels, before, tile, tile + 1, table)
         fetch_add(counter + 8)
     barrier(counter + 8, tiles, stop)
     products = TILE_ELEMENTS * job.panels
-    while True:
-        index = fetch_add(counter + 16)
-        if index >= products:
-            break
+    for index in each_counted(counter + 16, products):
         _multiply_tiles(job, index, tiles, source, before, target, after, table)
         fetch_add(counter + 24)
     barrier(counter + 24, products, stop)
-    while True:
-        tile = fetch_add(counter + 32)
-        if tile >= tiles:
-            break
+    for tile in each_counted(counter + 32, tiles):
         moved = target + 4 * tile * job.out_channels
         _transform_output(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
 

@@ -16,7 +16,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._channel_means import channel_means, vectors_abreast
 from ._windows import F32_SIZE, drop_padding, pad_channels
 from .contiguous import contiguous
@@ -56,8 +56,7 @@ def _adaptive_mean(call: int) -> None:
     step = size * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span
-    index = next_unit(call, count)
-    while index < count:
+    for index in each_unit(call, count):
         place = index // groups
         first = min((index - place * groups) * span, channels - span)
         image, column = place // (lines * columns), place % columns
@@ -68,7 +67,6 @@ def _adaptive_mean(call: int) -> None:
         source = x + ((image * height + top) * width + left) * step + size * first
         target, factor = y + F32_SIZE * (place * channels + first), np.float32(1) / np.float32(rows * breadth)
         channel_means(source, size, width * step, step, rows, breadth, target, vectors, factor)
-        index = next_unit(call, count)
 
 
 ADAPTIVE_MEAN = Task(_adaptive_mean)

@@ -24,7 +24,7 @@ from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._indices import store_index
 
 __all__: list[str] = []
@@ -112,8 +112,7 @@ def _bucketize(call: int) -> None:
     is_right, size = job.is_right, job.size
     is_counting = length <= FEW and _ascends(buckets, length)
     units = (count + CHUNK - 1) // CHUNK
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         start, end = unit * CHUNK, min(unit * CHUNK + CHUNK, count)
         if is_counting:
             _count_bounds(size, is_right, x + 4 * start, end - start, buckets, length, out + size * start)
@@ -126,7 +125,6 @@ def _bucketize(call: int) -> None:
                 found += _if_counted(half + 1, bound, number, is_right)
                 rest = half - _if_counted(1 - (rest & 1), bound, number, is_right)
             store_index(out, place, found, size)
-        unit = next_unit(call, units)
     set_float_mode(mode)
 
 

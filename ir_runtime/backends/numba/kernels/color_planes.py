@@ -20,7 +20,7 @@ from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -135,8 +135,7 @@ def _colors(call: int) -> None:
     step, form = job.chroma_step, job.form
     blue_first, of_image = job.blue_first, job.image_pairs
     u, v = u + job.u_offset, v + job.v_offset
-    pair = next_unit(call, pairs)
-    while pair < pairs:
+    for pair in each_unit(call, pairs):
         image = pair // of_image
         line = pair - image * of_image
         half = image * job.half_image_bytes + line * (width // 2) * step
@@ -147,7 +146,6 @@ def _colors(call: int) -> None:
                 at = min(place, width - LANES)
                 beside, pixels = half + at // 2 * step, (row * width + at) * size
                 _convert(form, source + pixels, u + beside, v + beside, target + 3 * pixels, blue_first)
-        pair = next_unit(call, pairs)
 
 
 COLORS = Task(_colors)

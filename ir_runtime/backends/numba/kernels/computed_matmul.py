@@ -25,7 +25,7 @@ from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, load_args, load_fourth, next_unit
+from ..threading.task import Task, each_unit, load_args, load_fourth
 from ._attention_panels import next_panel, pack_rows, pack_transposed
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm_tile import ROW_MULTIPLE, WIDE, gemm_panel
@@ -155,8 +155,7 @@ def _computed(call: int) -> None:
     words, numbers = job.epilogue_words, job.epilogue_numbers
     packed, units = job.packed, job.products * across * down
     memory = scratch_memory(job.scratch)
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         block = unit // across
         left = (unit - block * across) * wide
         product = block // down
@@ -171,7 +170,6 @@ def _computed(call: int) -> None:
             _many_rows(job, line, here, column, count, out + start, memory)
         if job.has_epilogue != 0:
             apply_epilogue(words, numbers, extra, other, out, start, 4 * left, here, count, 4 * columns)
-        unit = next_unit(call, units)
 
 
 COMPUTED = Task(_computed)

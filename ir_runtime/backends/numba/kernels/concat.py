@@ -27,7 +27,7 @@ from ..codegen.vectors import Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD, workspace
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._bf16_tile import round_row
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
 from ._join import join as join_parts
@@ -119,17 +119,14 @@ def _concat(call: int) -> None:
     rows, size = job.rows, job.size
     width = size * job.channels
     words, numbers = job.epilogue_words, job.epilogue_numbers
-    units = (rows + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
-    start = next_unit(call, units) * ROWS_PER_UNIT
-    while start < rows:
-        some, column = min(ROWS_PER_UNIT, rows - start), 0
+    for start, end in each_chunk(call, rows, ROWS_PER_UNIT):
+        some, column = end - start, 0
         for part in range(job.parts):
             entry = Part.at(table + 8 * Part.words * part)
             _copy_part(job, entry, start, some, out + start * width + column, column)
             column += size * entry.channels
         if size == 4:
             apply_epilogue(words, numbers, first, second, out, start * width, 0, some, width // 4, width)
-        start = next_unit(call, units) * ROWS_PER_UNIT
 
 
 def _locate(call: int) -> None:

@@ -23,7 +23,7 @@ from ..codegen.memory import load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._row_copy import ROW_COPY, row_copy_job
 from ._rows import emit_transpose, transpose_square
 from ._strided_copy import strided_copy
@@ -75,8 +75,7 @@ def _transpose(call: int) -> None:
     tall, wide = job.block_rows, job.block_columns
     down, across = (rows + tall - 1) // tall, (columns + wide - 1) // wide
     units = job.units
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         rest = unit // across
         left = (unit - rest * across) * wide
         plane = rest // down
@@ -97,7 +96,6 @@ def _transpose(call: int) -> None:
                     transpose_square(start, apart, at, width)
                 else:
                     _transpose_part(start, apart, min(columns, LANES), min(rows, LANES), at, width)
-        unit = next_unit(call, units)
 
 
 TRANSPOSE = Task(_transpose)

@@ -16,7 +16,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._conversion_code import PAIRS, convert_elements
 from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous
@@ -44,12 +44,8 @@ def _convert(call: int) -> None:
     job = ConvertJob.at(address)
     count, pair = job.count, job.pair
     source, target = job.source_size, job.target_size
-    units = (count + CHUNK - 1) // CHUNK
-    unit = next_unit(call, units)
-    while unit < units:
-        start = unit * CHUNK
-        convert_elements(pair, x + start * source, min(CHUNK, count - start), out + start * target)
-        unit = next_unit(call, units)
+    for start, end in each_chunk(call, count, CHUNK):
+        convert_elements(pair, x + start * source, end - start, out + start * target)
 
 
 CONVERT = Task(_convert)

@@ -30,7 +30,7 @@ from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import uses_constant, was_refused
-from ..threading.task import Task, load_args
+from ..threading.task import Task, each_counted, load_args
 from ._rows import copy_row
 from .contiguous import contiguous
 
@@ -95,8 +95,7 @@ def _bags(call: int) -> None:
     rows, width = job.rows, job.width
     weights, step = job.weights, job.weight_step
     default, size = job.default, 4 * width
-    bag = fetch_add(counter)
-    while bag < bags:
+    for bag in each_counted(counter, bags):
         first = load_i64(offsets, bag)
         last = load_i64(offsets, bag + 1) if bag + 1 < bags else count
         checked = first if bag > 0 else 0  # also indices before the first bag have to be those of rows
@@ -110,7 +109,6 @@ def _bags(call: int) -> None:
                 table, size, indices + 8 * first, last - first, weights + step * first, step, divisor, width,
                 out + bag * size,
             )  # fmt: skip
-        bag = fetch_add(counter)
 
 
 BAGS = Task(_bags)

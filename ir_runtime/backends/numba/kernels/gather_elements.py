@@ -21,7 +21,7 @@ from ..codegen.vectors import I32, I64, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._indices import load_index
 from ._rows import copy_bytes
 from ._strided_copy import SIZES, STRIDED_COPY
@@ -121,10 +121,8 @@ def _gather_elements(call: int) -> None:
     job = GatherElementsJob.at(address)
     columns, rows = job.columns, job.rows
     total = job.blocks * rows * columns
-    units = (total + UNIT_SIZE - 1) // UNIT_SIZE
-    unit = next_unit(call, units)
-    while unit < units:
-        at, stop = unit * UNIT_SIZE, min((unit + 1) * UNIT_SIZE, total)
+    for start, stop in each_chunk(call, total, UNIT_SIZE):
+        at = start
         row = at // columns
         first = at - row * columns
         while at < stop:
@@ -139,7 +137,6 @@ def _gather_elements(call: int) -> None:
             at += count
             row += 1
             first = 0
-        unit = next_unit(call, units)
 
 
 GATHER_ELEMENTS = Task(_gather_elements)

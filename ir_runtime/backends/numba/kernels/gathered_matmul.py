@@ -26,7 +26,7 @@ from ..codegen.memory import fetch_add, load_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import Task, load_args, load_fourth, next_unit
+from ..threading.task import Task, each_unit, load_args, load_fourth
 from ._epilogue import Epilogue, FusedKernel
 from ._indices import load_index
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
@@ -88,8 +88,7 @@ def _gathered(call: int) -> None:
     words, numbers = job.epilogue_words, job.epilogue_numbers
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
     units = job.products * parts
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         product = unit // parts
         first = (unit - product * parts) * COLUMNS_PER_UNIT
         count = min(COLUMNS_PER_UNIT, columns - first)
@@ -109,7 +108,6 @@ def _gathered(call: int) -> None:
                 )
         else:
             fetch_add(job + 8 * GatheredJob.refused)
-        unit = next_unit(call, units)
 
 
 GATHERED = Task(_gathered)

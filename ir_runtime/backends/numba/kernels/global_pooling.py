@@ -23,7 +23,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, failure_word, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, load_args
 from ._channel_means import channel_means, vectors_abreast
 from ._columns import REDUCE, reduce_columns
 from ._products import asked_products
@@ -64,8 +64,7 @@ def _spatial_mean(call: int) -> None:
     vectors, size = job.vectors, job.data_size
     span, step = LANES * vectors, size * channels
     groups = (channels + span - 1) // span
-    index = next_unit(call, images * parts)
-    while index < images * parts:
+    for index in each_unit(call, images * parts):
         image = index // parts
         top = (index - image * parts) * lines
         source, target = x + (image * height + top) * width * step, sums + F32_SIZE * index * channels
@@ -76,17 +75,14 @@ def _spatial_mean(call: int) -> None:
                 target + F32_SIZE * first, vectors, np.float32(1),
             )  # fmt: skip
         fetch_add(counter + 8)
-        index = next_unit(call, images * parts)
     barrier(counter + 8, images * parts, failure_word(call))
     factor = np.float32(1) / np.float32(height * width)
-    index = fetch_add(counter + 16)
-    while index < images * groups:
+    for index in each_counted(counter + 16, images * groups):
         image = index // groups
         first = min((index - image * groups) * span, channels - span)
         source = sums + F32_SIZE * (image * parts * channels + first)
         target = y + F32_SIZE * (image * channels + first)
         channel_means(source, 4, 4 * channels, 0, parts, 1, target, vectors, factor)
-        index = fetch_add(counter + 16)
 
 
 SPATIAL_MEAN = Task(_spatial_mean)

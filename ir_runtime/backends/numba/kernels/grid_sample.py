@@ -19,7 +19,7 @@ from ..codegen.vectors import I32, I64, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._sample_points import GridJob, gather, grid_points, point_taps, weighted_sum
 from .contiguous import contiguous
 
@@ -95,8 +95,7 @@ def _plane_task(mode: str, padding: str) -> Task:
         points, some = job.points, job.unit_points
         units, channels = job.units, job.channels
         parts = (points + some - 1) // some
-        unit = next_unit(call, units)
-        while unit < units:
+        for unit in each_unit(call, units):
             group = unit // parts
             start = (unit - group * parts) * some
             for image in range(group * together, min(group * together + together, images)):
@@ -104,7 +103,6 @@ def _plane_task(mode: str, padding: str) -> Task:
                     job, x + image * job.image_bytes, grid + 8 * (image * points + start),
                     out + 4 * (image * points * channels + start), min(some, points - start),
                 )  # fmt: skip
-            unit = next_unit(call, units)
 
     sample_planes.__qualname__ = f"_{mode}_{padding}"
     return Task(sample_planes)

@@ -22,7 +22,7 @@ from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from .contiguous import contiguous
@@ -158,8 +158,7 @@ def _normalize(call: int) -> None:
     )
     stride, means = 4 * channels, scratch_memory(12 * most)
     sums, shrinks = means + 4 * most, means + 8 * most
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         first = unit % blocks * most
         count, start = min(most, channels - first), 4 * (unit // blocks * size * channels + first)
         source, one = x + start, np.float32(1)
@@ -190,7 +189,6 @@ def _normalize(call: int) -> None:
             from_row = source + row * stride
             _normalize_columns(from_row, stride, rows, count, out + at, means, sums, shift + 4 * first)
             apply_epilogue(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
-        unit = next_unit(call, units)
 
 
 NORMALIZE = Task(_normalize)

@@ -26,7 +26,7 @@ from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -136,8 +136,7 @@ def _resize(call: int) -> None:
     gathers = job.gathers
     scratch = scratch_memory(4 * length)
     rows = job.rows
-    index = next_unit(call, rows)
-    while index < rows:
+    for index in each_unit(call, rows):
         n = index // lines
         first = (index - n * lines) * tall
         image, target = x + n * job.image_bytes, out + index * columns * 4 * channels
@@ -153,7 +152,6 @@ def _resize(call: int) -> None:
             for w in range(columns):
                 _weighted_sum(target, row, places + 8 * w * wide, factors + 4 * w * wide, wide, channels)
                 target += 4 * channels
-        index = next_unit(call, rows)
 
 
 RESIZE = Task(_resize)

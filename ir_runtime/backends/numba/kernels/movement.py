@@ -19,7 +19,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import I32, LANES, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._windows import F32_SIZE
 from .contiguous import contiguous
 
@@ -58,13 +58,10 @@ def _shuffle(call: int) -> None:
     address, y, x, _, _, _ = load_args(call)
     job = ShuffleJob.at(address)
     count, half = job.rows, job.half_channels
-    units = (count + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT
-    start = next_unit(call, units) * ROWS_PER_UNIT
-    while start < count:
-        for index in range(start, min(start + ROWS_PER_UNIT, count)):
+    for start, end in each_chunk(call, count, ROWS_PER_UNIT):
+        for index in range(start, end):
             at = F32_SIZE * 2 * half * index
             _shuffle_row(x + at, y + at, half)
-        start = next_unit(call, units) * ROWS_PER_UNIT
 
 
 SHUFFLE = Task(_shuffle)

@@ -22,11 +22,11 @@ from ...common.nms import (
 )
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.memory import fetch_add, load_i64, scratch_memory, store_i64
+from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.denormals import keep_denormals, set_float_mode
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._box_overlap import BOX_FIELDS, add_box, is_suppressed
 from ._small_nms import SMALL_NMS, small_nms
 from .contiguous import contiguous
@@ -76,8 +76,7 @@ def _suppress(call: int) -> None:
     )
     apart = 4 * most
     others = scratch_memory(BOX_FIELDS * apart)
-    row = fetch_add(counter)
-    while row < rows:
+    for row in each_counted(counter, rows):
         start, end = load_i64(starts, row), load_i64(starts, row + 1)
         count, batch = 0, boxes + 4 * BOX_FIELDS * length * (row // classes)
         for at in range(start, end):
@@ -89,7 +88,6 @@ def _suppress(call: int) -> None:
             add_box(box, others, apart, count)
             store_i64(left, at, 1)
             count += 1
-        row = fetch_add(counter)
     set_float_mode(mode)
 
 

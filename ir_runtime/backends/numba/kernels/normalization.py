@@ -27,7 +27,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._columns import SOFTMAX_COLUMNS, softmax_columns
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
@@ -112,9 +112,8 @@ def _normalize(call: int) -> None:
     )
     eps = job.epsilon
     stride = 4 * length
-    first = next_unit(call, (rows + unit - 1) // unit) * unit
-    while first < rows:
-        for row in range(first, min(first + unit, rows)):
+    for first, end in each_chunk(call, rows, unit):
+        for row in range(first, end):
             source, target = x + row * stride, out + row * stride
             sums, least, usual, times, plus = target, eps, np.float32(1), scale, shift
             while True:
@@ -143,7 +142,6 @@ def _normalize(call: int) -> None:
                     shift,
                 )
             apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
-        first = next_unit(call, (rows + unit - 1) // unit) * unit
 
 
 def _softmax(call: int) -> None:
@@ -157,9 +155,8 @@ def _softmax(call: int) -> None:
     )
     stride = 4 * length
     about = sums + fetch_add(counter + 8) * 4 * _SUM_STRIDE
-    first = next_unit(call, (rows + unit - 1) // unit) * unit
-    while first < rows:
-        for row in range(first, min(first + unit, rows)):
+    for first, end in each_chunk(call, rows, unit):
+        for row in range(first, end):
             source, target = x + row * stride, out + row * stride
             softmax_terms(source, 0, length, target, about, np.float32(1))
             sum, top = load_f32(about, 0), load_f32(about, 1)
@@ -168,7 +165,6 @@ def _softmax(call: int) -> None:
                 shift_row(target, length, -log(sum))
             else:
                 scale_row(target, length, np.float32(1) / sum)
-        first = next_unit(call, (rows + unit - 1) // unit) * unit
 
 
 # f32 between the sums of two threads, which are on separate cache lines.

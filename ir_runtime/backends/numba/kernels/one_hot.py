@@ -22,7 +22,7 @@ from ..codegen.vectors import Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._indices import load_index
 from ._strided_copy import SIZES
 
@@ -76,8 +76,7 @@ def _one_hot(call: int) -> None:
     added = job.added
     across = (depth + deep - 1) // deep
     units = (outer + tall - 1) // tall * across
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         top, first = unit // across * tall, unit % across * deep
         end = min(first + deep, depth)
         for row in range(top, min(top + tall, outer)):
@@ -90,7 +89,6 @@ def _one_hot(call: int) -> None:
                 if first <= found < end:
                     at = out + size * ((row * depth + found) * inner + column)
                     _fill(size, job.on_value, 1, at)
-        unit = next_unit(call, units)
 
 
 ONE_HOT = Task(_one_hot)

@@ -25,7 +25,7 @@ from ..codegen.vectors import Emit, Load, Store
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._rows import copy_row
 from .contiguous import contiguous
 
@@ -88,8 +88,7 @@ def _pad_rows(call: int) -> None:
         job.number,
         job.first,
     )
-    unit = next_unit(call, units * chunks)
-    while unit < units * chunks:
+    for unit in each_unit(call, units * chunks):
         plane = unit // chunks
         start, rest, offset, is_filled = (unit - plane * chunks) * ROWS_PER_UNIT, plane, 0, False
         for back in range(OUTER - 1):
@@ -110,7 +109,6 @@ def _pad_rows(call: int) -> None:
                 for column in range(begin, end):
                     place = load_i64(table, column)
                     store_f32(target, column, fill if place < 0 else load_f32(source, place))
-        unit = next_unit(call, units * chunks)
 
 
 PAD_ROWS = Task(_pad_rows)

@@ -34,7 +34,7 @@ from ..codegen.language import Device, Instruction, device, types
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._epilogue import BF16, F32
 from ._products import asked_products
 from ._reductions import scale_row
@@ -168,8 +168,7 @@ def _pool_task(name: str, slide: Instruction) -> Task:
         form += beside == 1
         pixel, step = job.data_size * channels, size * channels
         rows = job.rows
-        index = next_unit(call, rows)
-        while index < rows:
+        for index in each_unit(call, rows):
             image = index // lines
             top = (index - image * lines) * job.stride_down - job.pad_top
             low, high = window_range(top, height, spread, job.kernel_height)
@@ -181,7 +180,6 @@ def _pool_task(name: str, slide: Instruction) -> Task:
                 compute(job, form, source + first * pixel, high - low, target + column * step, first)
             if form >= AVERAGE and size == F32_SIZE:
                 _divide_row(job, target, high - low)
-            index = next_unit(call, rows)
 
     pool.__qualname__ = name
     return Task(pool)

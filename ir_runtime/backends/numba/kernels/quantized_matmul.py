@@ -23,7 +23,7 @@ from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
-from ..threading.task import Task, load_args, load_fourth, next_unit
+from ..threading.task import Task, each_unit, load_args, load_fourth
 from ._dequantize import dequantize_columns, dot_column, permute_row, permuted_size
 from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel, KernelFactory
@@ -70,19 +70,19 @@ def _single_row(call: int) -> None:
     kind, panels = job.storage, job.panels
     bias, columns = job.bias, job.columns
     words, numbers = job.epilogue_words, job.epilogue_numbers
-    panel = next_unit(call, panels)
-    x, size = row, permuted_size(kind, job)
-    if size != 0 and panel < panels:
-        x = scratch_memory(size)
-        permute_row(size, row, x)
-    while panel < panels:
+    x, size = 0, permuted_size(kind, job)
+    for panel in each_unit(call, panels):
+        if x == 0:  # threads that find no panel left need no row
+            x = row
+            if size != 0:
+                x = scratch_memory(size)
+                permute_row(size, row, x)
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
         for column in range(count):
             dot_column(kind, job, x, PANEL_COLUMNS * panel + column, out + at + 4 * column)
         if words != 0:
             add_rows(out + at, bias + at, count)
             apply_epilogue(words, numbers, first, second, out, at, at, 1, count, 0)
-        panel = next_unit(call, panels)
 
 
 def _many_rows(call: int) -> None:
@@ -98,8 +98,7 @@ def _many_rows(call: int) -> None:
     block = places + 8 * rows
     for row in range(rows):
         store_i64(places, row, x + 4 * depth * row)
-    panel = next_unit(call, panels)
-    while panel < panels:
+    for panel in each_unit(call, panels):
         at, count = 4 * PANEL_COLUMNS * panel, min(PANEL_COLUMNS, columns - PANEL_COLUMNS * panel)
         if count == PANEL_COLUMNS:
             _multiply_panel(job, panel, places, scratch, bias + at, out + at, 4 * columns)
@@ -108,7 +107,6 @@ def _many_rows(call: int) -> None:
             copy_columns(block, rows, count, out + at, 4 * columns)
         if words != 0:
             apply_epilogue(words, numbers, first, second, out, at, at, rows, count, 4 * columns)
-        panel = next_unit(call, panels)
 
 
 @device

@@ -20,7 +20,7 @@ from ..codegen.language import instruction, types
 from ..codegen.typed import I64S
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 
 __all__: list[str] = []
 
@@ -112,12 +112,9 @@ def _uniform(call: int) -> None:
     address, out, _, _, _, _ = load_args(call)
     job = UniformJob.at(address)
     groups = job.groups
-    units = (groups + GROUPS_PER_UNIT - 1) // GROUPS_PER_UNIT
-    unit = next_unit(call, units)
-    while unit < units:
-        for group in range(unit * GROUPS_PER_UNIT, min((unit + 1) * GROUPS_PER_UNIT, groups)):
+    for start, end in each_chunk(call, groups, GROUPS_PER_UNIT):
+        for group in range(start, end):
             _draw(job, group, out + 4 * GROUP * group)
-        unit = next_unit(call, units)
 
 
 UNIFORM = Task(_uniform)

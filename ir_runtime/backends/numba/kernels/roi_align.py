@@ -19,7 +19,7 @@ from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_unit, load_args
 from .contiguous import contiguous
 
 __all__ = ["ALIGN", "BinSamples", "align_bins"]
@@ -96,8 +96,7 @@ def _align(call: int) -> None:
         job.max_row_samples,
     )
     table = scratch_memory(8 * most)
-    index = next_unit(call, count)
-    while index < count:
+    for index in each_unit(call, count):
         region = index // lines
         base = x + image * load_i64(entries, region)
         first = load_i64(row_starts, index)
@@ -111,7 +110,6 @@ def _align(call: int) -> None:
                 out + 4 * channels * (index * columns + column), table, row_weights + 4 * first, tall,
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip
-        index = next_unit(call, count)
 
 
 ALIGN = Task(_align)

@@ -18,11 +18,11 @@ from ...patterns.rotary import Rotary, match_rotary
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
-from ..codegen.memory import fetch_add, load_i64
+from ..codegen.memory import load_i64
 from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, load_args
+from ..threading.task import Task, each_chunk, load_args
 
 __all__: list[str] = []
 
@@ -68,12 +68,11 @@ def _turn_row(emit: Emit, x: Value, cos: Value, sin: Value, half: Value, out: Va
 
 
 def _rotary(call: int) -> None:
-    address, out, x, cos, sin, counter = load_args(call)
+    address, out, x, cos, sin, _ = load_args(call)
     job = RotaryJob.at(address)
     rows, half = job.rows, job.half
-    start = fetch_add(counter) * ROWS_PER_UNIT
-    while start < rows:
-        for row in range(start, min(start + ROWS_PER_UNIT, rows)):
+    for start, end in each_chunk(call, rows, ROWS_PER_UNIT):
+        for row in range(start, end):
             rest, source, turn, other = row, x, cos, sin
             for axis in range(OUTER):
                 length = load_i64(job, RotaryJob.lengths + axis)
@@ -83,7 +82,6 @@ def _rotary(call: int) -> None:
                 other += place * load_i64(job, RotaryJob.other_turns + axis)
                 rest = rest // length
             _turn_row(source, turn, other, half, out + 8 * half * row)
-        start = fetch_add(counter) * ROWS_PER_UNIT
 
 
 ROTARY = Task(_rotary)

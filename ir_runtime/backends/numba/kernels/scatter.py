@@ -23,7 +23,7 @@ from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
-from ..threading.task import UNUSED, Task, load_args
+from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._packed_epilogue import add_rows
 from ._row_copy import ROW_COPY, recorded_copy
 from ._rows import copy_row
@@ -94,8 +94,7 @@ def _scatter(call: int) -> None:
     job = ScatterJob.at(address)
     columns, count = job.columns, job.count
     parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
-    unit = fetch_add(counter)
-    while unit < job.blocks * parts:
+    for unit in each_counted(counter, job.blocks * parts):
         block = unit // parts
         first = (unit - block * parts) * COLUMNS_PER_UNIT
         _scatter_columns(
@@ -103,7 +102,6 @@ def _scatter(call: int) -> None:
             indices + 8 * block * job.block_stride, updates + 4 * block * count * columns,
             first, min(COLUMNS_PER_UNIT, columns - first),
         )  # fmt: skip
-        unit = fetch_add(counter)
 
 
 SCATTER = Task(_scatter)

@@ -21,7 +21,7 @@ from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
 from ..threading.recording import was_refused
-from ..threading.task import Task, load_args, next_unit
+from ..threading.task import Task, each_unit, load_args
 from ._axes_plan import plan_axes
 from ._columns_task import column_sizes, load_sizes, run_columns
 from ._indices import load_index, store_index
@@ -102,15 +102,13 @@ def _topk(call: int) -> None:
         job.count,
     )
     largest, size = job.largest, job.index_size
-    row = next_unit(call, rows)
-    while row < rows:
+    for row in each_unit(call, rows):
         indices = out + size * count * row
         values = out + job.values + 4 * count * row
         if _choose(x + 4 * length * row, length, count, largest, values, indices, size):
             fetch_add(job + 8 * TopKJob.refused)
         if job.by_index != 0:
             _sort_by_index(values, indices, size, count)
-        row = next_unit(call, rows)
 
 
 def _topk_short(call: int) -> None:
@@ -125,8 +123,7 @@ def _topk_short(call: int) -> None:
     largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
     columns, units = held + 2 * WIDTH * count, (rows + LANES - 1) // LANES
-    unit = next_unit(call, units)
-    while unit < units:
+    for unit in each_unit(call, units):
         first = LANES * unit
         some = min(LANES, rows - first)
         for column in range(0, length, LANES):
@@ -145,7 +142,6 @@ def _topk_short(call: int) -> None:
                 at = row * count + place
                 store_f32(values, at, load_f32(held, LANES * place + row))
                 store_index(indices, at, load_index(held, LANES * (count + place) + row, 4), size)
-        unit = next_unit(call, units)
 
 
 def _topk_columns(call: int) -> None:
@@ -159,8 +155,7 @@ def _topk_columns(call: int) -> None:
         job.index_size,
     )
     held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block
-    unit = next_unit(call, outer * across)
-    while unit < outer * across:
+    for unit in each_unit(call, outer * across):
         row = unit // across
         begin = (unit - row * across) * block
         for column in range(begin, min(begin + block, inner), LANES):
@@ -172,7 +167,6 @@ def _topk_columns(call: int) -> None:
             at = row * count * inner + column
             values = out + job.values + 4 * at
             store_held(held, count, values, out + size * at, inner, some, size)
-        unit = next_unit(call, outer * across)
 
 
 TOPK, TOPK_SHORT, TOPK_COLUMNS = Task(_topk), Task(_topk_short), Task(_topk_columns)

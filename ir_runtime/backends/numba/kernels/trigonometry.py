@@ -24,7 +24,7 @@ from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 
 __all__: list[str] = []
 
@@ -107,15 +107,13 @@ def _task(name: str, is_cosine: int) -> Task:
         address, out, x, _, _, _ = load_args(call)
         job = TrigonometryJob.at(address)
         count = job.count
-        start = CHUNK * next_unit(call, (count + CHUNK - 1) // CHUNK)
-        while start < count:
-            some = min(CHUNK, count - start)
+        for start, end in each_chunk(call, count, CHUNK):
+            some = end - start
             _rotate(x + 4 * start, some, out + 4 * start, is_cosine)
             for place in range(start, start + some):
                 number = load_f32(x, place)
                 if number > MOST or number < -MOST:
                     fetch_add(job + 8 * TrigonometryJob.refused)
-            start = CHUNK * next_unit(call, (count + CHUNK - 1) // CHUNK)
 
     rotate.__qualname__ = name
     return Task(rotate)

@@ -23,7 +23,7 @@ from ..codegen.memory import fetch_add, load_i64, store_i64
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, load_args, next_unit
+from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._indices import load_index
 from ._row_copy import ROW_COPY
 from ._strided_copy import SIZES, STRIDED_COPY
@@ -73,12 +73,9 @@ def _places(call: int) -> None:
     job = PlacesJob.at(address)
     count, width = job.tuples, job.width
     size = job.index_size
-    units = (count + UNIT_SIZE - 1) // UNIT_SIZE
-    unit = next_unit(call, units)
-    while unit < units:
-        for at in range(unit * UNIT_SIZE, min((unit + 1) * UNIT_SIZE, count)):
+    for start, end in each_chunk(call, count, UNIT_SIZE):
+        for at in range(start, end):
             store_i64(out, at, _place(job, tuples, at * width, width, size))
-        unit = next_unit(call, units)
 
 
 PLACES = Task(_places)

@@ -7,11 +7,11 @@ returns
     out, a, b, c   the result, and the inputs; `load_fourth` returns another one
     counter        the address of counters for which the task finds a use
 
-Units are in ranges, one for each thread, as long as there are not too many: `next_unit` takes those of the thread's own
-range in order, then what remains of others. So a thread that comes late, or is interrupted, has units taken from it; yet
+Units are in ranges, one for each thread, as long as there are not too many: `each_unit` takes those of the thread's own
+range in order, then what remains of others; `each_chunk` takes chunks of elements so. So a thread that comes late, or is interrupted, has units taken from it; yet
 as a rule it computes the same part of a map in one layer after the other, and finds it in its own cache: a line that
-another core has written takes ten times as long to read. Phases of one call count their units separately; between
-phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
+another core has written takes ten times as long to read. Later phases of one call count their units by
+`each_counted`; between phases, `barrier` waits for units that other threads have begun, and for nothing else, so no thread waits for one that has
 not arrived.
 
 Where there is no scratch memory for a thread, it returns, and others take what it has left; the call has failed then
@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..codegen.language import Routine, device, routine, types
+from ..codegen.language import Chunks, Routine, Units, device, routine, types
 from ..codegen.memory import fetch_add, load_atomic, load_i64, store_atomic, store_i64
 from ..machine_code.loader import loader
 
@@ -37,6 +37,9 @@ __all__ = [
     "UNUSED",
     "WORKER_WORDS",
     "Task",
+    "each_chunk",
+    "each_counted",
+    "each_unit",
     "failure_word",
     "load_args",
     "load_fourth",
@@ -162,3 +165,16 @@ def next_unit(call: int, units: int) -> int:
                 break
         place = place + 1 if place + 1 < ranges else 0
     return found
+
+
+@device
+def _count_unit(counter: int, _units: int) -> int:
+    """Take a unit by a counter of the call."""
+    unit: int = fetch_add(counter)
+    return unit
+
+
+each_unit, each_counted = Units(next_unit), Units(_count_unit)
+"""Loops over the units of a call, and over those of a phase, which one of its counters counts."""
+each_chunk = Chunks(each_unit)
+"""Loop over chunks of the elements of a call: where each starts and ends."""
