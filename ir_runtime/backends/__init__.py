@@ -17,32 +17,29 @@ from ..errors import InputError
 from ..ops import registry
 from .core.backend import Backend, choose
 from .core.default import TYPES, default_backend, eventual_backend
-from .core.kernel import Kernel, KernelObject, Offer, name_of, named
-from .core.lengths import Accepts, accepting, any_lengths
+from .core.kernel import UNREAD, Compute, Kernel, KernelTemplate, Offer, ResultShape
+from .core.lengths import Accepts, any_lengths
 from .core.pattern import Fusion, MatchContext, Refusal
 from .core.precision import Precision
-from .core.unary import UNREAD, Unary
 
 __all__ = [
     "UNREAD",
     "Accepts",
     "Backend",
     "Fusion",
-    "KernelObject",
+    "Compute",
     "Kernel",
+    "KernelTemplate",
     "MatchContext",
     "Offer",
     "Precision",
     "Refusal",
-    "Unary",
-    "accepting",
+    "ResultShape",
     "any_lengths",
     "available",
     "awaited",
     "choose",
     "load",
-    "name_of",
-    "named",
     "prepare",
 ]
 

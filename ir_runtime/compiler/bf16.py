@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from ..backends import Kernel, KernelObject
+from ..backends import KernelTemplate
 from ..ir.graph import Port
 from .fuse import Group
 
@@ -20,7 +20,7 @@ def store_bf16(groups: Sequence[Group], outputs: Collection[Port]) -> list[Group
         outputs: what the model computes, which keeps its type.
     """
     kept, found = set(outputs), list[Group]()
-    readers: dict[Port, list[tuple[Kernel, int]]] = {}
+    readers: dict[Port, list[tuple[KernelTemplate, int]]] = {}
     for group in reversed(groups):  # readers first: what they take may depend on what they store
         first, *others = group.writes or (None,)
         if (
@@ -35,11 +35,9 @@ def store_bf16(groups: Sequence[Group], outputs: Collection[Port]) -> list[Group
     return found[::-1]
 
 
-def _storing(group: Group, readers: Collection[tuple[Kernel, int]]) -> Group:
+def _storing(group: Group, readers: Collection[tuple[KernelTemplate, int]]) -> Group:
     """Return a group that stores its first result in bf16, if it can, and all readers take it."""
-    if not readers or not isinstance(group.kernel, KernelObject):
-        return group
-    if not all(isinstance(kernel, KernelObject) and kernel.reads_bf16(place) for kernel, place in readers):
+    if not readers or not all(kernel.reads_bf16(place) for kernel, place in readers):
         return group
     kernel = group.kernel.storing_bf16()
     return group if kernel is None else replace(group, choose=lambda: kernel)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .._util.cached import cached_property
-from ..backends import Kernel, KernelObject
+from ..backends import Kernel, KernelTemplate
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
 
@@ -21,7 +21,7 @@ class Group:
     """
 
     layers: tuple[Layer, ...]
-    choose: Callable[[], Kernel]
+    choose: Callable[[], KernelTemplate]
     """Returns the kernel."""
     reads: tuple[Port, ...]
     """The inputs of the kernel; where layers are in a row, each with one reader, their inputs in order."""
@@ -29,20 +29,24 @@ class Group:
     """The name of the pattern that the layers match, if they match one."""
 
     @classmethod
-    def of(cls, graph: Graph, layer: Layer, choose: Callable[[], Kernel]) -> Group:
+    def of(cls, graph: Graph, layer: Layer, choose: Callable[[], KernelTemplate]) -> Group:
         """Return a group of one layer."""
         return cls((layer,), choose, graph.reads(layer))
 
     @cached_property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> KernelTemplate:
         """The kernel, chosen when it is first asked for: layers that others fuse need none of their own."""
         return self.choose()
 
     def prepared(self) -> Group:
         """Return the group with its kernel prepared: no more layers are fused, and what chose it is no longer needed."""
-        kernel = self.kernel
-        ready = kernel.prepare() if isinstance(kernel, KernelObject) else kernel
+        ready = self.kernel.prepare()
         return replace(self, choose=lambda: ready)
+
+    @property
+    def ready(self) -> Kernel:
+        """The kernel of a prepared group."""
+        return self.kernel.prepare()
 
     @property
     def writes(self) -> tuple[Port, ...]:
@@ -94,7 +98,7 @@ def _only_reader(
 
 
 def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:
-    if reader.op is None or not isinstance(group.kernel, KernelObject):
+    if reader.op is None or not group.kernel.has_epilogue:
         return None
     sources = [s for s in graph.sources(reader) if s is not None]
     place = sources.index(group.writes[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..backends import KernelObject
 from ..ir.graph import Layer
 from ..ops.elementwise import Binary, Unary
 from .fuse import Group
@@ -97,6 +96,6 @@ def _reason(writer: Group, layer: Layer, others: list[str], is_output: bool) -> 
         return f"its result is also read by {others[0]!r}{more}"
     if len(writer.writes) > 1:
         return "it has several outputs"
-    if not (isinstance(writer.kernel, KernelObject) and writer.kernel.has_epilogue):
+    if not writer.kernel.has_epilogue:
         return "its kernel has no epilogue"
     return f"its epilogue has no post-op for {layer.operation} of these types and shapes"

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..backends import Kernel, accepting, any_lengths
-from ..backends.core.host_calls import made_before, noting
+from ..backends import Kernel, any_lengths
+from ..backends.core.host_calls import made_before
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 
@@ -108,8 +108,7 @@ def _gather_kernel(layer: Layer) -> Kernel:
         at = axis.item() % data.ndim
         return (*data.shape[:at], len(indices), *data.shape[at + 1 :])
 
-    vars(pick)["result_shape"] = result_shape
-    return accepting(noting(pick), any_lengths)
+    return Kernel(pick, accepts=any_lengths, result_shape=result_shape, has_host_calls=True)
 
 
 class _Buffer(np.ndarray):
@@ -152,8 +151,7 @@ def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
         at = axis % held.ndim
         return (*held.shape[:at], held.shape[at] + new.shape[at], *held.shape[at + 1 :])
 
-    vars(append)["result_shape"] = result_shape
-    return accepting(noting(append), partial(_joinable, axis))
+    return Kernel(append, accepts=partial(_joinable, axis), result_shape=result_shape, has_host_calls=True)
 
 
 def _joinable(axis: int, held: Array, new: Array) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..backends import Fusion, Kernel, Refusal
+from ..backends import Fusion, Kernel, KernelTemplate, Refusal
 from ..ir.graph import Graph, Layer, Port
 from .fuse import Group
 from .state import CompileState
@@ -16,8 +16,6 @@ __all__ = ["Program"]
 @dataclass(slots=True)
 class Program:
     """A model between reading and running.
-
-    Nine fields: the layers, and what each pass has found about them.
 
     Args:
         state: what kernels may rely on.
@@ -34,7 +32,7 @@ class Program:
     state: CompileState
     layers: Sequence[Layer]
     outputs: Sequence[Port]
-    kernels: Mapping[int, Kernel] = field(default_factory=dict)
+    kernels: Mapping[int, KernelTemplate] = field(default_factory=dict)
     variables: Mapping[int, Callable[[Kernel], Kernel]] = field(default_factory=dict)
     shape_only: Mapping[int, int] = field(default_factory=dict)
     fusions: dict[int, Fusion | None] = field(default_factory=dict)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
-from ..backends import Kernel, KernelObject, Unary, name_of
-from ..backends.core.host_calls import has_host_calls, noting
-from ..backends.core.replay import contents_of, replayable, replayer_of
+from ..backends import Kernel
 from ..compiler.fuse import Group
 from ..compiler.mixed_inputs import plain
 from ..compiler.state import CompileState
@@ -131,37 +129,28 @@ class StepBuilder:
         alone = not also and (by_reference or needs_run(layer))
         reads = tuple(map(self._held if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
-        if isinstance(group.kernel, KernelObject) and group.kernel.checks_inputs:
+        kernel = group.ready
+        if kernel.checks_inputs:
             return Step(
-                shown[0], group.kernel, reads, writes, also=shown[1:], pattern=group.pattern,
-                kernel_name=name_of(group.kernel), declared=self._declared(group), types=tuple(self._types_of(group)),
+                shown[0], kernel, reads, writes, also=shown[1:], pattern=group.pattern, kernel_name=kernel.name,
+                declared=self._declared(group), types=tuple(self._types_of(group)),
             )  # fmt: skip
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)
         always_runs = any(la.op is None or is_external(plain(la.op)) or not la.op.pure for la in group.layers)
-        chosen = kernel = group.kernel
         if not needs_run(layer):
             inputs = tuple(map(self.state.type, group.reads))
             outputs = self._types_of(group)
-            is_view = isinstance(kernel, Unary) and kernel.view  # which takes no memory anyway
-            is_empty = not (always_runs or is_view) and empty_results(outputs) is not None
-            if is_empty:
-                chosen = kernel = _without_elements(outputs)
+            # A view takes no memory anyway.
+            if not (always_runs or kernel.view) and empty_results(outputs) is not None:
+                kernel = _without_elements(outputs)
             if any(type.shape.is_dynamic for type in inputs) and not (alone and _refuses(layer, inputs)):
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            rule = getattr(chosen, "result_shape", None)
-            kernel = guarded(kernel, known, inputs, outputs, bounded, rule, always_runs)
-            if kernel is not chosen and (replayer := replayer_of(chosen)) is not None:
-                contents = contents_of(chosen)
-                kernel = replayable(kernel, replayer, contents)  # equal shapes pass equal checks
-            elif kernel is not chosen and has_host_calls(chosen):
-                kernel = noting(kernel)
-            if is_empty:
-                vars(kernel)["of_shapes"] = True  # so that a replay does not end here
+            kernel = guarded(kernel, known, inputs, outputs, bounded, always_runs)
         return Step(
             shown[0], kernel, reads, writes, also=shown[1:], expected=known, pattern=group.pattern,
-            kernel_name=name_of(group.kernel), declared=self._declared(group), types=tuple(self._types_of(group)),
+            kernel_name=group.ready.name, declared=self._declared(group), types=tuple(self._types_of(group)),
         )  # fmt: skip
 
     def _shown(self, group: Group) -> tuple[Layer, ...]:
@@ -202,9 +191,9 @@ def _refuses(layer: Layer, inputs: Sequence[TensorType]) -> bool:
 def _without_elements(types: Sequence[TensorType]) -> Kernel:
     """Return a kernel for results of which none has an element."""
 
-    def kernel(*arrays: Array) -> tuple[Array, ...]:
+    def run(*arrays: Array) -> tuple[Array, ...]:
         results = empty_results(types)
         assert results is not None
         return results
 
-    return kernel
+    return Kernel(run, of_shapes=True)  # so that a replay does not end here

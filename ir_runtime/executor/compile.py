@@ -252,7 +252,7 @@ class _Compiler:
         read = {*sources, *writes}
         groups = [self._lone(each, read) for each in layers]
         plan = StepBuilder(program.state, self.selector).inner_plan(groups, reads, writes)
-        return Fusion(layers, reads, ShapeCache(plan), "shape arithmetic")
+        return Fusion(layers, reads, ShapeCache(plan).kernel, "shape arithmetic")
 
     def _group(self, layer: Layer, read: Collection[Port]) -> Group:
         if (fusion := self._fusion(layer)) is not None:

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..analysis.expected import Expected
-from ..backends import Kernel, Unary
+from ..backends import Compute, Kernel, ResultShape
 from ..diagnostics import Location
 from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, TensorType
@@ -33,8 +32,6 @@ from .base_buffers import base_buffer_of
 from .context import RUN, Run
 
 __all__ = ["Guard", "alive", "check_room", "guarded", "reserve"]
-
-ResultShape: TypeAlias = Callable[..., "tuple[int, ...] | None"]
 
 # The most shapes that a guard caches; lengths that grow with every run do not recur.
 REMEMBERED = 64
@@ -50,7 +47,6 @@ def guarded(
     inputs: Sequence[TensorType],
     outputs: Sequence[TensorType],
     bounded: bool,
-    result_shape: ResultShape | None = None,
     always_runs: bool = False,
 ) -> Kernel:
     """Wrap a kernel in a guard that enforces the limits of the run; return it as it is if it cannot exceed them.
@@ -62,21 +58,17 @@ def guarded(
         outputs: the `Value` of each output.
         bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
             where none is empty.
-        result_shape: returns the shape of the result of a kernel for inputs that it has a rule for; for kernels
-            of one result.
         always_runs: whether the kernel must run even if no result has elements.
     """
-    if isinstance(kernel, Unary) and kernel.view:
-        return kernel
-    if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
+    if kernel.view or all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
         return kernel
     width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
     itemsize = width // max(len(inputs), 1)
-    guard = Guard(expected, width if bounded else 0, result_shape, itemsize, always_runs)
+    guard = Guard(expected, width if bounded else 0, kernel.result_shape, itemsize, always_runs)
     for index, type in enumerate(inputs):
         if (ratio := _ratio(type, outputs)) is not None:
-            return _proportional(kernel, guard, index, ratio)
-    return _of_many_inputs(kernel, guard)
+            return kernel.wrapped(_proportional(kernel.whole, guard, index, ratio))
+    return kernel.wrapped(_of_many_inputs(kernel.whole, guard))
 
 
 def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
@@ -101,8 +93,8 @@ def _fixed(type: TensorType) -> int:
     return math.prod([dim.min for dim in type.shape if dim.is_static])
 
 
-def _proportional(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Kernel:
-    """Return a guarded kernel whose results are proportional to one input."""
+def _proportional(compute: Compute, guard: Guard, index: int, ratio: float) -> Compute:
+    """Return a guarded function whose results are proportional to one input."""
     current = RUN.get
 
     def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
@@ -112,33 +104,28 @@ def _proportional(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Ker
                 run.left -= most
             elif (empty := guard.check(run, arrays)) is not None:
                 return empty
-        return kernel(*arrays)
+        return compute(*arrays)
 
-    return _marked(guarding, guard)
+    return guarding
 
 
-def _of_many_inputs(kernel: Kernel, guard: Guard) -> Kernel:
-    """Return a guarded kernel that counts the size of its results; the product of its inputs only bounds that."""
+def _of_many_inputs(compute: Compute, guard: Guard) -> Compute:
+    """Return a guarded function that counts the size of its results; the product of its inputs only bounds that."""
     current, width = RUN.get, guard.width
 
     def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
         if (run := current(None)) is None:
-            return kernel(*arrays)
+            return compute(*arrays)
         most = width
         for array in arrays:
             most *= array.size
         if not 0 < most <= run.left or most > run.limits.elements:
-            return kernel(*arrays) if (empty := guard.check(run, arrays)) is None else empty
-        results = kernel(*arrays)
+            return compute(*arrays) if (empty := guard.check(run, arrays)) is None else empty
+        results = compute(*arrays)
         run.left -= results.nbytes if isinstance(results, np.ndarray) else sum(a.nbytes for a in results)
         return results
 
-    return _marked(guarding, guard)
-
-
-def _marked(kernel: Callable[..., Any], guard: Guard) -> Kernel:
-    vars(kernel)["guard"] = guard
-    return kernel
+    return guarding
 
 
 def _most(type: TensorType) -> float:

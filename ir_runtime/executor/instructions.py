@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from ..backends import Kernel, Unary
+from ..backends import Compute, Kernel
 from ..backends.core.replay import Instruction, Slots
 from ..errors import ExecutionError
 
@@ -44,52 +44,51 @@ class Executable(Protocol):
 
 def instructions_of(steps: Iterable[Executable]) -> tuple[Instruction, ...]:
     """Return the instruction of each step."""
-    known: dict[tuple[int, _Slots, _Slots, _Slots], Instruction] = {}
+    shared: dict[tuple[int, _Slots, _Slots, _Slots], Instruction] = {}
     instructions = []
     for step in steps:
-        kernel, reads, writes, frees = _called(step)
-        key = (id(kernel), reads, writes, frees)
-        if key not in known:
-            known[key] = _instruction(kernel, reads, writes, frees)
-        instructions.append(known[key])
+        reads, writes, frees = _accessed(step)
+        key = (id(step.kernel.run), reads, writes, frees)
+        if key not in shared:
+            shared[key] = _instruction(step.kernel.run, reads, writes, frees)
+        instructions.append(shared[key])
     return tuple(instructions)
 
 
-def _called(step: Executable) -> tuple[Kernel, _Slots, _Slots, _Slots]:
-    """Return the function to call, and the slots that it reads, writes and frees."""
-    kernel, reads, writes = step.kernel, step.reads, step.writes
-    if not isinstance(kernel, Unary):
-        return kernel, reads, writes, step.frees
-    reads = (reads[kernel.place],)
+def _accessed(step: Executable) -> tuple[_Slots, _Slots, _Slots]:
+    """Return the slots that the function of a kernel reads and writes, and those to free after it."""
+    kernel, reads, writes, frees = step.kernel, step.reads, step.writes, step.frees
+    if kernel.operands is not None:
+        reads = tuple(reads[place] for place in kernel.operands)
     if kernel.only is None:
-        return kernel.run, reads, writes, step.frees
+        return reads, writes, frees
     unread = {*writes} - {(out := writes[kernel.only[0]]), *step.reads}
-    return kernel.run, reads, (out,), tuple(slot for slot in step.frees if slot not in unread)
+    return reads, (out,), tuple(slot for slot in frees if slot not in unread)
 
 
-def _instruction(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Instruction:
+def _instruction(run: Compute, reads: _Slots, writes: _Slots, frees: _Slots) -> Instruction:
     if len(writes) == 1 and len(reads) in _BY_ARITY:
         if len(reads) == 1 and not frees:
-            return _unary_in_place(kernel, *reads, *writes)
-        return _BY_ARITY[len(reads)](kernel, *reads, *writes, frees)
+            return _unary_in_place(run, *reads, *writes)
+        return _BY_ARITY[len(reads)](run, *reads, *writes, frees)
     if len(writes) > 1 and len(reads) == 1:
-        return _unary_many_outputs(kernel, *reads, writes, frees)
-    return _any_arity(kernel, reads, writes, frees)
+        return _unary_many_outputs(run, *reads, writes, frees)
+    return _any_arity(run, reads, writes, frees)
 
 
-def _unary_in_place(kernel: Kernel, a: int, out: int) -> Instruction:
+def _unary_in_place(run: Compute, a: int, out: int) -> Instruction:
     """Return the most common instruction: one input, whose slot the result may take, and no slots to free."""
 
     def instruction(slots: Slots) -> None:
-        result = kernel(slots[a])
+        result = run(slots[a])
         slots[out] = result if result.__class__ is ndarray else _only(result)
 
     return instruction
 
 
-def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Instruction:
+def _unary(run: Compute, a: int, out: int, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
-        result = kernel(slots[a])
+        result = run(slots[a])
         slots[out] = result if result.__class__ is ndarray else _only(result)
         for slot in frees:
             slots[slot] = None
@@ -97,9 +96,9 @@ def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Instruction:
     return instruction
 
 
-def _binary(kernel: Kernel, a: int, b: int, out: int, frees: _Slots) -> Instruction:
+def _binary(run: Compute, a: int, b: int, out: int, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
-        result = kernel(slots[a], slots[b])
+        result = run(slots[a], slots[b])
         slots[out] = result if result.__class__ is ndarray else _only(result)
         for slot in frees:
             slots[slot] = None
@@ -107,9 +106,9 @@ def _binary(kernel: Kernel, a: int, b: int, out: int, frees: _Slots) -> Instruct
     return instruction
 
 
-def _ternary(kernel: Kernel, a: int, b: int, c: int, out: int, frees: _Slots) -> Instruction:
+def _ternary(run: Compute, a: int, b: int, c: int, out: int, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
-        result = kernel(slots[a], slots[b], slots[c])
+        result = run(slots[a], slots[b], slots[c])
         slots[out] = result if result.__class__ is ndarray else _only(result)
         for slot in frees:
             slots[slot] = None
@@ -117,11 +116,11 @@ def _ternary(kernel: Kernel, a: int, b: int, c: int, out: int, frees: _Slots) ->
     return instruction
 
 
-def _unary_many_outputs(kernel: Kernel, a: int, writes: _Slots, frees: _Slots) -> Instruction:
+def _unary_many_outputs(run: Compute, a: int, writes: _Slots, frees: _Slots) -> Instruction:
     """Return an instruction with one input and several outputs."""
 
     def instruction(slots: Slots) -> None:
-        for slot, array in _pairs(writes, kernel(slots[a])):
+        for slot, array in _pairs(writes, run(slots[a])):
             slots[slot] = array
         for slot in frees:
             slots[slot] = None
@@ -129,9 +128,9 @@ def _unary_many_outputs(kernel: Kernel, a: int, writes: _Slots, frees: _Slots) -
     return instruction
 
 
-def _any_arity(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Instruction:
+def _any_arity(run: Compute, reads: _Slots, writes: _Slots, frees: _Slots) -> Instruction:
     def instruction(slots: Slots) -> None:
-        for slot, array in _pairs(writes, kernel(*[slots[slot] for slot in reads])):
+        for slot, array in _pairs(writes, run(*[slots[slot] for slot in reads])):
             slots[slot] = array
         for slot in frees:
             slots[slot] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..analysis.infer import Inferred, infer
+from ..backends import Kernel
 from ..compiler.state import CompileState
 from ..diagnostics import Diagnostics
 from ..ir.graph import Body, Graph, Layer, Port
@@ -14,6 +15,10 @@ from .needed import needed
 from .step import Step
 
 __all__ = ["least_memory"]
+
+
+_NOTHING = Kernel(tuple)
+"""Stands for the kernels of steps that do not run."""
 
 
 def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched: bool = False) -> Peak:
@@ -33,7 +38,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
 
     slots_of([Port(layer.id, 0) for layer in graph.of_type("Parameter")])
     steps = [
-        Step(layer, tuple, slots_of(graph.reads(layer)), slots_of(layer.output_ports))
+        Step(layer, _NOTHING, slots_of(graph.reads(layer)), slots_of(layer.output_ports))
         for layer in needed(graph, outputs)
         if _runs(state, layer)
     ]

@@ -21,10 +21,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..analysis.expected import Expected, RefusedInputError
-from ..backends import Accepts, Kernel, Unary, any_lengths
+from ..backends import Accepts, Compute, Kernel, any_lengths
 from ..errors import ExecutionError
 from ..ir.dimension import Symbol
 from ..ir.element import ElementType
@@ -40,41 +38,46 @@ REMEMBERED = 64
 def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
     """Return a kernel that refuses lengths which inference refuses, or the kernel itself where it needs no check."""
     unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
-    if not unknown or isinstance(kernel, Unary | np.ufunc):
+    if not unknown or kernel.accepts is any_lengths:
         return kernel
-    if (accepts := getattr(kernel, "accepts", None)) is not None:
-        return kernel if accepts is any_lengths else _by_itself(kernel, check, accepts)
-    return _of_one(kernel, check, unknown[0]) if len(unknown) == 1 else _of_several(kernel, check, unknown)
+    return kernel.wrapped(_checking(kernel.whole, check, unknown, kernel.accepts))
 
 
-def _of_one(kernel: Kernel, check: LengthCheck, index: int) -> Kernel:
+def _checking(run: Compute, check: LengthCheck, unknown: Sequence[int], accepts: Accepts | None) -> Compute:
+    """Return a function that checks lengths first."""
+    if accepts is not None:
+        return _by_itself(run, check, accepts)
+    return _of_one(run, check, unknown[0]) if len(unknown) == 1 else _of_several(run, check, unknown)
+
+
+def _of_one(run: Compute, check: LengthCheck, index: int) -> Compute:
     known = check.accepted
 
     def checking(*arrays: Array) -> Array | tuple[Array, ...]:
         if (shape := arrays[index].shape) not in known:
             check.accept(arrays, shape)
-        return kernel(*arrays)
+        return run(*arrays)
 
     return checking
 
 
-def _of_several(kernel: Kernel, check: LengthCheck, unknown: Sequence[int]) -> Kernel:
+def _of_several(run: Compute, check: LengthCheck, unknown: Sequence[int]) -> Compute:
     known = check.accepted
 
     def checking(*arrays: Array) -> Array | tuple[Array, ...]:
         shapes = tuple([arrays[index].shape for index in unknown])
         if shapes not in known:
             check.accept(arrays, shapes)
-        return kernel(*arrays)
+        return run(*arrays)
 
     return checking
 
 
-def _by_itself(kernel: Kernel, check: LengthCheck, accepts: Accepts) -> Kernel:
+def _by_itself(run: Compute, check: LengthCheck, accepts: Accepts) -> Compute:
     def checking(*arrays: Array) -> Array | tuple[Array, ...]:
         if not accepts(*arrays):
             check.accept(arrays)
-        return kernel(*arrays)
+        return run(*arrays)
 
     return checking
 

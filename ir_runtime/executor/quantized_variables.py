@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import Kernel, KernelObject, named
-from ..backends.core.host_calls import called_after, made_before, noting
+from ..backends import Kernel
+from ..backends.core.host_calls import called_after, made_before
 from ..compiler.kv_cache import Copy, GrowingCache, append_kernel
 from ..compiler.quantized_caches import QuantizedCaches
 from ..ir.element import ElementType
@@ -33,9 +33,9 @@ APPEND = "append_u8"
 def cache_kernels(found: QuantizedCaches, copy: Copy | None = None) -> dict[int, Kernel]:
     """Return kernels of the layers that extend and measure caches, by layer id."""
     kernels: dict[int, Kernel] = {
-        cache.concat.id: _Append(cache, found.kernels.pack, copy) for cache in found.caches
+        cache.concat.id: _append(cache, found.kernels.pack, copy) for cache in found.caches
     }
-    return kernels | {layer.id: _Measure(layer) for layer in found.measured}
+    return kernels | {layer.id: _measure(layer) for layer in found.measured}
 
 
 def variable_kernels(found: QuantizedCaches) -> dict[int, Callable[[Kernel], Kernel]]:
@@ -50,12 +50,14 @@ def _reading(layer: Layer) -> Callable[[Kernel], Kernel]:
     name = layer.attributes["variable_id"]
 
     def reading(exact: Kernel) -> Kernel:
+        compute = exact.whole
+
         def read(*arrays: Array) -> Any:
             held = VARIABLES.get(name)
-            found: Any = held.packed if isinstance(held, QuantizedCache) else exact(*arrays)
+            found: Any = held.packed if isinstance(held, QuantizedCache) else compute(*arrays)
             return made_before(found, read, *arrays)
 
-        return noting(read)
+        return Kernel(read, has_host_calls=True)
 
     return reading
 
@@ -73,51 +75,42 @@ def _assigning(layer: Layer, pack: Callable[[Array], Array]) -> Callable[[Kernel
         called_after(hold, packed)
         return rows
 
-    return lambda exact: noting(assign)
+    return lambda exact: Kernel(assign, has_host_calls=True)
 
 
-class _Append(KernelObject):
-    """Concat of a cache, which may be packed, and new f32 rows."""
+def _append(cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | None) -> Kernel:
+    """Return the kernel for Concat of a cache, which may be packed, and new f32 rows."""
+    op, join = cache.concat.op, append_kernel(cache.axis, copy).run
+    assert op is not None
 
-    checks_inputs = True
-    has_host_calls = True
-
-    def __init__(self, cache: GrowingCache, pack: Callable[[Array], Array], copy: Copy | None) -> None:
-        assert cache.concat.op is not None
-        self._op, self._pack, self._append = cache.concat.op, pack, append_kernel(cache.axis, copy)
-        self._axis = cache.axis
-        named(self, APPEND)
-
-    def __call__(self, *arrays: Array) -> Any:
-        held, new = arrays
+    def append(held: Array, new: Array) -> Any:
         shape = unpacked_shape(held) if held.dtype == np.uint8 else held.shape
-        axis = self._axis % len(shape)
+        axis = cache.axis % len(shape)
         if new.shape[:axis] != shape[:axis] or new.shape[axis + 1 :] != shape[axis + 1 :]:
-            self._op.infer_types(*map(_unknown, (shape, new.shape)))  # which says what is wrong
+            op.infer_types(*map(_unknown, (shape, new.shape)))  # which says what is wrong
         if not shape[axis]:
             return new
-        more = new if held.dtype != np.uint8 else self._pack(new)
+        more = new if held.dtype != np.uint8 else pack(new)
         if (run := RUN.get(None)) is not None:
             count = math.prod(held.shape) + math.prod(more.shape)
             run.limits.check("elements", count)
             reserve(run, count * held.itemsize)
-        return self._append(held, more)
+        return join(held, more)
+
+    return Kernel(append, name=APPEND, checks_inputs=True, has_host_calls=True)
 
 
 def _unknown(shape: tuple[int, ...]) -> Value:
     return Value.unknown(ElementType.f32, PartialShape(shape))
 
 
-class _Measure(KernelObject):
-    """ShapeOf of what may be packed rows."""
+def _measure(layer: Layer) -> Kernel:
+    """Return the kernel for ShapeOf of what may be packed rows."""
+    assert layer.op is not None
+    evaluate = layer.op.evaluate
 
-    checks_inputs = True
-
-    def __init__(self, layer: Layer) -> None:
-        assert layer.op is not None
-        self._evaluate = layer.op.evaluate
-
-    def __call__(self, *arrays: Array) -> Any:
-        (data,) = arrays
+    def measure(data: Array) -> Any:
         packed = data.dtype == np.uint8
-        return self._evaluate(np.broadcast_to(np.float32(0), unpacked_shape(data)) if packed else data)
+        return evaluate(np.broadcast_to(np.float32(0), unpacked_shape(data)) if packed else data)
+
+    return Kernel(measure, checks_inputs=True)

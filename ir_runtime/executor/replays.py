@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from ..backends import Unary
-from ..backends.core.host_calls import has_host_calls
 from ..backends.core.replay import (
     Direct,
     Program,
     Replayer,
-    contents_of,
-    is_replayed_alone,
-    replayer_of,
     run_steps,
 )
 from ..ir.tensor import Array
@@ -33,8 +28,6 @@ _VIEWS = {"Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 @dataclass(frozen=True, slots=True, eq=False)
 class Programs:
     """The programs of a plan. The second run on inputs of the same shapes is recorded, later ones replay it.
-
-    Of its nine fields, the last four follow from the others, or from runs.
 
     Args:
         steps: of the plan.
@@ -59,12 +52,10 @@ class Programs:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", Program(self.instructions, range(len(self.steps))))
-        kernels = [step.kernel for step in self.steps if _replayer(step) is not None]
-        worth = len(kernels) > 1 or any(map(is_replayed_alone, kernels))
-        worth = worth or len(kernels) == len(self.steps) == 1  # then a replay is all of a run
-        object.__setattr__(
-            self, "replayer", next(filter(None, map(_replayer, self.steps))) if worth else None
-        )
+        replays = [step.kernel.replay for step in self.steps if step.kernel.replay is not None]
+        worth = len(replays) > 1 or any(replay.alone for replay in replays)
+        worth = worth or len(replays) == len(self.steps) == 1  # then a replay is all of a run
+        object.__setattr__(self, "replayer", replays[0].replayer if worth else None)
 
     def next(self, env: Slots) -> Program:
         """Return the program of a run that begins with these inputs and constants."""
@@ -92,9 +83,10 @@ class Programs:
 
     def _contents(self, replayer: Replayer, step: Step) -> Collection[int] | None:
         """Return the slots whose contents a step depends on, if it can be replayed."""
-        if _replayer(step) is replayer:
-            return [step.reads[index] for index in contents_of(step.kernel) if index < len(step.reads)]
-        if has_host_calls(step.kernel) or (isinstance(step.kernel, Unary) and step.kernel.view):
+        kernel, replay = step.kernel, step.kernel.replay
+        if replay is not None and replay.replayer is replayer:
+            return [step.reads[index] for index in replay.contents if index < len(step.reads)]
+        if kernel.has_host_calls or kernel.view:
             return ()
         is_view = not step.also and step.layer.type in _VIEWS
         return step.reads[1:] if is_view else None
@@ -105,7 +97,7 @@ class Programs:
         replayed = {
             i: found for i in numbers if (found := self._contents(replayer, self.steps[i])) is not None
         }
-        of_shapes = {i for i in numbers if getattr(self.steps[i].kernel, "of_shapes", False)}
+        of_shapes = {i for i in numbers if self.steps[i].kernel.of_shapes}
         recorder = replayer.recorder(self.steps, self.instructions, replayed, of_shapes, self.constants)
         taken = [0.0] * len(self.steps)
 
@@ -155,8 +147,3 @@ def _measured(instruction: Instruction, taken: list[float], index: int) -> Instr
         taken[index] = 0.0 if run is None else before - run.left
 
     return measured
-
-
-def _replayer(step: Step) -> Replayer | None:
-    kernel = step.kernel
-    return replayer_of(kernel.run if isinstance(kernel, Unary) else kernel)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..backends import Kernel, Unary
+from ..backends import Compute
 from ..ir.tensor import Array
 from .step import Step
 
@@ -28,22 +28,21 @@ def with_contiguous_results(
     """
     own = set(results) - {slot for step in steps for slot in step.reads}
     return [
-        replace(step, kernel=_followed(step.kernel, contiguous)) if own.issuperset(step.writes) else step
+        replace(
+            step,
+            kernel=replace(step.kernel, run=_contiguous_outputs(step.kernel.run, contiguous), view=False),
+        )
+        if own.issuperset(step.writes)
+        else step
         for step in steps
     ]
 
 
-def _followed(kernel: Kernel, contiguous: Callable[[Array], Array]) -> Kernel:
-    """Return a kernel that gives contiguous outputs."""
-    if isinstance(kernel, Unary):
-        return replace(kernel, run=_contiguous_outputs(kernel.run, contiguous), view=False)
-    return _contiguous_outputs(kernel, contiguous)
+def _contiguous_outputs(compute: Compute, contiguous: Callable[[Array], Array]) -> Compute:
+    """Return a function that gives contiguous outputs."""
 
-
-def _contiguous_outputs(kernel: Kernel, contiguous: Callable[[Array], Array]) -> Kernel:
     def run(*arrays: Array) -> Array | tuple[Array, ...]:
-        found: Any = kernel(*arrays)
+        found: Any = compute(*arrays)
         return tuple(map(contiguous, found)) if isinstance(found, tuple) else contiguous(found)
 
-    vars(run).update(getattr(kernel, "__dict__", {}))
     return run

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from .._util.forks import computing
 from .._util.scoped import Scope
-from ..backends import Backend, Unary
+from ..backends import Backend
 from ..backends.core.precision import current
-from ..backends.core.replay import replayer_of
 from ..compiler.fuse import Group
 from ..ir.tensor import TensorType
 from ..ops import elementwise
@@ -36,14 +35,14 @@ def scopes(
 
 def _of(group: Group, types: Sequence[TensorType], backends: Sequence[Backend]) -> list[Scope]:
     """Return what a group needs: its kernel, or that of any backend."""
-    if (replayer := replayer_of(group.kernel)) is not None:
-        return [replayer.around]
+    if (replay := group.ready.replay) is not None:
+        return [replay.replayer.around]
     return [] if _is_small_map(group, types) else [backend.around for backend in backends]
 
 
 def _is_small_map(group: Group, types: Sequence[TensorType]) -> bool:
     """Return whether every kernel for a group does without threads and BLAS: it maps few elements, or makes a view."""
-    if isinstance(group.kernel, Unary) and group.kernel.view:
+    if group.ready.view:
         return True
     maps = all(isinstance(layer.op, elementwise.Unary | elementwise.Binary) for layer in group.layers)
     return maps and all(type.shape.is_static and math.prod(type.shape.static) <= SMALL for type in types)

@@ -9,8 +9,8 @@ from typing import Any
 
 from .._util import deadline
 from ..analysis.infer import Inferred, infer
-from ..backends import Backend, Kernel, choose
-from ..backends.core.host_calls import called_after, made_before, noting
+from ..backends import Backend, Kernel, KernelTemplate, choose
+from ..backends.core.host_calls import called_after, made_before
 from ..codes import Code
 from ..compiler.mixed_inputs import plain
 from ..compiler.program import Program
@@ -53,7 +53,7 @@ class KernelSelector:
     references: set[int] = field(default_factory=set)
     """The layers that the reference computes, by id."""
 
-    def kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
+    def kernel(self, layer: Layer, read: Collection[Port]) -> KernelTemplate:
         """Return the kernel of a layer, of which some outputs are read.
 
         Raises:
@@ -88,24 +88,24 @@ class KernelSelector:
         """
         if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
             op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
-        kernel = op.evaluator([value.element for value in inputs])
-        kernel = self._advancing(layer, kernel)
+        evaluate = op.evaluator([value.element for value in inputs])
         self.references.add(layer.id)
-        if getattr(kernel, "__func__", None) is Op.evaluate:
+        if getattr(evaluate, "__func__", None) is Op.evaluate:
             raise UnsupportedError(
                 f"{op.versioned_name()} can be checked, but not run",
                 code=Code.UNKNOWN_OPERATION,
                 where=layer.where,
                 hint="its class has no evaluate, and no backend has a kernel for it",
             )
+        kernel = self._advancing(layer, Kernel(evaluate)).prepare()
         if not is_external(op):
             return kernel
         types = self._types(layer)
         if any(type.element in (ElementType.boolean, ElementType.dynamic) for type in types):
-            kernel = with_booleans(kernel)
-        return contract_checked(kernel, layer, types)
+            kernel = replace(kernel, run=with_booleans(kernel.run))
+        return replace(kernel, run=contract_checked(kernel.run, layer, types))
 
-    def _quantized(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
+    def _quantized(self, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
         """Return a kernel that multiplies weights as they are stored."""
         offers = (backend.kernel_packed(op, inputs) for backend in self.backends)
         return next((kernel for kernel in offers if kernel is not None), None)
@@ -119,21 +119,20 @@ class KernelSelector:
             plans = {b.name: compiled(b, types[b.name], state.body(layer, b)) for b in layer.bodies()}
             self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
             context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
-        return contract_checked(partial(op.evaluate, **context), layer, self._types(layer))
+        return Kernel(contract_checked(partial(op.evaluate, **context), layer, self._types(layer)))
 
     def _inferred(self, layer: Layer, body: Body) -> Inferred:
         types = self.bodies.get((layer.id, body.name))
         # A branch that is never taken was not inferred.
         return infer(body.graph, Diagnostics()) if types is None else types
 
-    def _advancing(self, layer: Layer, kernel: Kernel) -> Kernel:
+    def _advancing(self, layer: Layer, kernel: KernelTemplate) -> KernelTemplate:
         """Return a kernel that continues the sequence of an operation of random numbers, which it takes as a keyword."""
         op = self.program.state.original(layer).op  # all plans of a model continue the same one
-        return (
-            partial(kernel, advance=partial(advance, op))
-            if op is not None and op.needs("advance")
-            else kernel
-        )
+        if op is None or not op.needs("advance"):
+            return kernel
+        ready = kernel.prepare()
+        return replace(ready, run=partial(ready.run, advance=partial(advance, op)))
 
     def _types(self, layer: Layer) -> list[TensorType]:
         return list(map(self.program.state.type, layer.output_ports))
@@ -143,17 +142,17 @@ def _noted(op: Operation, kernel: Kernel) -> Kernel:
     """Return a kernel that notes how it reads or assigns a variable, for replays; they need no check of equal shapes."""
     if op.needs("visit"):
         return kernel
-    again: Kernel = partial(op.evaluate, variables=VARIABLES)
+    compute, again = kernel.whole, partial(op.evaluate, variables=VARIABLES)
 
     def read(*arrays: Array) -> Any:
-        return made_before(kernel(*arrays), again, *arrays)
+        return made_before(compute(*arrays), again, *arrays)
 
     def assign(array: Array) -> Any:
-        found = kernel(array)
+        found = compute(array)
         called_after(again, array)
         return found
 
-    return noting(assign if op.has_side_effects else read)
+    return Kernel(assign if op.has_side_effects else read, has_host_calls=True)
 
 
 def needs_run(layer: Layer) -> bool:

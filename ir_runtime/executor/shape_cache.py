@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..backends import KernelObject
+from ..backends import Kernel
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
 from ..ops.shape.shape_of import ShapeOfBase
@@ -60,18 +60,21 @@ def dependency_chain(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShapeCache(KernelObject):
-    """The kernel of shape arithmetic. It takes the tensors whose shapes are read.
+class ShapeCache:
+    """Computes shape arithmetic. It takes the tensors whose shapes are read.
 
     Args:
         plan: computes the result.
         known: results by shapes.
     """
 
-    checks_inputs = True  # the steps of the plan do
-    of_shapes = True
     plan: ExecutionPlan
     known: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel; the steps of the plan check inputs."""
+        return Kernel(self, checks_inputs=True, of_shapes=True)
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         key = arrays[0].shape if len(arrays) == 1 else tuple([array.shape for array in arrays])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._util.arrays import DType
-from ..backends import Kernel
+from ..backends import Compute
 from ..ir.array import as_booleans
 from ..ir.graph import Body, Layer
 from ..ir.tensor import Array, TensorType
@@ -42,19 +42,19 @@ class Visitor:
         return dict(zip(body.results, found, strict=True))
 
 
-def with_booleans(kernel: Kernel) -> Kernel:
-    """Return a kernel whose booleans have the bytes 0 and 1, which code from outside this package need not give."""
+def with_booleans(compute: Compute) -> Compute:
+    """Return a function whose booleans have the bytes 0 and 1, which code from outside this package need not give."""
 
     def normalizing(*arrays: Array) -> Array | tuple[Array, ...]:
-        results: Any = kernel(*arrays)
+        results: Any = compute(*arrays)
         found = results if isinstance(results, tuple) else (results,)
         return tuple([as_booleans(each) if isinstance(each, np.ndarray) else each for each in found])
 
     return normalizing
 
 
-def contract_checked(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
-    """Return a kernel whose results are checked against the inferred types.
+def contract_checked(compute: Compute, layer: Layer, types: Sequence[TensorType]) -> Compute:
+    """Return a function whose results are checked against the inferred types.
 
     A port map may say one thing and do another, a variable may hold something else, and an operation from
     outside this package may compute something else.
@@ -64,7 +64,7 @@ def contract_checked(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) 
     """What was accepted last, for the next run on the same shapes."""
 
     def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
-        results = kernel(*arrays)
+        results = compute(*arrays)
         found = results if isinstance(results, tuple) else (results,)
         for index, (contract, array) in enumerate(zip(contracts, found, strict=False)):
             if last.get(index) != (kind := (array.shape, array.dtype)):

@@ -15,7 +15,7 @@ from harness.layers import layer
 from harness.other_vectors import AGAIN, same_with_other_vectors
 from harness.rounding import multiply_add
 
-from ir_runtime.backends import Backend, KernelObject
+from ir_runtime.backends import Backend, KernelTemplate
 from ir_runtime.backends.common.dynamic_quantization import (
     MIN_PEAK,
     IntegerMatrix,
@@ -75,13 +75,13 @@ def activations(*shape: int) -> Array:
     return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
-def kernel_of(backend: Backend, quantized: QuantizedWeights, size: int, rows: bool = True) -> KernelObject:
+def kernel_of(backend: Backend, quantized: QuantizedWeights, size: int, rows: bool = True) -> KernelTemplate:
     depth = quantized.shape[1 if rows else 0]
     a = Value(TensorType(E.f32, PartialShape([-1, depth])))
     b = Value(TensorType(E.f32, PartialShape(quantized.shape)), quantized=quantized)
     with within(Precision(dynamic_group=size)):
         found = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=rows), (a, b))
-    assert isinstance(found, KernelObject)
+    assert isinstance(found, KernelTemplate)
     return found
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import ir_runtime as ir
 from ir_runtime import debug
-from ir_runtime.backends import KernelObject, Precision, name_of
+from ir_runtime.backends import KernelTemplate, Precision
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
@@ -86,7 +86,7 @@ def test_products_of_all_small_sizes(depth: int) -> None:
     bound = (depth + 1) * 2.0**-24 * size
     for columns in range(1, 66, 3 if AGAIN in os.environ else 1):
         kernel = offered(layer("MatMul-1"), x, w := all_columns[:, :columns]).prepare()
-        assert name_of(kernel) == "gemm_bf16"
+        assert kernel.name == "gemm_bf16"
         for rows in range(1, 16):
             found = run(kernel, x[:rows], w)
             assert found.shape == (rows, columns)
@@ -120,7 +120,7 @@ def agree(op: Op, x: Array, w: Array, names: Sequence[str] = (), axis: int = -1)
             if other is not None:
                 inputs.append(Value.constant(other) if constant else unknown(other))
                 extras.append(other)
-            assert isinstance(kernel, KernelObject)
+            assert isinstance(kernel, KernelTemplate)
             kernel = kernel.fuse(after, inputs, 0)
             reference = after.evaluator([value.element for value in inputs])
             wanted = np.asarray(reference(wanted, *extras[-1:] if other is not None else ()))
@@ -193,7 +193,7 @@ def test_groups_of_an_odd_number_of_channels_stay_f32() -> None:
     w = numbers(2, 4, 3, 3, 3)
     how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     kernel = offered(layer("GroupConvolution-1", **how), numbers(1, 6, 5, 5), w)
-    assert name_of(kernel.prepare()) == ""
+    assert kernel.prepare().name == ""
 
 
 @pytest.mark.parametrize("number", [1, np.inf, np.nan])
@@ -245,7 +245,7 @@ def test_columns_are_rounded_after_they_are_scaled() -> None:
 def test_without_the_precision_products_are_f32() -> None:
     x, w = numbers(9, 40), numbers(40, 70)
     kernel: Any = backend.kernel(layer("MatMul-1"), [unknown(x), Value.constant(w)])
-    assert name_of(kernel.prepare()) == ""
+    assert kernel.prepare().name == ""
     assert np.abs(run(kernel, x, w) - x.astype(np.float64) @ w.astype(np.float64)).max() < 1e-4
 
 
@@ -258,7 +258,7 @@ def test_small_products_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
         x = Value.unknown(ElementType.f32, PartialShape([rows, 64]))
         with within(BF16):
             kernel: Any = backend.kernel(op, [x, Value.constant(w)])
-        return name_of(kernel.prepare())
+        return kernel.prepare().name
 
     assert [name(rows) for rows in (1, 63, 64, -1)] == ["", "", "gemm_bf16", ""]
     w = numbers(64, 256)

@@ -14,7 +14,7 @@ from harness.layers import layer
 from harness.other_vectors import same_with_other_vectors
 from harness.rounding import rounded_to_bf16 as rounded
 
-from ir_runtime.backends import Precision, name_of
+from ir_runtime.backends import Precision
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
@@ -64,7 +64,7 @@ def kernel_of(op: Any, varying: list[Array], constant: list[Array]) -> Any:
         given = [Value.unknown(ElementType.from_dtype(x.dtype), PartialShape(x.shape)) for x in varying]
         kernel = backend.kernel(op, [*given, *map(Value.constant, constant)])
     assert kernel is not None
-    assert name_of(kernel) == "gemm_bf16"
+    assert kernel.name == "gemm_bf16"
     return kernel
 
 

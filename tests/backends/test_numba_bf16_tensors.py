@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import ir_runtime as ir
 from ir_runtime import debug
-from ir_runtime.backends import KernelObject, Precision, load
+from ir_runtime.backends import KernelTemplate, Precision, load
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
@@ -69,10 +69,10 @@ def unknown(x: Array) -> Value:
     return Value.unknown(ElementType.f32, PartialShape(x.shape))
 
 
-def offered(op: Op, *inputs: Value) -> KernelObject:
+def offered(op: Op, *inputs: Value) -> KernelTemplate:
     with within(Precision("bf16")):
         kernel = backend.kernel(op, inputs)
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     return kernel
 
 
@@ -89,7 +89,7 @@ def same(found: Array, wanted: Array) -> None:
     np.testing.assert_array_equal(found.astype(np.float32), rounded.astype(np.float32))
 
 
-def fused(kernel: KernelObject, out: Array, names: Sequence[str]) -> tuple[KernelObject, list[Array]]:
+def fused(kernel: KernelTemplate, out: Array, names: Sequence[str]) -> tuple[KernelTemplate, list[Array]]:
     """A kernel with more layers, and their other inputs."""
     row = (1, -1) + (1,) * (out.ndim - 2) if out.ndim > 2 else (1, -1)
     made: dict[str, tuple[Op, Array | None, bool]] = {
@@ -106,7 +106,7 @@ def fused(kernel: KernelObject, out: Array, names: Sequence[str]) -> tuple[Kerne
             inputs.append(Value.constant(other) if constant else unknown(other))
             extras.append(other)
         following = kernel.fuse(op, inputs, 0)
-        assert isinstance(following, KernelObject)
+        assert isinstance(following, KernelTemplate)
         kernel = following
     return kernel, extras
 

@@ -16,7 +16,7 @@ from harness.rounding import rounded_to_bf16 as rounded
 
 import ir_runtime as ir
 from ir_runtime import opset13
-from ir_runtime.backends import KernelObject, Precision, load, name_of
+from ir_runtime.backends import KernelTemplate, Precision, load
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
@@ -57,7 +57,7 @@ def product(rows: int, depth: int, w: Array, precision: Precision = NARROW) -> A
     x = Value.unknown(ElementType.f32, PartialShape([rows, depth]))
     with within(precision):
         kernel = backend.kernel(layer("MatMul-1"), [x, Value.constant(w)])
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     return kernel
 
 
@@ -68,7 +68,7 @@ def test_rows_are_not_rounded(depth: int) -> None:
     wanted, bound = left @ right, (depth + 1) * 2.0**-24 * (np.abs(left) @ np.abs(right))
     for columns in (1, LANES - 1, LANES, LANES + 1, 4 * LANES, 4 * LANES + 1, 7 * LANES + 3):
         kernel = product(8, depth, w := all_columns[:, :columns]).prepare()
-        assert name_of(kernel) == NAME
+        assert kernel.name == NAME
         for rows in range(1, 9):
             found = kernel(x[:rows], w)
             assert (np.abs(found - wanted[:rows, :columns]) <= bound[:rows, :columns]).all(), (rows, columns)
@@ -89,7 +89,7 @@ def test_others_stay_f32(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many rows, a number of them that is not known, words that a row does not fill, and weights that the cache has."""
 
     def name(rows: int, depth: int, precision: Precision = NARROW) -> str:
-        return name_of(product(rows, depth, numbers(depth, 64), precision).prepare())
+        return product(rows, depth, numbers(depth, 64), precision).prepare().name
 
     assert [name(rows, 64) for rows in (1, 8, 9, -1)] == [NAME, NAME, "", ""]
     assert name(1, 63) == ""
@@ -116,7 +116,7 @@ def test_sequences(kind: str, after: bool, hidden: int, direction: str, batch: i
     with within(NARROW):
         kernel = backend.kernel(op, [*map(unknown, varying), *map(Value.constant, (w, r, b))])
     assert kernel is not None
-    assert name_of(kernel) == NAME
+    assert kernel.name == NAME
     wanted = op.evaluate(*varying, w, rounded(r), b)
     for ours, theirs in zip(kernel(*varying, w, r, b), wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)

@@ -13,7 +13,7 @@ from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.kernels import _elementwise_plan, elementwise
@@ -71,10 +71,10 @@ def test_operands_of_any_axes(
     op, add = layer(name), layer("Add-1")
     kernel = backend.kernel(op, [unknown(a), Value.constant(b) if constant else unknown(b)])
     wanted = np.asarray(op.evaluate(a, b))
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     others = [unknown(c), unknown(wanted)] if swapped else [unknown(wanted), unknown(c)]
     kernel = kernel.fuse(add, others, 1 if swapped else 0)
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     found = kernel.prepare()(a, b, c)
     assert isinstance(found, np.ndarray)
     np.testing.assert_array_equal(found, wanted + c)

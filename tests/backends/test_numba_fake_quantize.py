@@ -10,7 +10,7 @@ from harness.kernels import FAST, loaded
 from harness.layers import layer
 from harness.other_vectors import same_with_other_vectors
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -101,7 +101,7 @@ def test_within_a_chain(name: str, limits: tuple[float, ...], per_tensor: bool) 
     ends = per_channel(limits, 1 if per_tensor else SHAPE[1])
     add, quantize = layer("Add-1"), layer("FakeQuantize-1", levels="256")
     kernel = loaded(name).kernel(add, [unknown(x), unknown(y)])
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     kernel = kernel.fuse(quantize, [unknown(x), *map(Value.constant, ends)], 0)
     assert kernel is not None
     same_bits(run(name, kernel, x, y, *ends), evaluate(quantize, x + y, *ends))

@@ -16,7 +16,7 @@ from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
@@ -78,12 +78,12 @@ def same(found: Any, wanted: Array, rtol: float = 1e-5) -> None:
 
 
 def fused(kernel: Any, op: Op, inputs: Sequence[Value], place: int = 0) -> Any:
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     return kernel.fuse(op, inputs, place)
 
 
 def built(kernel: Any) -> Any:
-    return kernel.prepare() if isinstance(kernel, KernelObject) else kernel
+    return kernel.prepare() if isinstance(kernel, KernelTemplate) else kernel
 
 
 def listed(*numbers: int) -> str:

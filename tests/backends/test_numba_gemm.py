@@ -16,7 +16,7 @@ from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
@@ -108,7 +108,7 @@ def agree(
             if other is not None:
                 inputs.append(Value.constant(other) if constant else unknown(other))
                 extras.append(other)
-            assert isinstance(kernel, KernelObject)
+            assert isinstance(kernel, KernelTemplate)
             grown = kernel.fuse(after, inputs, 0)
             assert grown is not None, after
             kernel = grown
@@ -276,13 +276,13 @@ def test_a_large_bias_takes_no_digits_from_products(shape: tuple[int, ...]) -> N
     op = layer("MatMul-1") if is_matrix else by_three((1, 1), (1, 1))
     inputs = [unknown(x), Value.constant(w)]
     run = backend.kernel(op, inputs)
-    assert isinstance(run, KernelObject)
+    assert isinstance(run, KernelTemplate)
     shift = bias if is_matrix else bias.reshape(7, 1, 1)
     with backend.around():
         plain = np.asarray(run(x, w))
         sums = Value.unknown(ElementType.f32, PartialShape(plain.shape))
         fused = run.fuse(layer("Add-1"), [sums, Value.constant(shift)], 0)
-        assert isinstance(fused, KernelObject)
+        assert isinstance(fused, KernelTemplate)
         found = np.asarray(fused(x, w, shift))
     np.testing.assert_array_equal(found, plain + shift)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import ir_runtime as ir
 from ir_runtime import opset13
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.kernels import _gemm as products
@@ -118,7 +118,7 @@ def test_transposed_convolutions(
     except InferenceError:
         return
     found = backend.kernel(op, [unknown(x), Value.constant(w), *map(Value.constant, given)])
-    assert isinstance(found, KernelObject)
+    assert isinstance(found, KernelTemplate)
     row, ours = numbers(1, outputs, *[1] * spatial, seed=1), unknown(wanted)
     add, act = layer("Add-1"), layer("Sigmoid-1")
     chained = found.fuse(add, [ours, Value.constant(row)], 0).fuse(act, [ours], 0).prepare()  # type: ignore[union-attr]
@@ -145,7 +145,7 @@ def test_transposed_convolutions_whose_windows_do_not_overlap(
     x.reshape(-1)[x.size // 2] = np.nan
     wanted = op.evaluate(x, w)  # type: ignore[attr-defined]
     found = backend.kernel(op, [unknown(x), Value.constant(w)])
-    assert isinstance(found, KernelObject)
+    assert isinstance(found, KernelTemplate)
     row, ours = numbers(1, outputs, *[1] * spatial, seed=1), unknown(wanted)
     layers = [(layer("Multiply-1"), [row]), (layer("Sigmoid-1"), []), (layer("Add-1"), [row])]
     then, chained = wanted, found
@@ -166,7 +166,7 @@ def test_what_a_transposed_convolution_does_not_compute() -> None:
         assert backend.kernel(op, [x, Value.constant(w)]) is None
     op = layer("ConvolutionBackpropData-1", strides="2,2", dilations="1,1", **attributes)
     found = backend.kernel(op, [x, Value.constant(w)])
-    assert isinstance(found, KernelObject)
+    assert isinstance(found, KernelTemplate)
     result = unknown(numbers(1, 6, 10, 10))
     assert found.fuse(layer("Add-1"), [result, result], 0) is None
 
@@ -252,10 +252,10 @@ def test_layers_after_channels_that_are_joined(lengths: tuple[int, ...], names: 
         else:
             other = [numbers(60, *[1] * len(lengths), seed=place)] if name[0] in "AM" else []
             after, values = layer(name), [unknown(wanted), *map(Value.constant, other)]
-        assert isinstance(found, KernelObject)
+        assert isinstance(found, KernelTemplate)
         found, wanted = found.fuse(after, values, 0), after.evaluate(wanted, *other)  # type: ignore[attr-defined]
         others += other
-    assert isinstance(found, KernelObject)
+    assert isinstance(found, KernelTemplate)
     run = found.prepare()
     for arrays in (parts, [stored_last(x) for x in parts], [parts[0], *map(stored_last, parts[1:])]):
         np.testing.assert_allclose(run(*arrays, *others), wanted, rtol=1e-5, atol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 from harness.layers import layer
 from harness.other_vectors import AGAIN, same_with_other_vectors
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.kernels import _filter_packing, _gemm, computed_matmul
@@ -44,9 +44,9 @@ def agree(op: Op, *inputs: Array, then: Sequence[Op] = ()) -> None:
     """The kernel, with layers that it fuses, gives what the reference gives, also for weights that change."""
     kernel = backend.kernel(op, [unknown(x) for x in inputs])
     for after in then:
-        assert isinstance(kernel, KernelObject)
+        assert isinstance(kernel, KernelTemplate)
         kernel = kernel.fuse(after, [unknown(np.asarray(op.evaluate(*inputs)))], 0)
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     run = kernel.prepare()
     for factor in (1, -3):
         given = [inputs[0], inputs[1] * np.float32(factor)]
@@ -99,7 +99,7 @@ def test_infinite_filters_beside_padding() -> None:
     op, x, w = convolution("Convolution-1", 2), numbers(1, 16, 4, 4), numbers(16, 16, 3, 3)
     w[3, 2, 0, 0] = np.inf
     kernel = backend.kernel(op, [unknown(x), unknown(w)])
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     with np.errstate(all="ignore"):
         found, wanted = kernel.prepare()(x, w), np.asarray(op.evaluate(x, w))
     assert isinstance(found, np.ndarray)
@@ -111,9 +111,9 @@ def test_one_other_tensor_is_fused() -> None:
     x, w = numbers(1, 16, 5, 5), numbers(32, 16, 3, 3)
     kernel = backend.kernel(convolution("Convolution-1", 2), [unknown(x), unknown(w)])
     same = numbers(1, 32, 5, 5)
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     kernel = kernel.fuse(layer("Add-1"), [unknown(same), unknown(same)], 0)
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     assert kernel.fuse(layer("Multiply-1"), [unknown(same), unknown(same)], 0) is None
     wanted = np.asarray(convolution("Convolution-1", 2).evaluate(x, w)) + same
     np.testing.assert_allclose(kernel.prepare()(x, w, same), wanted, rtol=2e-5, atol=1e-4)

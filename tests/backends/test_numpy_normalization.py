@@ -7,7 +7,7 @@ import pytest
 from harness.layers import layer
 from harness.numpy_kernels import agree, numbers, unknown
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.numpy import backend
 from ir_runtime.ir.tensor import Value
 
@@ -49,11 +49,11 @@ def test_layers_behind_it() -> None:
     x, axes = numbers(2, 40, 30, 31), np.array([2, 3])
     other = numbers(*x.shape, seed=1)
     kernel = backend.kernel(op, [unknown(x), Value.constant(axes)])
-    assert isinstance(kernel, KernelObject)
+    assert isinstance(kernel, KernelTemplate)
     fused = kernel.fuse(layer("Add-1"), [unknown(x), unknown(x)], 0)
-    assert isinstance(fused, KernelObject)
+    assert isinstance(fused, KernelTemplate)
     fused = fused.fuse(layer("ReLU-1"), [unknown(x)], 0)
-    assert isinstance(fused, KernelObject)
+    assert isinstance(fused, KernelTemplate)
     with backend.around():
         found = fused.prepare()(x, axes, other)
     np.testing.assert_allclose(found, np.maximum(op.evaluate(x, axes) + other, 0), atol=1e-5)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ir_runtime.backends import KernelObject
+from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.common import kept_weights
 from ir_runtime.backends.numpy import backend
 from ir_runtime.ir.array import Packed
@@ -176,7 +176,7 @@ def test_small_models_keep_the_f32_weights_of_the_file(
             b = Value(TensorType(E.f32, PartialShape(quantized.shape)), quantized=quantized)
             with backend.compiling():
                 kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=by_rows), (a, b))
-                assert isinstance(kernel, KernelObject)
+                assert isinstance(kernel, KernelTemplate)
                 kernel = kernel.prepare()
             wanted = dequantized(quantized)
             found = kernel(np.eye(inputs, dtype=np.float32), np.empty(0))

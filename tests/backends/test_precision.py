@@ -13,7 +13,7 @@ from harness.nets import Net
 import ir_runtime as ir
 from ir_runtime import opset1
 from ir_runtime._util.scoped import NOTHING
-from ir_runtime.backends import Backend, Precision, load, named
+from ir_runtime.backends import Backend, Kernel, Precision, load
 from ir_runtime.backends.core.kv_cache import CacheKernels
 from ir_runtime.backends.core.precision import EXACT, current, within
 from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER
@@ -148,7 +148,7 @@ def recording(seen: list[Precision]) -> Backend:
     @mine.accelerates(RELU)
     def offer(op: object, x: object) -> Any:
         seen.append(current())
-        return named(lambda array: np.maximum(array, 0), "relu_bf16")
+        return Kernel(lambda array: np.maximum(array, 0), name="relu_bf16")
 
     return mine
 

@@ -8,11 +8,11 @@ import pytest
 from harness.nets import Net
 from harness.ours import Ours
 
-from ir_runtime.backends import Backend, Fusion, Kernel, KernelObject, MatchContext
+from ir_runtime.backends import Backend, Fusion, Kernel, KernelTemplate, MatchContext
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.ir.graph import Layer
 from ir_runtime.ir.operation import Operation
-from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ir.tensor import Value
 from ir_runtime.ops.activation.clipped import PReLU
 from ir_runtime.ops.arithmetic.unary import Negative
 
@@ -46,16 +46,16 @@ class Eager:
         return None
 
 
-class Fusing(KernelObject):
+class Fusing(KernelTemplate):
     """A kernel that would take the layer that reads its result."""
 
     def __init__(self, eager: Eager) -> None:
         self.eager = eager
 
-    def __call__(self, x: Array) -> Array:
-        return np.asarray(-x)
+    def prepare(self) -> Kernel:
+        return Kernel(lambda x: np.asarray(-x))
 
-    def fuse(self, op: Operation, inputs: list[Value], place: int) -> KernelObject | None:
+    def fuse(self, op: Operation, inputs: list[Value], place: int) -> KernelTemplate | None:
         if isinstance(op, PReLU):
             self.eager.asked.append("epilogue")
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from inspect import getclosurevars, isfunction
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ def adding(rows: str) -> Net:
 
 
 def guards(compiled: ir.CompiledModel) -> list[Guard]:
-    found = (getattr(step.kernel, "guard", None) for step in compiled._plan.steps)
-    return [guard for guard in found if guard is not None]
+    functions = [step.kernel.run for step in compiled._plan.steps]
+    known = [getclosurevars(run).nonlocals for run in functions if isfunction(run)]
+    return [values["guard"] for values in known if "guard" in values]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.analysis.expected import Expected, RefusedInputError
-from ir_runtime.backends import accepting, any_lengths, available
+from ir_runtime.backends import Kernel, any_lengths, available
 from ir_runtime.executor.length_check import REMEMBERED, LengthCheck, checked
 from ir_runtime.ir.dimension import Dimension, Symbol
 from ir_runtime.ir.element import ElementType
@@ -167,7 +167,9 @@ def test_known_lengths_are_not_looked_at(backend: str) -> None:
     }
     net.result(net.op("MaxPool", x, out="FP32 1 32 7 7", **how, auto_pad="explicit"))
     compiled = ir.compile_model(read(net), backend=backend)
-    assert all("checking" not in getattr(step.kernel, "__qualname__", "") for step in compiled._plan.steps)
+    assert all(
+        "checking" not in getattr(step.kernel.run, "__qualname__", "") for step in compiled._plan.steps
+    )
 
 
 def check_of(
@@ -225,7 +227,7 @@ def test_a_result_may_not_contradict_what_was_known() -> None:
 
 def test_not_all_shapes_are_remembered() -> None:
     check = check_of(PartialShape([-1]), infer=anything)
-    kernel = checked(lambda x: x, check)
+    kernel = checked(Kernel(lambda x: x), check)
     for length in range(REMEMBERED + 3):
         kernel(zeros(length))
     assert len(check.accepted) == 3
@@ -239,12 +241,12 @@ def test_a_kernel_may_say_itself_what_suits_it() -> None:
         return anything()
 
     check = check_of(PartialShape([-1]), infer=infer)
-    kernel = checked(accepting(lambda x: x, lambda x: len(x) == 3), check)
+    kernel = checked(Kernel(lambda x: x, accepts=lambda x: len(x) == 3), check)
     kernel(zeros(3))
     assert asked == []
     kernel(zeros(4))
     assert asked == [4]
-    plain = accepting(lambda x: x, any_lengths)
+    plain = Kernel(lambda x: x, accepts=any_lengths)
     assert checked(plain, check) is plain
 
 

@@ -11,8 +11,7 @@ from ...ir.tensor import Array, TensorType, Value
 from ...ops.matrix.einsum import Einsum
 from ...ops.matrix.matmul import MatMul
 from ..core.backend import Backend
-from ..core.kernel import Kernel, KernelObject, name_of, named
-from ..core.replay import contents_of, replayable, replayer_of
+from ..core.kernel import Kernel, KernelTemplate
 from .einsum import EinsumProduct, Reshaped, einsum_product
 from .layout import is_f32
 
@@ -21,7 +20,7 @@ __all__ = ["constant_einsum"]
 
 def constant_einsum(
     backend: Backend, op: Einsum, operands: Sequence[Value], reshaped: Reshaped = np.reshape
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Return a kernel for f32 of static shape by one constant matrix, ``None`` if the equation or the backend has none.
 
     Args:
@@ -43,7 +42,7 @@ def constant_einsum(
 
 def _kernel(
     backend: Backend, found: EinsumProduct, data: Value, weights: Value, place: int, reshaped: Reshaped
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Return a kernel of rows of ``data``, the input at ``place``, by the matrix of the other one."""
     known = weights.known()
     lengths = [data.shape.static[axis] for axis in found.left]
@@ -65,11 +64,11 @@ def _kernel(
     return _Rearranged(inner, found, tuple(shape), (*outer, *columns), place, matrix, reshaped)
 
 
-class _Rearranged(KernelObject):
+class _Rearranged(KernelTemplate):
     """A product whose data are put in order before it, and its result after it."""
 
     def __init__(
-        self, inner: Kernel, found: EinsumProduct, shape: tuple[int, ...], result: Sequence[int], place: int,
+        self, inner: KernelTemplate, found: EinsumProduct, shape: tuple[int, ...], result: Sequence[int], place: int,
         matrix: Array, reshaped: Reshaped,
     ) -> None:  # fmt: skip
         self._inner, self._found, self._place, self._matrix = inner, found, place, matrix
@@ -77,19 +76,14 @@ class _Rearranged(KernelObject):
 
     def prepare(self) -> Kernel:
         """Return the kernel, with packed weights."""
-        ready = self._inner.prepare() if isinstance(self._inner, KernelObject) else self._inner
+        ready = self._inner.prepare()
+        product = ready.whole
         axes, shape, result = self._found.left, self._shape, self._result
         output, place = self._found.output, self._place
         matrix, reshaped = self._matrix, self._reshaped
 
         def kernel(*arrays: Array) -> Array:
             rows = reshaped(arrays[place].transpose(axes), shape)
-            return np.asarray(ready(rows, matrix)).reshape(result).transpose(output)
+            return np.asarray(product(rows, matrix)).reshape(result).transpose(output)
 
-        replayer = replayer_of(ready)
-        made = named(kernel, name_of(ready))
-        return made if replayer is None else replayable(made, replayer, contents_of(ready))
-
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Build and run the kernel; compiled models call what `prepare` returns."""
-        return self.prepare()(*arrays)
+        return Kernel(kernel, name=ready.name, replay=ready.replay)

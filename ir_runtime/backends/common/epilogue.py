@@ -15,9 +15,8 @@ from ...ir.tensor import Array, Value
 from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from ...ops.elementwise import Binary
 from ...ops.quantization import FakeQuantize
-from .. import Kernel, KernelObject
-from ..core.kernel import name_of, named
-from ..core.lengths import Accepts, accepting
+from .. import Kernel, KernelTemplate
+from ..core.lengths import Accepts
 from .activations import Activation, activation_of, broadcast_binary
 from .fake_quantize import fake_quantize_passes, limit_rows
 from .layout import as_rows, repeat_row
@@ -76,7 +75,7 @@ class RowPostOp:
 
 
 @dataclass(frozen=True)
-class RowKernel(KernelObject):
+class RowKernel(KernelTemplate):
     """A kernel that computes a matrix block by block of rows, and applies the epilogue while a block is in the cache.
 
     ``compute`` takes ``arity`` inputs and a `RowEpilogue`. The columns are ``axis`` of the result. ``accepts`` also
@@ -89,23 +88,19 @@ class RowKernel(KernelObject):
     post_ops: tuple[RowPostOp, ...] = ()
     accepts: Accepts | None = None
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> RowKernel | None:
         """Return a kernel that also applies ``op`` to each row, or ``None``."""
         post_op = row_post_op(match_post_op(op, inputs, place), self.axis)
         return None if post_op is None else replace(self, post_ops=(*self.post_ops, post_op))
 
-    def __call__(self, *arrays: Array) -> Array:
-        """Build and run the kernel; compiled models call what `prepare` returns."""
-        return self.prepare()(*arrays)
-
-    def prepare(self) -> Callable[..., Array]:
+    def prepare(self) -> Kernel:
         """Return the kernel for the run loop."""
         compute, arity, bind = self.compute, self.arity, epilogue_factory(self.post_ops, self.axis)
 
         def kernel(*arrays: Array) -> Array:
             return compute(*arrays[:arity], bind(arrays[arity:]))
 
-        return named(accepting(kernel, self.accepts), name_of(compute))
+        return Kernel(kernel, accepts=self.accepts)
 
 
 def epilogue_factory(

@@ -98,7 +98,7 @@ def resize_kernel(
         y = run(x.reshape(-1, *x.shape[2:], 1))
         return y.reshape(*x.shape[:2], *y.shape[1:3])
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _plan(

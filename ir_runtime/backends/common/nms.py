@@ -161,7 +161,7 @@ def nms_kernel(
             return found.astype(index), UNREAD, UNREAD
         return op.packed(found, final)
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _kept(corners: Array, scores: Array, settings: Settings, suppress: Suppress) -> Kept:
@@ -198,4 +198,4 @@ def multiclass_kernel(
         parts = [op.best(left.take(image == index)) for index in range(images)]
         return op.outputs_of(boxes, [nothing(scores.dtype), *parts])
 
-    return kernel
+    return Kernel(kernel)

@@ -12,7 +12,7 @@ from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention, usual_scale
 from ..core.kernel import Kernel
-from ..core.lengths import accepting, attention_lengths, broadcasts
+from ..core.lengths import attention_lengths, broadcasts
 from .layout import is_f32
 
 __all__ = ["Attend", "Factor", "mask_and_scale", "mask_fits", "sdpa_kernel"]
@@ -53,8 +53,7 @@ def sdpa_kernel(op: ScaledDotProductAttention, inputs: Sequence[Value], attend: 
         fits = same and mask_fits(mask_and_scale(op, q, rest)[0], shape)
         return (*q.shape[:3], v.shape[3]) if fits else None
 
-    vars(kernel)["result_shape"] = result_shape
-    return accepting(kernel, attention_lengths)
+    return Kernel(kernel, accepts=attention_lengths, result_shape=result_shape)
 
 
 def mask_and_scale(

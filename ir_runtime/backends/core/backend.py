@@ -15,7 +15,7 @@ from ..._util.scoped import NOTHING, Scope
 from ...ir.graph import Layer
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from .kernel import Kernel, Offer
+from .kernel import KernelTemplate, Offer
 from .kv_cache import CacheKernels
 from .pattern import Fusion, MatchContext, Pattern, Refusal
 from .precision import Precision
@@ -30,17 +30,16 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``.
 
-    Fifteen fields: what it offers, where that is found, what it needs around a run, what it may round, and how it copies.
-
     A backend registers functions that may offer kernels for operations:
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
+    >>> from ir_runtime.backends import Kernel
     >>> from ir_runtime.ir.graph import Graph
     >>> from ir_runtime.ops import registry
     >>> mine = Backend("mine")
     >>> relu = registry.resolve("Relu", 1)
-    >>> offer = mine.accelerates(relu)(lambda op, x: lambda array: np.maximum(array, 0))
+    >>> offer = mine.accelerates(relu)(lambda op, x: Kernel(lambda array: np.maximum(array, 0)))
     >>> x = opset1.parameter([2], np.float32, name="x")
     >>> node = opset1.relu(x)
     >>> mine.kernel(node.layer.op, [x._value(0)])(np.float32([-1, 2]))
@@ -166,12 +165,14 @@ class Backend:
                 refused.append(replace(found, layer=layer, pattern=name))
         return None, refused
 
-    def kernel_packed(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
+    def kernel_packed(self, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
         """Return the first kernel offered for a layer with compressed inputs, or ``None``."""
         offers = (offer(op, *inputs) for offer in self.packed.get(type(op), ()))
         return next((kernel for kernel in offers if kernel is not None), None)
 
-    def kernel(self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
+    def kernel(
+        self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()
+    ) -> KernelTemplate | None:
         """Return the first kernel offered for an operation and its ``inputs``, or ``None``; ``unread`` outputs are not read."""
         self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
@@ -206,7 +207,7 @@ def _import_once(backend: str, modules: str) -> None:
 
 def choose(
     op: Operation, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Return the first kernel that a backend offers for a layer; without one, its reference is to run.
 
     >>> from ir_runtime import opset1

@@ -19,9 +19,7 @@ __all__ = [
     "HOST_CALLS",
     "HostCalls",
     "called_after",
-    "has_host_calls",
     "made_before",
-    "noting",
 ]
 
 Made = TypeVar("Made")
@@ -52,22 +50,6 @@ class HostCalls:
 
 HOST_CALLS: ContextVar[HostCalls | None] = ContextVar("host_calls", default=None)
 """Those of the current step; ``None`` in runs that are not recorded."""
-
-
-def noting(kernel: Made) -> Made:
-    """Say that a kernel, a function, notes all that it does in Python, so that its step can be replayed; returns it.
-
-    >>> has_host_calls(noting(lambda x: x)), has_host_calls(abs)
-    (True, False)
-    """
-    vars(kernel)["has_host_calls"] = True
-    return kernel
-
-
-def has_host_calls(kernel: object) -> bool:
-    """Return whether a kernel notes all that it does in Python."""
-    found: bool = getattr(kernel, "has_host_calls", False)
-    return found
 
 
 def made_before(made: Made, function: Callable[..., object], *args: Array) -> Made:

@@ -1,100 +1,189 @@
 """The interface between kernels and the executor.
 
-A kernel is a function of arrays, or an object: a `KernelObject`. It may also say in ``accepts(*arrays)`` whether it
-computes inputs of these shapes (see `core.lengths`).
+A backend offers a `Kernel`: a function of arrays, with what the compiler and the executor need to know about it. Where
+the kernel depends on the layers that follow, it offers a `KernelTemplate`, which fuses them and packs its weights once
+it is known which they are; what that gives is a kernel again.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
+from .lengths import Accepts, any_lengths
 
-__all__ = ["Kernel", "KernelObject", "Offer", "name_of", "named"]
+if TYPE_CHECKING:
+    from .replay import Replayable
 
-Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
-"""Takes the inputs of a layer, returns its outputs; never changes an input."""
+__all__ = ["UNREAD", "Compute", "Kernel", "KernelTemplate", "Offer", "ResultShape"]
 
-Offer: TypeAlias = Callable[..., "Kernel | None"]
-"""Takes an operation and the `Value` of each input; returns a kernel, or ``None`` where it has none."""
+Compute: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
+"""Takes arrays, returns arrays; never changes an input."""
 
-Made = TypeVar("Made")
+ResultShape: TypeAlias = Callable[..., "tuple[int, ...] | None"]
+"""Takes the inputs of a kernel; returns the shape of its only result, ``None`` if it has no rule for them."""
 
+Offer: TypeAlias = "Callable[..., Kernel | KernelTemplate | None]"
+"""Takes an operation and the `Value` of each input; returns a kernel or a template, or ``None`` where it has none."""
 
-def named(kernel: Made, name: str) -> Made:
-    """Let profiles call a kernel, a function or an object, by a name, unless that is empty; returns the kernel.
-
-    For kernels that round what the model does not: the name says in which type they compute.
-
-    >>> name_of(named(lambda x: x, "gemm_bf16"))
-    'gemm_bf16'
-    """
-    if name:
-        vars(kernel)["exec_type"] = name
-    return kernel
+UNREAD: Array = np.empty(0)
+"""Stands for an output that nothing reads."""
 
 
-def name_of(kernel: object) -> str:
-    """Return the name of a kernel; empty if it has none.
-
-    >>> name_of(abs)
-    ''
-    """
-    return str(getattr(kernel, "exec_type", ""))
-
-
-class KernelObject(ABC):
+class KernelTemplate(ABC):
     """A kernel that takes part in compiling: it may fuse layers, and packs weights once it is known which.
 
+    Templates are not changed: fusing a layer gives another one. Calling one prepares and runs it, by itself.
+
     >>> import numpy as np
-    >>> class Twice(KernelObject):
-    ...     def __call__(self, array):
-    ...         return array * 2
-    >>> kernel = Twice()
-    >>> kernel.has_epilogue, kernel.fuse(None, (), 0), kernel.prepare()(np.float32([1, 2]))
-    (False, None, array([2., 4.], dtype=float32))
-    >>> kernel.reads_bf16(0), kernel.storing_bf16()
-    (False, None)
+    >>> class Scaled(KernelTemplate):
+    ...     def __init__(self, factor):
+    ...         self.factor = factor
+    ...     def fuse(self, op, inputs, place):
+    ...         return Scaled(self.factor * 2) if op == "double" else None
+    ...     def prepare(self):
+    ...         factor = self.factor
+    ...         return Kernel(lambda array: array * factor)
+    >>> template = Scaled(3)
+    >>> template.has_epilogue, template.fuse("negate", (), 0), template.reads_bf16(0), template.storing_bf16()
+    (True, None, False, None)
+    >>> template.fuse("double", (), 0).prepare().run(np.float32([1, 2]))
+    array([ 6., 12.], dtype=float32)
+    >>> template(np.float32([1, 2]))
+    array([3., 6.], dtype=float32)
     """
 
-    checks_inputs: ClassVar[bool] = False
-    """Whether it checks inputs and results itself, so that the executor need not."""
+    __slots__ = ()
 
     @property
     def has_epilogue(self) -> bool:
         """Whether it may fuse layers."""
-        return type(self).fuse is not KernelObject.fuse
+        return type(self).fuse is not KernelTemplate.fuse
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
-        """Return a kernel that also computes the layer that alone reads its result, or ``None``.
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> KernelTemplate | None:
+        """Return a template that also computes the only consumer of the result, or ``None``.
 
-        It takes what this kernel takes, then the layer's other inputs.
+        It takes the inputs of this one, then the other inputs of that layer.
 
         Args:
             op: the operation of the layer.
             inputs: the `Value` of each of its inputs.
-            place: which of them is this kernel's result.
+            place: which of them is the result of this kernel.
         """
         return None
 
     def reads_bf16(self, place: int) -> bool:
-        """Return whether input ``place`` may be an array of bf16 where the model has f32: the kernel would round it anyway."""
+        """Return whether input ``place`` may be bf16 where the model has f32: the kernel would round it anyway."""
         return False
 
-    def storing_bf16(self) -> Kernel | None:
-        """Return a kernel that rounds its result to bf16, and returns it so; ``None`` if there is none.
+    def storing_bf16(self) -> KernelTemplate | None:
+        """Return a template that stores its result in bf16, ``None`` if there is none.
 
-        Asked for a result that only kernels read which take it in bf16.
+        Asked for results whose consumers all read bf16.
         """
         return None
 
+    @abstractmethod
     def prepare(self) -> Kernel:
-        """Return the kernel for the run loop, with packed weights and scratch memory; no layer is fused after that."""
+        """Pack weights, reserve scratch memory, and return the kernel; no layer is fused after that."""
+
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        """Prepare the kernel if needed, and run it; compiled models run what `prepare` returns."""
+        return self.prepare()(*arrays)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel(KernelTemplate):
+    """A function of arrays, and what it reads, demands, returns and allocates.
+
+    It is a template that fuses nothing and is prepared already. Runs call `run` itself; calling the kernel takes all
+    inputs of the layer and returns all of its outputs.
+
+    >>> import numpy as np
+    >>> kernel = Kernel(np.add, name="add", accepts=any_lengths)
+    >>> kernel(np.float32([1, 2]), np.float32([3, 4])), kernel.prepare() is kernel, kernel.fuse(None, (), 0)
+    (array([4., 6.], dtype=float32), True, None)
+    """
+
+    run: Compute
+    """Takes the inputs of the layer, or its `operands`; returns the outputs of the layer, or the `only` one."""
+    name: str = ""
+    """Shown in profiles: the type that it computes in, where the model has another. Empty for the backend's name."""
+    operands: tuple[int, ...] | None = None
+    """The inputs that `run` takes, by index; it has copied what it needs of the others, which are constant. ``None`` for all."""
+    only: tuple[int, int] | None = None
+    """Where `run` returns one output and nothing reads the others: its index, and how many outputs there are."""
+    accepts: Accepts | None = None
+    """Which lengths it computes as the operation does; ``None``: inference decides about each new shape."""
+    checks_inputs: bool = False
+    """It checks inputs and results itself, so that the executor need not."""
+    view: bool = False
+    """Its outputs are always views of an input, and take no memory."""
+    result_shape: ResultShape | None = None
+    """The shape of its result, where a rule is faster than inference: for lengths that grow with every run."""
+    of_shapes: bool = False
+    """Its results follow from the shapes of its inputs alone, and never change."""
+    replay: Replayable | None = None
+    """How its calls are recorded; ``None`` where they cannot be."""
+    has_host_calls: bool = False
+    """It notes all that it does in Python (`core.host_calls`), so that its step can be part of a replay."""
+
+    @classmethod
+    def unary(
+        cls,
+        run: Callable[[Array], Array | tuple[Array, ...]],
+        place: int = 0,
+        view: bool = False,
+        only: tuple[int, int] | None = None,
+    ) -> Kernel:
+        """Return a kernel that reads one input: all lengths of that suit it, or are refused.
+
+        Args:
+            run: takes the input.
+            place: its index.
+            view: the same as the field.
+            only: likewise.
+
+        >>> import numpy as np
+        >>> Kernel.unary(np.negative, place=1)(np.zeros(2), np.ones(2))
+        array([-1., -1.])
+        """
+        return cls(run, operands=(place,), only=only, accepts=any_lengths, view=view)
+
+    @property
+    def whole(self) -> Compute:
+        """A function of all inputs of the layer that returns all of its outputs; `run`, where that does."""
+        if self.only is not None or (self.operands is not None and len(self.operands) != 1):
+            return self.__call__
+        if self.operands is None:
+            return self.run
+        run, (place,) = self.run, self.operands
+        return lambda *arrays: run(arrays[place])
+
+    def wrapped(self, run: Compute) -> Kernel:
+        """Return this kernel with another function of all inputs, which calls it after some checks.
+
+        Equal shapes pass equal checks, so it is recorded as before; a replay then saves the checks, too.
+        """
+        replay = None if self.replay is None else replace(self.replay, alone=True)
+        return replace(self, run=run, operands=None, only=None, view=False, replay=replay)
+
+    def prepare(self) -> Kernel:
+        """Return the kernel itself."""
         return self
 
-    @abstractmethod
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Compute the outputs of the layers."""
+        """Run the kernel on all inputs of the layer."""
+        found: Any = self.run(
+            *arrays if self.operands is None else [arrays[place] for place in self.operands]
+        )
+        if self.only is None or isinstance(found, tuple):
+            return found  # type: ignore[no-any-return]
+        index, count = self.only
+        return tuple(found if i == index else UNREAD for i in range(count))

@@ -18,7 +18,7 @@ __all__ = ["CacheKernels", "CachedAttention"]
 class CachedAttention:
     """Attention whose keys and values may be packed rows.
 
-    >>> CachedAttention(layers=(), reads=(), value=2, kernel=abs).value
+    >>> CachedAttention(layers=(), reads=(), value=2, kernel=Kernel(abs)).value
     2
 
     Args:

@@ -1,20 +1,19 @@
-"""The lengths for which a kernel is valid.
+"""The lengths for which a kernel is valid: what kernels declare in ``accepts``.
 
-A plan checks lengths that were open when a kernel was chosen before it calls the kernel (`runtime.length_check`),
-by asking inference about each new shape. That takes some 100 µs: too long for lengths that grow with every run, as
-those of caches do. A kernel that can tell by a few comparisons therefore says so in ``accepts``.
+Lengths that were unknown when a kernel was chosen are checked before the kernel runs (`compiler.length_check`), by asking
+inference about each new shape. That takes some 100 µs: too long for lengths that grow with every run, as those of caches
+do. A kernel that can tell by a few comparisons says so in ``accepts``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from ...ir.tensor import Array
 
 __all__ = [
     "Accepts",
-    "accepting",
     "any_lengths",
     "attention_lengths",
     "axis_length",
@@ -27,30 +26,14 @@ Accepts: TypeAlias = Callable[..., bool]
 
 Ranks, lengths that were known when the kernel was chosen, and equal symbols need not be looked at: they hold."""
 
-Made = TypeVar("Made")
-
 
 def any_lengths(*arrays: Array) -> bool:
     """For kernels that compute all lengths as the reference does, or refuse them.
 
-    >>> kernel = accepting(lambda x: x, any_lengths)
-    >>> kernel.accepts(1)
+    >>> any_lengths(1)
     True
     """
     return True
-
-
-def accepting(kernel: Made, accepts: Accepts | None) -> Made:
-    """Let a kernel, a function or an object, say which lengths suit it; returns the kernel.
-
-    >>> import numpy as np
-    >>> kernel = accepting(lambda x: x, lambda x: x.ndim == 2)
-    >>> kernel.accepts(np.zeros((2, 3)))
-    True
-    """
-    if accepts is not None:
-        vars(kernel)["accepts"] = accepts
-    return kernel
 
 
 def axis_length(axis: int, length: int) -> Accepts:

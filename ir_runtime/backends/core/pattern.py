@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
-from .kernel import Kernel
+from .kernel import KernelTemplate
 
 __all__ = ["Fusion", "MatchContext", "Pattern", "Refusal"]
 
@@ -20,12 +20,13 @@ __all__ = ["Fusion", "MatchContext", "Pattern", "Refusal"]
 class Fusion:
     """Layers that match a pattern, and the kernel that computes them.
 
-    >>> fusion = Fusion(layers=(), reads=(), kernel=abs, pattern="numpy: gelu")
+    >>> from ir_runtime.backends import Kernel
+    >>> fusion = Fusion(layers=(), reads=(), kernel=Kernel(abs), pattern="numpy: gelu")
     >>> fusion.pattern
     'numpy: gelu'
 
     Args:
-        layers: those that it computes, each behind what it reads; the last one gives the result. Others
+        layers: those that it computes, each after what it reads; the last one gives the result. Others
             may read the rest, too: then they run as well.
         reads: the inputs of the kernel.
         kernel: the kernel.
@@ -34,7 +35,7 @@ class Fusion:
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
-    kernel: Kernel
+    kernel: KernelTemplate
     pattern: str = field(default="", compare=False)
 
 

@@ -1,6 +1,6 @@
 """Replay: the calls that kernels make in one run of a plan are recorded, and later runs make them without Python.
 
-A kernel whose calls depend on nothing but the shapes of its inputs, and on the number of threads, may be `replayable`.
+A kernel whose calls depend on nothing but the shapes of its inputs, and on the number of threads, may be `Replayable`.
 Its backend then records a run, and returns a program in which one instruction stands for several steps (as in the
 capture and replay of CUDA graphs).
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from ..._util.scoped import Scope
 from ...ir.tensor import Array
@@ -19,13 +19,10 @@ __all__ = [
     "Instruction",
     "Program",
     "Recorder",
+    "Replayable",
     "Replayer",
     "Slots",
     "StepError",
-    "contents_of",
-    "is_replayed_alone",
-    "replayable",
-    "replayer_of",
     "run_steps",
 ]
 
@@ -40,8 +37,6 @@ If the kernel fails, it changes no slot."""
 Direct: TypeAlias = Callable[[Sequence[Array]], "list[Array] | None"]
 """A function that does all that a run does: it takes arrays for the inputs of the plan, which have the shapes that were
 recorded, and returns arrays for the outputs; ``None`` where the instructions must run. It sets no context variable, and needs none of the scopes around a run."""
-
-Made = TypeVar("Made")
 
 
 class RecordedStep(Protocol):
@@ -125,6 +120,27 @@ class Replayer(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Replayable:
+    """How the calls of a kernel are recorded.
+
+    The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
+    either: with the same tasks and jobs for equal shapes, and equal contents of some inputs.
+
+    >>> Replayable(replayer := object(), contents=(1,)).contents
+    (1,)
+
+    Args:
+        replayer: records it.
+        contents: the indices of inputs whose contents decide which calls it makes.
+        alone: whether a replay of this kernel alone is faster than a call of it.
+    """
+
+    replayer: Replayer
+    contents: Sequence[int] = ()
+    alone: bool = True
+
+
 class StepError(Exception):
     """Carries the exception of a step out of an instruction for several steps: it is the cause of this one."""
 
@@ -145,55 +161,3 @@ def run_steps(instructions: Sequence[Instruction], slots: Slots) -> None:
             instruction(slots)
         except Exception as reason:
             raise StepError(number) from reason
-
-
-def replayable(kernel: Made, replayer: Replayer, contents: Sequence[int] = (), alone: bool = True) -> Made:
-    """Let a replayer record the calls of a kernel, a function; returns the kernel.
-
-    The kernel must allocate its results, and otherwise do nothing but call tasks on them, on its inputs, and on views of
-    either: with the same tasks and jobs for equal shapes, and equal contents of some inputs.
-
-    >>> kernel = replayable(lambda x: x, replayer := object())
-    >>> replayer_of(kernel) is replayer
-    True
-
-    Args:
-        kernel: the kernel.
-        replayer: records it.
-        contents: the indices of those inputs.
-        alone: whether a replay of this kernel alone is faster than a call of it.
-    """
-    vars(kernel).update(replayer=replayer, contents=contents)
-    if not alone:
-        vars(kernel)["replayed_alone"] = False
-    return kernel
-
-
-def is_replayed_alone(kernel: object) -> bool:
-    """Return whether the replay of one kernel by itself is faster.
-
-    >>> is_replayed_alone(replayable(lambda x: x, object())), is_replayed_alone(replayable(lambda x: x, object(), alone=False))
-    (True, False)
-    """
-    found: bool = getattr(kernel, "replayed_alone", True)
-    return found
-
-
-def replayer_of(kernel: object) -> Replayer | None:
-    """Return what records the calls of a kernel, ``None`` if they cannot be recorded.
-
-    >>> replayer_of(abs) is None
-    True
-    """
-    found: Replayer | None = getattr(kernel, "replayer", None)
-    return found
-
-
-def contents_of(kernel: object) -> Sequence[int]:
-    """Return the indices of inputs whose contents decide which calls a kernel makes.
-
-    >>> contents_of(replayable(lambda x, shape: x, object(), contents=(1,)))
-    (1,)
-    """
-    found: Sequence[int] = getattr(kernel, "contents", ())
-    return found

@@ -10,7 +10,7 @@ from ...ir.graph import Layer
 from ...ir.quantized_cache import unpack_rows, unpacked_shape
 from ...ir.tensor import Array
 from ...ops.sequence.attention import ScaledDotProductAttention
-from .. import Fusion, Kernel, KernelObject, MatchContext, Offer, named
+from .. import Compute, Fusion, Kernel, MatchContext, Offer
 from ..common.sdpa import Attend, mask_and_scale, mask_fits
 from ..core.kv_cache import CachedAttention
 from ..core.lengths import attention_lengths
@@ -35,14 +35,20 @@ def match_cached_attention(
         return None
     shared = match_grouped_queries(context, layer, offer, attend)
     if isinstance(shared, Fusion):
-        kernel = _Packed(layer.op, shared.kernel, packed, 5)
-        return CachedAttention(shared.layers, shared.reads, 5, kernel)
+        exact = shared.kernel.prepare().whole
+        return CachedAttention(shared.layers, shared.reads, 5, _kernel(layer.op, exact, packed, 5))
     reads = context.sources(layer)
     plain = offer(layer.op, *map(context.value, reads))
-    return None if plain is None else CachedAttention((layer,), reads, 2, _Packed(layer.op, plain, packed, 2))
+    if plain is None:
+        return None
+    return CachedAttention((layer,), reads, 2, _kernel(layer.op, plain.prepare().whole, packed, 2))
 
 
-class _Packed(KernelObject):
+def _kernel(op: ScaledDotProductAttention, exact: Compute, attend: Attend, value: int) -> Kernel:
+    return Kernel(_Packed(op, exact, attend, value), name="sdpa_u8", checks_inputs=True)
+
+
+class _Packed:
     """Attention whose keys and values are both f32, or both packed.
 
     Shapes depend on what a variable holds, so it looks at all of them itself.
@@ -54,11 +60,8 @@ class _Packed(KernelObject):
         value: which of the inputs are the values.
     """
 
-    checks_inputs = True
-
-    def __init__(self, op: ScaledDotProductAttention, exact: Kernel, attend: Attend, value: int) -> None:
+    def __init__(self, op: ScaledDotProductAttention, exact: Compute, attend: Attend, value: int) -> None:
         self._op, self._exact, self._attend, self._value = op, exact, attend, value
-        named(self, "sdpa_u8")
 
     def __call__(self, *inputs: Array) -> Array:
         q, *arrays = inputs
@@ -71,7 +74,7 @@ class _Packed(KernelObject):
 
     @property
     def _rest(self) -> int:
-        """The first input, behind the queries, that says nothing of keys and values."""
+        """The first input, after the queries, that says nothing of keys and values."""
         return 8 if isinstance(self._exact, SharedHeads) else 2
 
     def _fits(

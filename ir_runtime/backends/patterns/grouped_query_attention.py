@@ -10,7 +10,7 @@ from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
 from ...ops.sequence.attention import ScaledDotProductAttention
-from .. import Fusion, Kernel, MatchContext, Offer, Refusal
+from .. import Compute, Fusion, Kernel, MatchContext, Offer, Refusal
 from ..common.sdpa import Attend, mask_and_scale, mask_fits
 from ..core.lengths import any_lengths, attention_lengths
 
@@ -44,7 +44,8 @@ def match_grouped_queries(
     if plain is None:
         return Refusal("the attention kernel does not take these types")
     layers, ports = (*first[0], *second[0], layer), (*first[1], *second[1])
-    kernel = SharedHeads(layer.op, plain, attend, first[0], second[0])
+    run = SharedHeads(layer.op, plain.prepare().whole, attend, first[0], second[0])
+    kernel = Kernel(run, accepts=any_lengths, result_shape=run.result_shape)
     return Fusion(layers, (query, *ports, *others), kernel)
 
 
@@ -73,9 +74,7 @@ class SharedHeads:
     Shapes depend on what is computed in every run, so it looks at all of them itself.
     """
 
-    accepts = staticmethod(any_lengths)
-
-    def __init__(self, op: ScaledDotProductAttention, plain: Kernel, attend: Attend, *steps: _Steps) -> None:
+    def __init__(self, op: ScaledDotProductAttention, plain: Compute, attend: Attend, *steps: _Steps) -> None:
         self._op, self._plain, self._attend, self._steps = op, plain, attend, steps
         self._copies = [bool(getattr(joined.op, "special_zero", False)) for _, _, joined in steps]
 

@@ -11,7 +11,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from ..threading.capture import replayed
 from ..threading.task import Task
 from ._columns_task import run_columns
@@ -52,4 +52,4 @@ def columns_kernel(
         run_columns(task, source, y, job)
         return y.transpose(back)
 
-    return accepting(replayed(kernel), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed())

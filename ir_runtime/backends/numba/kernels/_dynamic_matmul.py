@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from ....ir.quantized_weights import QuantizedWeights
@@ -18,7 +15,7 @@ from ..threading.task import Task, each_counted, each_unit, failure_word, load_a
 from ._activation_groups import UNIT, quantize_group
 from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
 from ._dynamic_tile import dynamic_panel
-from ._epilogue import Epilogue
+from ._epilogue import Epilogue, KernelFactory
 from ._packed_epilogue import apply_epilogue
 from ._quantized import PANEL_COLUMNS
 from ._quantized_product import QuantizedProduct, copy_columns
@@ -77,21 +74,23 @@ def _dynamic_matmul(call: int) -> None:
 DYNAMIC_MATMUL = Task(_dynamic_matmul)
 
 
-def dynamic_product(weights: QuantizedWeights, rows: bool) -> Callable[[Epilogue], QuantizedProduct] | None:
+def dynamic_product(weights: QuantizedWeights, rows: bool) -> KernelFactory | None:
     """Return what makes the kernel that quantizes activations; ``None`` if they are not to be, or weights are no integers.
 
     Args:
         weights: the matrix.
         rows: whether its outputs are its rows.
     """
-    matrix = asked_integers(weights, rows)
-    return None if matrix is None else partial(_DynamicMatmul, pack_integers(matrix, rows))
+    if (integers := asked_integers(weights, rows)) is None:
+        return None
+    matrix = pack_integers(integers, rows)
+    return lambda epilogue: _DynamicMatmul(matrix, epilogue).kernel
 
 
 class _DynamicMatmul(QuantizedProduct):
     """A product of quantized activations with an integer matrix, and its epilogue."""
 
-    exec_type = "gemm_i8"
+    name = "gemm_i8"
 
     def __init__(self, matrix: DynamicMatrix, epilogue: Epilogue) -> None:
         super().__init__(matrix.columns, epilogue)

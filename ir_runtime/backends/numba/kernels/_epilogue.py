@@ -21,10 +21,10 @@ from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
 from ....ops.quantization import FakeQuantize
-from ... import Kernel, KernelObject
+from ... import Kernel, KernelTemplate
 from ...common.fake_quantize import limit_rows
 from ...common.post_op import PostOp, match_post_op
-from ...core.lengths import Accepts, accepting
+from ...core.lengths import Accepts
 from ._activation_code import ActivationKind
 from ._activations import Activation, activation_of
 
@@ -188,7 +188,7 @@ KernelFactory = Callable[[Epilogue], Kernel]
 
 
 @dataclass(frozen=True)
-class FusedKernel(KernelObject):
+class FusedKernel(KernelTemplate):
     """A kernel that fuses the layers after it as its epilogue.
 
     ``make`` builds the kernel for an epilogue; the columns are ``axis`` of the result. ``accepts`` also holds with
@@ -208,26 +208,23 @@ class FusedKernel(KernelObject):
             return self.bf16.data and place == 0
         return self.bf16.residual and place - OPERANDS == self.epilogue.residual
 
-    def storing_bf16(self) -> Kernel | None:
+    def storing_bf16(self) -> FusedKernel | None:
         """Return a kernel that stores its result in bf16, or ``None``."""
         known = self.epilogue
         if not self.bf16.result or not known.can_round or (known.residual >= 0 and not self.bf16.residual):
             return None
         return replace(self, epilogue=replace(known, rounds=True))
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         return None if epilogue is None else replace(self, epilogue=epilogue)
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return accepting(self.make(self.epilogue), self.accepts)
+        kernel = self.make(self.epilogue)
+        return kernel if self.accepts is None else replace(kernel, accepts=self.accepts)
 
     def prepare(self) -> Kernel:
         """Return the kernel, with packed weights."""
         return self._kernel
-
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Build the kernel if needed, and run it."""
-        return self._kernel(*arrays)

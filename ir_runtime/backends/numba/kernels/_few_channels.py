@@ -16,7 +16,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution
-from ... import Kernel
+from ... import Compute, Kernel
 from ...common.layout import channels_first, moveaxis
 from ..codegen.vectors import LANES
 from ._epilogue import Epilogue, PostOpKind, TilePostOp
@@ -57,12 +57,12 @@ def widened(
     for place in range(count):
         filters[place, ..., place * step : place * step + wide] = w
     strided = op.replace(strides=(*op.strides[:-1], count * step))
-    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeated(epilogue, count))
+    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeated(epilogue, count)).run
     read = {post_op.extra for post_op in epilogue.post_ops}
 
     @cache
-    def by_itself() -> Kernel:
-        return make(op, w, epilogue)
+    def by_itself() -> Compute:
+        return make(op, w, epilogue).run
 
     def compute(x: Array, given: Array, *extras: Array) -> Array | tuple[Array, ...]:
         if not _is_finite(x):
@@ -72,7 +72,7 @@ def widened(
         assert isinstance(y, np.ndarray)
         return _reshaped(y, outputs)
 
-    return compute
+    return Kernel(compute)
 
 
 def _is_finite(x: Array) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ... import Kernel
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device, instruction, types
@@ -174,7 +173,7 @@ class FusedOfRun(FusedKernel):
     The packed weights take the place of its second tensor.
     """
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         if epilogue is None or sum(post_op.extra >= 0 for post_op in epilogue.post_ops) > MAX_EXTRAS:

@@ -9,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from ....ir.tensor import Array
+from ... import Kernel
 from ...common.kept_memory import empty
 from ..codegen.language import device
+from ..threading.capture import replayed
 from ..threading.parallel import threads
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
@@ -35,6 +37,8 @@ class QuantizedProduct(ABC):
         epilogue: the layers that are fused.
     """
 
+    name: ClassVar[str] = ""
+    """Shown in profiles, as the `name` of a `Kernel`."""
     min_parallel_work: ClassVar[int] = 1 << 17
     """Multiplications from which on several threads are faster."""
 
@@ -71,7 +75,12 @@ class QuantizedProduct(ABC):
     def multiply(self, x: Array, y: Array, first: Array, second: Array) -> None:
         """Multiply rows, at least one, and store the products; other inputs of the epilogue have the shape of the result."""
 
-    def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the product."""
+        return Kernel(self._compute, name=self.name, replay=replayed())
+
+    def _compute(self, x: Array, _: Array, *extras: Array) -> Array:
         y = empty((*x.shape[:-1], self._columns), np.float32)
         if rows := math.prod(x.shape[:-1]):
             first, second = self._epilogue.extra_arrays(extras, -1)

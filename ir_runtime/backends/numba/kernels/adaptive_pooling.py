@@ -80,7 +80,7 @@ def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | N
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None
     means = spatial_means if counts == (1, 1) else lambda x: _adaptive_means(x, counts)
-    return replayed(lambda x, _: means(x) if x.size else op.evaluate(x, np.array(counts)))
+    return Kernel(lambda x, _: means(x) if x.size else op.evaluate(x, np.array(counts)), replay=replayed())
 
 
 def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:

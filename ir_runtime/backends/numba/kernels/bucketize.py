@@ -12,7 +12,7 @@ from ....ops.condition import Bucketize
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
@@ -153,4 +153,4 @@ def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
         )
         return out
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

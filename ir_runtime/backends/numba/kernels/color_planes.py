@@ -178,7 +178,7 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
         parallel_for(COLORS.address, job, out, luma, u, v, count)
         return out
 
-    return replayed(kernel)
+    return Kernel(kernel, replay=replayed())
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.layout import is_f32
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
@@ -22,13 +22,13 @@ __all__: list[str] = []
 
 
 @backend.accelerates(Convolution)
-def computed_dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
+def computed_dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
     """f32 filters of known lengths over one to three spatial axes."""
     return _offer(op, data, filters, (1, *filters.shape.static) if filters.shape.is_static else None)
 
 
 @backend.accelerates(GroupConvolution)
-def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
+def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
     """f32 filters of known lengths, of several channels each."""
     shape = filters.shape.static if filters.shape.is_static else None
     return None if shape is None or shape[1:3] == (1, 1) else _offer(op, data, filters, shape)
@@ -36,7 +36,7 @@ def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> Kernel
 
 def _offer(
     op: ForwardConvolution, data: Value, filters: Value, shape: tuple[int, ...] | None
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Return a kernel for filters ``[G, C_out, C_in, kernel...]``, or ``None``."""
     if shape is None or 0 in shape or filters.known() is not None or not is_f32(data, filters):
         return None
@@ -59,4 +59,4 @@ def _kernel(op: ForwardConvolution, shape: tuple[int, ...], epilogue: Epilogue) 
     def compute(x: Array, w: Array, *extras: Array) -> Array:
         return product(x, extras, packing.pack(contiguous(w)))
 
-    return replayed(compute)
+    return Kernel(compute, replay=replayed())

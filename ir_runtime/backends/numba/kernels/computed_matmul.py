@@ -15,7 +15,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from .._backend import backend
@@ -177,7 +177,7 @@ COMPUTED = Task(_computed)
 
 
 @backend.accelerates(MatMul)
-def computed_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def computed_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     """f32 matrices, of any batch; one constant matrix would be packed again in each run."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
@@ -220,7 +220,7 @@ def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
         parallel_for(COMPUTED.address, job, out, a, b, first, count, second)
         return out
 
-    return replayed(kernel)
+    return Kernel(kernel, replay=replayed())
 
 
 _Axes: TypeAlias = tuple[int, ...]

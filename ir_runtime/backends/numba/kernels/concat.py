@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,10 +14,10 @@ import numpy as np
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, concatenate, i64
@@ -146,7 +146,7 @@ CONCAT = Task(_concat)
 
 
 @backend.accelerates(Concat)
-def channels(op: Concat, *parts: Value) -> Kernel | None:
+def channels(op: Concat, *parts: Value) -> KernelTemplate | None:
     """f32 ``[N, C, spatial...]`` along the channels, stored with these last; of maps and volumes with an epilogue."""
     rank = parts[0].shape.rank or 0
     if not is_f32(*parts) or rank < 3 or any(part.shape.rank != rank for part in parts):
@@ -155,7 +155,7 @@ def channels(op: Concat, *parts: Value) -> Kernel | None:
         return None
     make, bf16 = partial(_kernel, op, len(parts)), asked_products().is_faster
     if rank == 3:
-        return accepting(make(Epilogue()), any_lengths)
+        return replace(make(Epilogue()), accepts=any_lengths)
     return _Channels(make, 1, accepts=any_lengths, bf16=Bf16Tensors(result=bf16))
 
 
@@ -167,7 +167,7 @@ class _Channels(FusedKernel):
         """Return whether an input may be stored in bf16."""
         return self.epilogue.rounds
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         return None if self.bf16.result else super().fuse(op, inputs, place)
 
@@ -228,7 +228,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
         parallel_for(CONCAT.address, found.job, y, table, first, second, threads() if found.large else 1)
         return channels_first(y)
 
-    return replayed(kernel)
+    return Kernel(kernel, replay=replayed())
 
 
 def _located(table: Array, parts: Sequence[Array]) -> Array:

@@ -10,7 +10,7 @@ from ....ir.tensor import Array, Value
 from ....ops.type import Convert
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..threading.capture import replayed
@@ -84,7 +84,7 @@ def convert(op: Convert, data: Value) -> Kernel | None:
         )
         return out.transpose(np.argsort(order))
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
 def _memory_order(x: Array) -> list[int] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
-from ... import Kernel, named
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, is_f32
 from ...common.window_fit import window_fit
@@ -45,7 +45,7 @@ MIN_BF16_CHANNELS, PICTURE_RANK = 3, 4
 
 
 @backend.accelerates(Convolution)
-def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
+def dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
     """Constant f32 filters over one to three spatial axes."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
@@ -88,7 +88,7 @@ def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Ac
 
 
 @backend.accelerates(GroupConvolution)
-def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
+def grouped(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
     """Constant f32 filters of several channels each."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1) or is_by_windows(w):
@@ -127,7 +127,7 @@ def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ke
             winograd.run(flat(x), (n, *lengths, channels), pads, y, extras)
         return channels_first(y)
 
-    return replayed(compute)
+    return Kernel(compute, replay=replayed())
 
 
 def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kernel:
@@ -141,7 +141,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue, products: Products) -> Kerne
         dense.multiply(rows(flat(x)), y, extras, 1)
         return channels_first(y)
 
-    return replayed(named(kernel, products.name))
+    return Kernel(kernel, name=products.name, replay=replayed())
 
 
 def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
@@ -154,7 +154,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         return product(x, extras)
 
-    return replayed(named(compute, products.name))
+    return Kernel(compute, name=products.name, replay=replayed())
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
@@ -186,7 +186,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
         dense.run(pictures, y, extras, 1, x.shape, describe)
         return channels_first(y)
 
-    return replayed(compute)
+    return Kernel(compute, replay=replayed())
 
 
 def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, products: Products) -> Kernel:
@@ -217,7 +217,7 @@ def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue, produc
         dense.run(pictures, y, extras, 1, x.shape, describe)
         return channels_first(y)
 
-    return replayed(named(compute, products.name))
+    return Kernel(compute, name=products.name, replay=replayed())
 
 
 def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:

@@ -15,7 +15,7 @@ from ....ops.convolution.deformable import (
     DeformableConvolution8,
     DeformableConvolutionBase,
 )
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.deformed_windows import filters_of
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
@@ -42,7 +42,7 @@ MIN_PARALLEL_WORK = 1 << 14
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
-def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> Kernel | None:
+def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
     """f32."""
     if (w := filters_of(op, data, *others)) is None:
         return None
@@ -125,4 +125,4 @@ def _kernel(op: DeformableConvolutionBase, w: Array, has_mask: bool, epilogue: E
             product.multiply(part, rows[first:end], pieces)
         return channels_first(y)
 
-    return replayed(compute)
+    return Kernel(compute, replay=replayed())

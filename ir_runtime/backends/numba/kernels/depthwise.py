@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import GroupConvolution
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from ...core.lengths import filter_lengths
@@ -47,7 +47,7 @@ ROW_BLOCK, CHANNEL_BLOCK = 8, 8
 
 
 @backend.accelerates(GroupConvolution)
-def depthwise(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
+def depthwise(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
     """Constant f32 filters ``[C, 1, 1, kernel...]`` over one to three spatial axes, or of groups as `is_by_windows` says."""
     w = filters.known()
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5, 6):
@@ -135,7 +135,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         parallel_for(by_size[x.itemsize].address, job, y, source, first, second, shared)
         return channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
 
-    return replayed(compute)
+    return Kernel(compute, replay=replayed())
 
 
 def _row_table(op: GroupConvolution, images: int, lengths: tuple[int, ...], kernel: tuple[int, ...]) -> Array:

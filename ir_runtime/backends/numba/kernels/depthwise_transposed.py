@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.convolution.backward import GroupConvolutionBackpropData
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from .._backend import backend
@@ -34,7 +34,7 @@ WORK_PER_UNIT = 1 << 14
 @backend.accelerates(GroupConvolutionBackpropData)
 def depthwise_transposed(
     op: GroupConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Constant f32 filters ``[C, 1, 1, kernel...]`` over one or two spatial axes; an output shape is constant, too."""
     w, given = filters.known(), () if output_shape is None else (output_shape,)
     if w is None or not is_f32(data, filters) or w.ndim not in (4, 5) or w.shape[1:3] != (1, 1):
@@ -102,7 +102,7 @@ def _kernel(
         found = channels_first(drop_padding(y, channels))
         return found[:, :, 0] if x.ndim == 3 else found
 
-    return replayed(compute)
+    return Kernel(compute, replay=replayed())
 
 
 def _work(runs: Array) -> int:

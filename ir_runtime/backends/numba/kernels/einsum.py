@@ -7,7 +7,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.constant_einsum import constant_einsum
 from ...common.einsum import EinsumProduct, einsum_product
 from ...common.layout import is_f32
@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 @backend.accelerates(Einsum)
-def constant_weights(op: Einsum, *operands: Value) -> Kernel | None:
+def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
     """Return a kernel for f32 by one constant matrix, which is packed."""
     return constant_einsum(backend, op, operands, reshaped)
 
@@ -44,4 +44,4 @@ def _kernel(op: Einsum, found: EinsumProduct) -> Kernel:
             return op.evaluate(a, b)
         return found.result(np.asarray(multiply(*found.matrices(left, right, reshaped))), left, right)
 
-    return replayed(kernel)
+    return Kernel(kernel, replay=replayed())

@@ -13,11 +13,11 @@ from ...._util.cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.quantization import FakeQuantize
-from ... import Kernel, KernelObject
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
-from ..threading.capture import REPLAYER, replayed
+from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD, is_recording
 from ..threading.task import UNUSED
@@ -49,7 +49,7 @@ _Layout: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
-class ElementwiseChain(KernelObject):
+class ElementwiseChain(KernelTemplate):
     """A kernel of element-wise layers, the first of which takes ``arity`` inputs; of a ``small`` tensor, if its shape is static.
 
     Shapes that it does not support are left to the operations themselves. With ``bf16``, the result may be stored in bf16; if
@@ -62,10 +62,8 @@ class ElementwiseChain(KernelObject):
     rounds: bool = False
     small: bool = False
     _plans: dict[_Layout, Plan | None] = field(default_factory=dict, compare=False)
-    accepts = staticmethod(any_lengths)
-    replayer = REPLAYER
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseChain | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         op_ = elementwise_op(op, inputs, place)
         if op_ is None or op_.paired + sum(known.paired for known in self.ops) > len(OPERAND_SLOTS):
@@ -76,7 +74,7 @@ class ElementwiseChain(KernelObject):
         """Return whether an input may be stored in bf16."""
         return self.rounds and place == self.ops[0].place
 
-    def storing_bf16(self) -> Kernel | None:
+    def storing_bf16(self) -> ElementwiseChain | None:
         """Return a kernel that stores its result in bf16, or ``None``."""
         return replace(self, rounds=True, _plans={}) if self.bf16 else None
 
@@ -97,9 +95,9 @@ class ElementwiseChain(KernelObject):
         return self.small and all(op_.code in exact for op_ in self.ops)
 
     def prepare(self) -> Kernel:
-        """Return a function that is called faster, for few numbers."""
+        """Return the kernel; for few numbers, one that is called faster."""
         if not self._left_to_numpy:
-            return self
+            return Kernel(self._compute, accepts=any_lengths, replay=replayed())
         if len(self.ops) > 1 or self.ops[0].paired or self.ops[0].planes:
             return self._for_few(self._op_by_op)
         (only,) = self.ops
@@ -114,11 +112,11 @@ class ElementwiseChain(KernelObject):
         """Return a function that computes by ``run``, unless a run is recorded."""
 
         def kernel(*arrays: Array) -> Array:
-            return self(*arrays) if is_recording() else run(*arrays)
+            return self._compute(*arrays) if is_recording() else run(*arrays)
 
-        return accepting(replayed(kernel, alone=False), any_lengths)
+        return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
-    def __call__(self, *arrays: Array) -> Array:
+    def _compute(self, *arrays: Array) -> Array:
         read = [arrays[place] for place in self._read]
         key = tuple((array.shape, array.strides) for array in read)
         try:
@@ -127,7 +125,7 @@ class ElementwiseChain(KernelObject):
             plan = self._remember(key, read)
         if plan is None:
             whole = None if RECORD.get() is None else self._expanded(*arrays)
-            return self._op_by_op(*arrays) if whole is None else self(*whole)
+            return self._op_by_op(*arrays) if whole is None else self._compute(*whole)
         out = empty(plan.shape, BF16 if self.rounds else F32)
         source, first, second = (*plan.read(read), UNUSED, UNUSED)[:3]
         parallel_for(plan.task.address, plan.job, out, source, first, second, threads() if plan.large else 1)
@@ -167,7 +165,7 @@ class ElementwiseChain(KernelObject):
 
 
 @backend.accelerates(*ELEMENTWISE_TYPES)
-def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
+def elementwise(op: Operation, *inputs: Value) -> KernelTemplate | None:
     """f32, if the result has the shape of one input."""
     for place in range(min(len(inputs), 3)):
         shape = inputs[place].shape
@@ -182,7 +180,7 @@ def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
     return _outer(op, inputs)
 
 
-def _outer(op: Operation, inputs: Sequence[Value]) -> Kernel | None:
+def _outer(op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
     """Return a kernel for two operands that may both broadcast, as positions and frequencies do, or the larger one is constant."""
     if len(inputs) != 2 or any(not x.shape.rank for x in inputs):
         return None

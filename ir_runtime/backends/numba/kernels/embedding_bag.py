@@ -21,7 +21,7 @@ from ....ops.sparse.embedding import (
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
@@ -128,9 +128,9 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
         found = _reduced(table, indices, offsets, is_mean, default, others[1] if len(others) > 1 else None)
         return op.evaluate(table, indices, offsets, *others) if found is None else found
 
-    if not others[1:] and all(value.known() is not None for value in others):
-        kernel = replayed(kernel)  # what its job contains is the same in all runs
-    return accepting(kernel, any_lengths)
+    # What its job contains is the same in all runs.
+    fixed = not others[1:] and all(value.known() is not None for value in others)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed() if fixed else None)
 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
@@ -147,7 +147,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
         found = _reduced(table, indices, offsets, is_mean, -1, weights[0] if weights else None)
         return op.evaluate(table, indices, *weights) if found is None else found
 
-    return accepting(kernel if weights else replayed(kernel), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=None if weights else replayed())
 
 
 @backend.accelerates(EmbeddingSegmentsSum)
@@ -167,7 +167,7 @@ def segments(
             found = _reduced(table, indices, offsets, False, default, weights)
         return op.evaluate(table, indices, ids, count, *others) if found is None else found
 
-    return accepting(kernel, any_lengths)
+    return Kernel(kernel, accepts=any_lengths)
 
 
 def _is_ascending(ids: Array, count: int) -> bool:

@@ -11,9 +11,9 @@ from ....ir.element import ElementType
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
-from ... import Kernel, Unary
+from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
@@ -81,7 +81,7 @@ def _along(op: GatherBase, along: int) -> Kernel:
         except IndexError:
             return op.evaluate(x, indices, axis)
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
 def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
@@ -99,7 +99,7 @@ def _of_batch(op: GatherBase, indices: Value, along: int) -> Kernel | None:
         found = _gathered(contiguous(x), contiguous(indices), along, batch)
         return op.evaluate(x, indices, axis) if found is None else found
 
-    return accepting(replayed(kernel), suits)
+    return Kernel(kernel, accepts=suits, replay=replayed())
 
 
 def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
@@ -128,7 +128,7 @@ def _part(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, a
         return chosen(x) if last < x.shape[along] else op.evaluate(x, indices, axis)
 
     if is_view and last < given[along].min:
-        return Unary(chosen, view=True)
+        return Kernel.unary(chosen, view=True)
     ROW_COPY.prepare()
     STRIDED_COPY.prepare()
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

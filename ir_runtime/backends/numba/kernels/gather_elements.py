@@ -11,7 +11,6 @@ from ....ir.tensor import Array, Value
 from ....ops.movement.gather_many import GatherElements
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
@@ -173,7 +172,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
         parallel_for(GATHER_ELEMENTS.address, job, out, x, indices, UNUSED, count)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
 
-    return accepting(replayed(kernel), suits)
+    return Kernel(kernel, accepts=suits, replay=replayed())
 
 
 def gather_job(x: Array, axis: int, count: int, index_size: int, strides: tuple[int, int, int]) -> Array:

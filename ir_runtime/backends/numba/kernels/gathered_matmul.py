@@ -167,7 +167,7 @@ def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
             assert found is not None
         return found
 
-    return replayed(kernel)
+    return Kernel(kernel, replay=replayed())
 
 
 _Shape: TypeAlias = tuple[int, ...]

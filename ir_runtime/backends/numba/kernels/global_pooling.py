@@ -7,13 +7,12 @@ sums of the parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.reduction import ReduceMean
-from ... import Kernel, KernelObject
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
@@ -90,7 +89,7 @@ SPATIAL_MEAN = Task(_spatial_mean)
 
 
 @backend.accelerates(ReduceMean)
-def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
+def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | None:
     """f32 over the two axes after the channels."""
     found = axes.ints()
     if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
@@ -100,7 +99,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
 
 
 @dataclass(frozen=True)
-class _SpatialMean(KernelObject):
+class _SpatialMean(KernelTemplate):
     """Means over the two axes after the channels; with ``bf16``, the data may be stored so. The result is f32."""
 
     op: ReduceMean
@@ -113,9 +112,9 @@ class _SpatialMean(KernelObject):
 
     def prepare(self) -> Kernel:
         """Return a function, which is called faster."""
-        return replayed(partial(_SpatialMean.__call__, self))
+        return Kernel(self._means, replay=replayed())
 
-    def __call__(self, *arrays: Array) -> Array:
+    def _means(self, *arrays: Array) -> Array:
         """Compute the means of the first input."""
         x = arrays[0]
         if not x.size:

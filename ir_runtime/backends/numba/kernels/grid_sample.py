@@ -12,7 +12,6 @@ from ....ops.image.grid_sample import GridSample
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen.language import Instruction, instruction, types
 from ..codegen.vectors import I32, I64, LANES, Emit
@@ -121,7 +120,7 @@ def grid_sample(op: GridSample, data: Value, grid: Value) -> Kernel | None:
     if not is_f32(data, grid):
         return None
     PLANES[op.mode, op.padding_mode].prepare()
-    return accepting(replayed(partial(_sampled, op), alone=False), _lengths)
+    return Kernel(partial(_sampled, op), accepts=_lengths, replay=replayed(alone=False))
 
 
 def _lengths(x: Array, grid: Array) -> bool:

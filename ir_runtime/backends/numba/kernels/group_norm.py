@@ -10,7 +10,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN, GroupNormalization
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
@@ -196,7 +196,7 @@ NORMALIZE = Task(_normalize)
 
 
 @backend.accelerates(GroupNormalization)
-def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> Kernel | None:
+def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
     """f32 of this many channels, with constant scale and bias."""
     factors, shifts = scale.known(), bias.known()
     if not is_f32(data, scale, bias) or factors is None or shifts is None:
@@ -208,7 +208,7 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 
 @backend.accelerates(MVN)
-def instance_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
     """f32 over all axes after the channels, of which there are at least two."""
     rank, found = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or found is None:
@@ -250,4 +250,4 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
             parallel_for(NORMALIZE.address, job, y, source, first, second, count)
         return channels_first(y)
 
-    return replayed(kernel)
+    return Kernel(kernel, replay=replayed())

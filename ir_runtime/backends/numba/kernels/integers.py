@@ -7,7 +7,7 @@ from ....ir.tensor import Array, Value
 from ....ops.arithmetic.binary import Divide, Division, FloorMod, Mod
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.language import device
 from ..codegen.memory import fetch_add
@@ -60,7 +60,7 @@ def divide(op: Division, a: Value, b: Value) -> Kernel | None:
         parallel_for(DIVIDE.address, job, out, x, y, UNUSED, count)
         return op.evaluate(a, b) if was_refused(job, BroadcastJob.refused) else out.transpose(layout.back)
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
 def _code(op: Division) -> int:

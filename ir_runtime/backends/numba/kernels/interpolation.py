@@ -7,6 +7,7 @@ tables of the place and the weight of each number of a row, and gather a vector 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -166,7 +167,7 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
     RESIZE.prepare()
     kernel = resize_kernel(op, _kernel, planes=True)
     fixed = all(value.known() is not None for value in others)
-    return replayed(kernel) if kernel is not None and fixed else kernel
+    return replace(kernel, replay=replayed()) if kernel is not None and fixed else kernel
 
 
 def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:

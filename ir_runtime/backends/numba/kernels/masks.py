@@ -17,7 +17,7 @@ from ....ops.condition import Select
 from ....ops.logical import LogicalAnd, LogicalNot, LogicalOr, LogicalXor
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
@@ -216,4 +216,4 @@ def _by_rows(
         parallel_for(task.address, job, out, a, b, c, threads() if size >= MIN_PARALLEL_SIZE else 1)
         return out.transpose(layout.back)
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

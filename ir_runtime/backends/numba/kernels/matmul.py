@@ -6,7 +6,7 @@ import math
 
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel, named
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
@@ -22,7 +22,7 @@ __all__ = ["constant_product"]
 
 
 @backend.accelerates(MatMul)
-def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def constant_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     """f32 rows, of any batch, by one constant matrix."""
     known = b.known()
     if known is None or not known.size or not is_f32(a, b) or math.prod(known.shape[:-2]) != 1:
@@ -61,4 +61,4 @@ def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, produ
         dense.multiply(rows(contiguous(x)), y, extras)
         return y
 
-    return replayed(named(kernel, products.name))
+    return Kernel(kernel, name=products.name, replay=replayed())

@@ -93,4 +93,4 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         parallel_for(SHUFFLE.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)
         return channels_first(y)
 
-    return kernel
+    return Kernel(kernel)

@@ -13,10 +13,10 @@ from ....ir.tensor import Array, Value
 from ....ops.activation.softmax import LogSoftmax, SoftMax
 from ....ops.arithmetic.binary import Divide, Multiply
 from ....ops.normalization import MVN
-from ... import Fusion, Kernel, MatchContext, Refusal
+from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
 from ...common.kept_memory import empty
 from ...common.layout import is_f32, moveaxis
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from ...patterns.l2_norm import L2Norm, match_l2_norm
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
@@ -193,7 +193,7 @@ class Mode(IntEnum):
         return cls.EPS_INSIDE if op.eps_mode == "inside_sqrt" else cls.EPS_OUTSIDE
 
 
-def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) -> Kernel:
+def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) -> KernelTemplate:
     """Return a kernel for rows along an axis of its first input, which is followed by ``others`` unused inputs."""
 
     def make(epilogue: Epilogue) -> Kernel:
@@ -222,7 +222,7 @@ def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) ->
                 )  # fmt: skip
             return y if axis == -1 else moveaxis(y, -1, axis)
 
-        return replayed(keeping(kernel, rows))
+        return Kernel(keeping(kernel, rows), replay=replayed())
 
     return FusedKernel(make, axis, accepts=any_lengths)
 
@@ -232,7 +232,7 @@ def _threads(size: int) -> int:
 
 
 @backend.accelerates(MVN)
-def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
     """f32 over one axis: the last one, or the channels of a map, which are stored last."""
     rank, found = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or found is None or len(found) != 1:
@@ -269,7 +269,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
             parallel_for(_SOFTMAX.address, job, y.reshape(-1), contiguous(x), sums, UNUSED, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
-    return accepting(replayed(kernel), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed())
 
 
 def _softmax_of_columns(x: Array, axis: int) -> Array | None:

@@ -12,7 +12,7 @@ from ....ir.tensor import Array, Value
 from ....ops.sequence.one_hot import OneHot1, OneHot16, OneHotBase
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
@@ -124,7 +124,7 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
         parallel_for(ONE_HOT.address, job, out, np.ascontiguousarray(indices), UNUSED, UNUSED, count)
         return out
 
-    return accepting(replayed(kernel, contents=[1, 2, 3], alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(contents=[1, 2, 3], alone=False))
 
 
 def _bits(number: Array) -> int:

@@ -16,7 +16,7 @@ from ....ops.movement.pad import Pad1, Pad12, PadBase
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, Job, f32, i64
 from ..codegen.language import instruction, types
@@ -178,7 +178,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
         parallel_for(PAD_ROWS.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
         return y.transpose(_inverse(order))
 
-    return replayed(accepting(kernel, any_lengths), alone=False)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ from ....ops.pooling.windowed import (
     MaxPoolWithIndices,
     Pooling,
 )
-from ... import UNREAD, Kernel, KernelObject
+from ... import UNREAD, Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
@@ -52,7 +52,7 @@ from ._windows import (
 )
 from .contiguous import contiguous
 
-__all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob", "map_kernel"]
+__all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob", "pool_maps"]
 
 # Elements read from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
@@ -192,20 +192,22 @@ BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
 
 
 @backend.accelerates(MaxPool1)
-def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
+def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
     """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
-def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+def max_pool_values(
+    op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
+) -> KernelTemplate | None:
     """f32 over two spatial axes, where the indices are not read."""
     supported = _is_supported(op, data) and 1 in unread
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
-def average_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
+def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
     """f32 over two spatial axes."""
     if not _is_supported(op, data):
         return None
@@ -219,7 +221,7 @@ def _is_supported(op: Pooling, data: Value) -> bool:
 
 
 @dataclass(frozen=True)
-class _Pooling(KernelObject):
+class _Pooling(KernelTemplate):
     """Pooling of maps.
 
     Args:
@@ -242,26 +244,22 @@ class _Pooling(KernelObject):
         """Return whether the data may be stored in bf16."""
         return self.rounds
 
-    def storing_bf16(self) -> Kernel | None:
+    def storing_bf16(self) -> _Pooling | None:
         """Return a kernel that stores its result in bf16, or ``None``."""
         return replace(self, rounds=True) if self.bf16 else None
 
     @cached_property
     def _kernel(self) -> Kernel:
-        kernel, other = map_kernel(self.op, self.form, self.fill, self.rounds), self.other
-        return kernel if other is None else replayed(lambda x: (kernel(x), other))
+        pool, other = pool_maps(self.op, self.form, self.fill, self.rounds), self.other
+        return Kernel(pool if other is None else lambda x: (pool(x), other), replay=replayed())
 
     def prepare(self) -> Kernel:
         """Return the kernel."""
         return self._kernel
 
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Compute the result."""
-        return self._kernel(*arrays)
 
-
-def map_kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
-    """Return the kernel of a form over two spatial axes, whose result is rounded to bf16 or not."""
+def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Array], Array]:
+    """Return a function that pools maps by a form over two spatial axes, whose result is rounded to bf16 or not."""
     start = np.full(LANES, fill, F32)
     fillers = {F32.itemsize: start, BF16.itemsize: np.full(LANES, max(fill, _LOWEST_BF16), BF16)}
     task, stored = (BF16_POOL, BF16) if rounds else (POOL, F32)
@@ -283,9 +281,9 @@ def map_kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[A
         )  # fmt: skip
         return job, out
 
-    def kernel(x: Array) -> Array:
+    def pool(x: Array) -> Array:
         if are_better_channels(x):
-            found = kernel(x.reshape(1, len(x) * x.shape[1], *x.shape[2:]))
+            found = pool(x.reshape(1, len(x) * x.shape[1], *x.shape[2:]))
             return found.reshape(*x.shape[:2], *found.shape[2:])
         job, shape = job_for(len(x), x.shape[2:], x.shape[1], x.itemsize)
         shared = threads() if math.prod((*shape, *op.kernel)) >= MIN_PARALLEL_WORK else 1
@@ -293,4 +291,4 @@ def map_kernel(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[A
         parallel_for(task.address, job, y, contiguous(channels_last(x)), UNUSED, UNUSED, shared)
         return channels_first(y)
 
-    return replayed(kernel)
+    return pool

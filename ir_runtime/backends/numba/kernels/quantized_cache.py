@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -81,9 +82,10 @@ def cached_attention(context: MatchContext, layer: Layer) -> CachedAttention | N
     found = match_cached_attention(
         context, layer, attention, attend, partial(packed_attention, attend=attend)
     )
-    if found is not None:
-        replayed(found.kernel, [SCALE] if len(found.layers) == 1 else shared_contents(found.reads))
-    return found
+    if found is None:
+        return None
+    contents = [SCALE] if len(found.layers) == 1 else shared_contents(found.reads)
+    return replace(found, kernel=replace(found.kernel, replay=replayed(contents)))
 
 
 KERNELS = CacheKernels(pack, cached_attention)

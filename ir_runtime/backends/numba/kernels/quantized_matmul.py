@@ -11,7 +11,7 @@ from ....ir.pages import let_go
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.kept_weights import reserve
 from ...common.rounding import quantized_operand
 from ...core.lengths import axis_length
@@ -140,7 +140,7 @@ SINGLE_ROW, MANY_ROWS = Task(_single_row), Task(_many_rows)
 
 
 @backend.quantized(MatMul)
-def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     """f32 rows, of any batch, by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
@@ -149,7 +149,7 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     if product is None:
         return None
     accepts = axis_length(-1, weights.shape[-1 if op.transpose_b else 0])
-    return FusedKernel(lambda epilogue: replayed(product(epilogue)), accepts=accepts)
+    return FusedKernel(product, accepts=accepts)
 
 
 def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -> KernelFactory | None:
@@ -166,7 +166,10 @@ def _exact_product(weights: QuantizedWeights, by_rows: bool, rows: int | None) -
     matrix = pack(weights, by_rows)
     if matrix is None:
         return None
-    stored = partial(_QuantizedMatmul, matrix)
+
+    def stored(epilogue: Epilogue) -> Kernel:
+        return _QuantizedMatmul(matrix, epilogue).kernel
+
     return (
         partial(_either_product, stored, partial(_widened_product, weights, by_rows))
         if is_widened
@@ -190,13 +193,13 @@ def _widened_product(weights: QuantizedWeights, by_rows: bool, epilogue: Epilogu
 
 def _either_product(stored: KernelFactory, widened: KernelFactory, epilogue: Epilogue) -> Kernel:
     """Return the kernel for an unknown number of rows: it multiplies a single one by the weights as they are stored."""
-    of_row, of_rows = stored(epilogue), widened(epilogue)
+    of_row, of_rows = stored(epilogue).run, widened(epilogue).run
 
     def kernel(x: Array, *others: Array) -> Array:
         chosen = of_rows if math.prod(x.shape[:-1]) > 1 else of_row
         return np.asarray(chosen(x, *others))
 
-    return kernel
+    return Kernel(kernel, replay=replayed())
 
 
 class _QuantizedMatmul(QuantizedProduct):

@@ -15,7 +15,7 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ....ops.quantization import FakeQuantize
-from ... import Fusion, Kernel, KernelObject, MatchContext, Refusal
+from ... import Fusion, Kernel, KernelTemplate, MatchContext, Refusal
 from ...patterns.layer_by_layer import LayerByLayer, with_deferred
 from ...patterns.quantized_graph import find_subgraph
 from ...patterns.quantized_nodes import Pooled, Product, Source
@@ -49,7 +49,7 @@ def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal |
 
 
 @dataclass(frozen=True)
-class QuantizedNetwork(KernelObject):
+class QuantizedNetwork(KernelTemplate):
     """The kernel of a quantized subgraph, and its definition; ``places`` are the indices of its sources among the inputs."""
 
     part: IntegerSubgraph
@@ -60,12 +60,9 @@ class QuantizedNetwork(KernelObject):
     def prepare(self) -> Kernel:
         """Return the kernel, with packed weights."""
         if not self._prepared:
-            self._prepared.append(replayed(_Network(self.part, self.definition, self.places)))
+            run = _Network(self.part, self.definition, self.places)
+            self._prepared.append(Kernel(run, replay=replayed()))
         return self._prepared[0]
-
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Build the kernel if needed, and run it."""
-        return self.prepare()(*arrays)
 
 
 class _Step(NamedTuple):

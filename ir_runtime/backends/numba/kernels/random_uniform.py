@@ -150,7 +150,7 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
         parallel_for(UNIFORM.address, job, out, UNUSED, UNUSED, UNUSED, count)
         return out[:size].reshape(lengths)
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _signed(word: int) -> int:

@@ -71,7 +71,7 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
 
     ROW_COPY.prepare()
     STRIDED_COPY.prepare()
-    return replayed(kernel, alone=False)
+    return Kernel(kernel, replay=replayed(alone=False))
 
 
 def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
@@ -146,7 +146,7 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
             parallel_for(ROW_COPY.address, job, y[place], x[source], UNUSED, UNUSED, count)
         return y
 
-    return replayed(kernel, alone=False)
+    return Kernel(kernel, replay=replayed(alone=False))
 
 
 def _pieces(shape: _Shape, shifts: Array, axes: Array) -> Iterator[tuple[_Region, _Region]]:
@@ -253,4 +253,4 @@ def _moved(
         copied = strided_copy(source, y.reshape(source.shape), np.inf)
         return view(y) if copied else evaluate(x, *others)
 
-    return replayed(kernel, alone=False)
+    return Kernel(kernel, replay=replayed(alone=False))

@@ -12,7 +12,7 @@ from ....ir.tensor import Array, Value
 from ....ops.recurrent import GRU, LSTM, Recurrent
 from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
-from ... import Kernel, named
+from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
@@ -60,7 +60,7 @@ def sequence(
         return runner.run(x, lengths, *states) if takes else op.evaluate(*arrays)
 
     RUN_STEPS.prepare()
-    return named(kernel, runner.products.name)
+    return Kernel(kernel, name=runner.products.name)
 
 
 def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
@@ -79,7 +79,7 @@ def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, p
             y[...] = hidden
         return y[:, None, None], hidden[:, None], *[cell[:, None] for cell in cells]
 
-    return replayed(named(kernel, runner.products.name), contents=[place])
+    return Kernel(kernel, name=runner.products.name, replay=replayed(contents=[place]))
 
 
 @backend.accelerates(RNNCell, GRUCell, LSTMCell4, LSTMCell1)
@@ -102,7 +102,7 @@ def step(
         return runner.step(x, *others[:states])
 
     RUN_CELL.prepare()
-    return replayed(named(kernel, runner.products.name))
+    return Kernel(kernel, name=runner.products.name, replay=replayed())
 
 
 def _with_direction(value: Value) -> Value:

@@ -19,7 +19,7 @@ from ....ops.reduction import (
 )
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
 from ._axes_plan import AxesPlan, known_axes, plan_axes
@@ -63,4 +63,4 @@ def reduction(op: Reduction, data: Value, axes: Value) -> Kernel | None:
         reduce_columns(contiguous(x.transpose(order)), y, sizes, code, sizes[1] if is_mean else 1)
         return y.transpose(back)
 
-    return accepting(replayed(kernel), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed())

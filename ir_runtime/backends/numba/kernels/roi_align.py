@@ -187,7 +187,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
     if op.mode != "avg" or not is_f32(data, rois):
         return None
     ALIGN.prepare()
-    return partial(_aligned, op)
+    return Kernel(partial(_aligned, op))
 
 
 def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -> Array:

@@ -31,7 +31,7 @@ def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
     if not is_f32(data, rois):
         return None
     (ALIGN if op.method == "bilinear" else LARGEST_OF_BINS).prepare()
-    return partial(_sampled if op.method == "bilinear" else _largest, op)
+    return Kernel(partial(_sampled if op.method == "bilinear" else _largest, op))
 
 
 @backend.accelerates(PSROIPooling)
@@ -40,7 +40,7 @@ def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | N
     if op.mode != "average" or not is_f32(data, rois):
         return None
     MEANS_OF_BINS.prepare()
-    return partial(_means, op)
+    return Kernel(partial(_means, op))
 
 
 def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:

@@ -13,7 +13,7 @@ from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Add
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from ...patterns.rotary import Rotary, match_rotary
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
@@ -113,7 +113,7 @@ def _kernel(width: int) -> Kernel:
         first, second = x[..., : width // 2], x[..., width // 2 :]
         return np.asarray(x * cos + np.concatenate([-second, first], -1) * sin)
 
-    return accepting(replayed(kernel), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed())
 
 
 def _job(

@@ -15,7 +15,6 @@ from ....ops.movement.scatter import (
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.scatter import replacement_axis, scattered_lengths, sum_axis
-from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
@@ -151,7 +150,7 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
         parallel_for(SCATTER.address, job, out, words, contiguous(updates), UNUSED, shared)
         return op.evaluate(data, indices, updates, axis) if was_refused(job, ScatterJob.refused) else out
 
-    return accepting(replayed(kernel), scattered_lengths(along))
+    return Kernel(kernel, accepts=scattered_lengths(along), replay=replayed())
 
 
 def copied(data: Array) -> Array | None:

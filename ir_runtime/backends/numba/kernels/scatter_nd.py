@@ -12,7 +12,6 @@ from ....ir.tensor import Array, Value
 from ....ops.movement.scatter import ScatterNDUpdate4, ScatterNDUpdate15, ScatterNDUpdateBase
 from ... import Kernel
 from ...common.kept_memory import empty
-from ...core.lengths import accepting
 from .._backend import backend
 from ..threading.capture import replayed
 from ._index_grid import index_grid
@@ -55,7 +54,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
             target[...] = updates.reshape(target.shape)
         return out
 
-    return accepting(replayed(kernel, alone=False), suits)
+    return Kernel(kernel, accepts=suits, replay=replayed(alone=False))
 
 
 def _places(op: ScatterNDUpdateBase, indices: Array, shape: Sequence[int]) -> Array | None:

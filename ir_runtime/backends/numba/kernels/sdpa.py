@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
-from ... import Fusion, Kernel, MatchContext, Refusal, named
+from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.kept_memory import empty
 from ...common.sdpa import Attend, Factor, sdpa_kernel
 from ...core import precision
@@ -57,7 +57,7 @@ def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
     """Return a kernel that computes in blocks of scores, or head by head, for inputs of supported types."""
     attend, name = followed()
     kernel = sdpa_kernel(op, inputs, attend)
-    return None if kernel is None else replayed(named(kernel, name), contents=[SCALE])
+    return None if kernel is None else replace(kernel, name=name, replay=replayed([SCALE]))
 
 
 @backend.pattern(ScaledDotProductAttention)
@@ -67,7 +67,8 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
     found = match_grouped_queries(context, layer, attention, attend)
     if not isinstance(found, Fusion):
         return found
-    return replace(found, kernel=replayed(named(found.kernel, name), shared_contents(found.reads)))
+    kernel = replace(found.kernel.prepare(), name=name, replay=replayed(shared_contents(found.reads)))
+    return replace(found, kernel=kernel)
 
 
 def shared_contents(reads: Sequence[Port]) -> list[int]:

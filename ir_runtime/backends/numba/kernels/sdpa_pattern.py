@@ -8,12 +8,12 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
-from ... import Fusion, MatchContext, Refusal
+from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.sdpa import Factor
 from ...patterns.attention import match_attention
 from ...patterns.attention_kernel import AttentionKernel, HeadsLayout
 from .._backend import backend
-from ..threading.capture import REPLAYER
+from ..threading.capture import replayed
 from ..threading.recording import uses_constant
 
 __all__: list[str] = []
@@ -25,20 +25,18 @@ def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     return match_attention(context, layer, _kernel)
 
 
-def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> _AttentionKernel:
+def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> Kernel:
     """Return the kernel of the precision of the compilation that is going on."""
     from .sdpa import followed  # most matrix products are not those of attention
 
-    return _AttentionKernel(factor, added, given, layout, *followed())
+    attend, name = followed()
+    run = _AttentionKernel(factor, added, given, layout, attend)
+    return Kernel(run, name=name, replay=replayed())
 
 
 @dataclass(frozen=True)
 class _AttentionKernel(AttentionKernel):
     """A kernel whose runs are replayed."""
-
-    exec_type: str
-    """What profiles call it."""
-    replayer = REPLAYER
 
     def __call__(self, *arrays: Array) -> Array:
         if self.added is not None:

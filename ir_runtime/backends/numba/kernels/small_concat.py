@@ -11,7 +11,7 @@ from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
 from ... import Kernel
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
 from ..threading.recording import is_recording
@@ -51,4 +51,4 @@ def _small(axis: int) -> Kernel:
     def kernel(*arrays: Array) -> Array:
         return join(arrays, axis) if is_recording() else np.concatenate(arrays, axis)
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

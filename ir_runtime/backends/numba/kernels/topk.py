@@ -14,7 +14,7 @@ from ....ops.sort.topk import TopK1, TopK3, TopK11, TopKBase
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
@@ -224,7 +224,7 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
         best, places = out[values:].view(np.float32), out[:values].view(index)
         return best.reshape(shape).transpose(back), places.reshape(shape).transpose(back)
 
-    return accepting(replayed(kernel), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed())
 
 
 def _plan(shape: tuple[int, ...], strides: tuple[int, ...], axis: int, kept: int) -> _Plan:

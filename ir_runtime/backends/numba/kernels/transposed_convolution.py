@@ -24,7 +24,7 @@ from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....ops.convolution.backward import ConvolutionBackpropData
-from ... import Kernel, named
+from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
@@ -167,7 +167,7 @@ def _products(w: Array, strides: _Axes, epilogue: Epilogue, products: Products) 
 class _TransposedKernel(FusedKernel):
     """A `FusedKernel` without layers that read another tensor: the rows of a product are not contiguous in it."""
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> _TransposedKernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         if epilogue is None or any(post_op.extra >= 0 for post_op in epilogue.post_ops):
@@ -178,7 +178,7 @@ class _TransposedKernel(FusedKernel):
 @backend.accelerates(ConvolutionBackpropData)
 def transposed(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Constant f32 filters that are not smaller than their strides nor dilated; an output shape is constant, too."""
     w, given = filters.known(), () if output_shape is None else (output_shape,)
     if w is None or not w.size or not is_f32(data, filters) or any(value.known() is None for value in given):
@@ -210,7 +210,7 @@ def transposed(
             inside = contiguous(y[found.inside])
             return channels_first(inside.reshape(len(x), *found.lengths[-len(kernel) :], w.shape[1]))
 
-        return replayed(named(compute, products.name))
+        return Kernel(compute, name=products.name, replay=replayed())
 
     tensors = products.bf16_tensors(w.shape[0])
     stored = tensors.result and _is_whole(op, kernel, bool(given))

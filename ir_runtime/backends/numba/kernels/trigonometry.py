@@ -14,7 +14,7 @@ from ....ops.arithmetic.trigonometry import Cos, Sin
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
@@ -139,4 +139,4 @@ def trigonometry(op: Operation, data: Value) -> Kernel | None:
         parallel_for(task.address, job, out, np.ascontiguousarray(x), UNUSED, UNUSED, count)
         return other(x, out) if was_refused(job, TrigonometryJob.refused) else out
 
-    return accepting(replayed(kernel, alone=False), any_lengths)
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

@@ -15,7 +15,6 @@ from ....ops.movement.scatter import ScatterNDUpdate4, ScatterNDUpdate15, Scatte
 from ... import Kernel
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import accepting
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
@@ -111,7 +110,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
         parallel_for(GATHER_ELEMENTS.address, job, out, slices, places, UNUSED, shared)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
 
-    return accepting(replayed(kernel), suits)
+    return Kernel(kernel, accepts=suits, replay=replayed())
 
 
 @backend.accelerates(ScatterNDUpdate4, ScatterNDUpdate15)
@@ -146,7 +145,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
         parallel_for(SCATTER.address, job, out, places, contiguous(updates), UNUSED, shared)
         return evaluate(data, indices, updates) if was_refused(job, ScatterJob.refused) else out
 
-    return accepting(replayed(kernel), suits)
+    return Kernel(kernel, accepts=suits, replay=replayed())
 
 
 def _width(indices: Value) -> int:

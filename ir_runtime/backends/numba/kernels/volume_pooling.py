@@ -31,7 +31,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._windows import F32_SIZE, SlidingWindows
 from .contiguous import contiguous
-from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob, map_kernel
+from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob, pool_maps
 
 __all__: list[str] = []
 
@@ -42,7 +42,7 @@ MIN_PARALLEL_WORK = 1 << 17
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
     """f32 over one or three spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
-    return _kernel(op, MAX, LOWEST) if _is_supported(op, data) else None
+    return Kernel(_pool(op, MAX, LOWEST), replay=replayed()) if _is_supported(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
@@ -50,14 +50,14 @@ def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int]
     """f32 over one or three spatial axes, where the indices are not read."""
     if not _is_supported(op, data) or 1 not in unread:
         return None
-    kernel = _kernel(op, MAX, LOWEST)
-    return replayed(lambda x: (kernel(x), UNREAD))
+    pool = _pool(op, MAX, LOWEST)
+    return Kernel(lambda x: (pool(x), UNREAD), replay=replayed())
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def average_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
     """f32 over one or three spatial axes."""
-    return _kernel(op, AVERAGE, 0) if _is_supported(op, data) else None
+    return Kernel(_pool(op, AVERAGE, 0), replay=replayed()) if _is_supported(op, data) else None
 
 
 def _is_supported(op: Pooling, data: Value) -> bool:
@@ -92,10 +92,10 @@ def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
     return _Axis(plane, plane), channels
 
 
-def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
+def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
     filler = np.full(LANES, fill, np.float32)
     POOL.prepare()
-    pool_maps = _map_kernel(op, form, fill)
+    of_maps = _pool_maps(op, form, fill)
 
     def one_pass(images: int, down: _Axis, across: _Axis, channels: int, counts_padding: bool) -> _Pass:
         pairs = [n for pair in zip(down, across, strict=True) for n in pair]
@@ -123,9 +123,9 @@ def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
             images *= ahead[-1].windows
         return [*found, one_pass(images, down, across, channels, counted)], counts
 
-    def kernel(x: Array) -> Array:
-        if pool_maps is not None and (maps := _as_maps(op, x)) is not None:
-            return _as_volumes(pool_maps(maps), x.shape)
+    def pool(x: Array) -> Array:
+        if of_maps is not None and (maps := _as_maps(op, x)) is not None:
+            return _as_volumes(of_maps(maps), x.shape)
         found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
         for job, shape in steps:
             y = empty(shape, np.float32)
@@ -134,17 +134,17 @@ def _kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
             found = y
         return channels_first(found.reshape(len(x), *counts, x.shape[1]))
 
-    return replayed(kernel)
+    return pool
 
 
-def _map_kernel(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
+def _pool_maps(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
     """Return a kernel for the maps of volumes whose windows are of one plane; ``None`` for other windows."""
     if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
         return None
     fields = ["kernel", "strides", "pads_begin", "pads_end"]
     if getattr(op, "dilations", ()):
         fields.append("dilations")
-    return map_kernel(op.replace(**{name: getattr(op, name)[1:] for name in fields}), form, fill, False)
+    return pool_maps(op.replace(**{name: getattr(op, name)[1:] for name in fields}), form, fill, False)
 
 
 def _as_maps(op: Pooling, x: Array) -> Array | None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from ....ir.tensor import Array
-from ...core.replay import Instruction, Program, RecordedStep, Slots, replayable
+from ...core.replay import Instruction, Program, RecordedStep, Replayable, Slots
 from .direct import direct_run
 from .parallel import at_most_cores, running
 from .parallel import threads as threads_of_run
@@ -55,9 +55,9 @@ class _Replayer:
 REPLAYER = _Replayer()
 
 
-def replayed(kernel: Made, contents: Sequence[int] = (), alone: bool = True) -> Made:
-    """Let the calls of a kernel, a function, be recorded; returns it. See `replayable` for what it may do."""
-    return replayable(kernel, REPLAYER, contents, alone)
+def replayed(contents: Sequence[int] = (), alone: bool = True) -> Replayable:
+    """Return how the calls of a kernel are recorded; `Replayable` says what the kernel may do."""
+    return Replayable(REPLAYER, contents, alone)
 
 
 @dataclass(eq=False, slots=True)

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...._util.arrays import DType
-from ...._util.cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.activation.clipped import ReLU
 from ....ops.quantization import FakeQuantize
-from ... import Kernel, KernelObject, Unary
+from ... import Kernel, KernelTemplate
 from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import binary_ufunc
 from ...common.fake_quantize import fake_quantize_passes, limit_rows
@@ -45,7 +44,7 @@ class ArrayPostOp:
 
 
 @dataclass(frozen=True)
-class Chain(KernelObject):
+class Chain(KernelTemplate):
     """A kernel whose result is a new array, and the post-ops applied to it, in place if its memory allows.
 
     NumPy itself refuses lengths that do not fit.
@@ -54,28 +53,18 @@ class Chain(KernelObject):
     head: Kernel
     arity: int
     post_ops: tuple[ArrayPostOp, ...] = ()
-    accepts = staticmethod(any_lengths)
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Chain | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         post_op = _lower(match_post_op(op, inputs, place))
         return None if post_op is None else Chain(self.head, self.arity, (*self.post_ops, post_op))
-
-    @cached_property
-    def _work(self) -> list[tuple[Callable[..., Array], int]]:
-        """The function of each post-op, and the index of its other argument; 0 if it takes none."""
-        work, start = [], self.arity
-        for post_op in self.post_ops:
-            work.append((post_op.run, start if post_op.full_tensor else 0))
-            start += post_op.inputs
-        return work
 
     def prepare(self) -> Kernel:
         """Return the head alone if no layer was fused; else a kernel that ignores inputs it does not need."""
         if not self.post_ops:
             return self.head
-        if not isinstance(self.head, Unary) or any(post_op.full_tensor for post_op in self.post_ops):
-            return self
+        if self.head.operands is None or any(post_op.full_tensor for post_op in self.post_ops):
+            return Kernel(self._on_all_inputs(), accepts=any_lengths)
         head, runs = self.head.run, tuple(post_op.run for post_op in self.post_ops)
 
         def run(x: Array) -> Array:
@@ -84,13 +73,23 @@ class Chain(KernelObject):
                 out = apply(out)
             return out  # type: ignore[no-any-return]
 
-        return Unary(run, self.head.place)
+        return Kernel.unary(run, self.head.operands[0])
 
-    def __call__(self, *arrays: Array) -> Array:
-        out: Any = self.head(*arrays[: self.arity])
-        for run, place in self._work:
-            out = run(out, arrays[place]) if place else run(out)
-        return out  # type: ignore[no-any-return]
+    def _on_all_inputs(self) -> Callable[..., Array]:
+        """Return a function of the inputs of the head, then those of the post-ops."""
+        head, arity = self.head.whole, self.arity
+        work, start = [], arity
+        for post_op in self.post_ops:
+            work.append((post_op.run, start if post_op.full_tensor else 0))
+            start += post_op.inputs
+
+        def run(*arrays: Array) -> Array:
+            out: Any = head(*arrays[:arity])
+            for apply, place in work:
+                out = apply(out, arrays[place]) if place else apply(out)
+            return out  # type: ignore[no-any-return]
+
+        return run
 
 
 def _lower(post_op: PostOp | None) -> ArrayPostOp | None:

@@ -11,9 +11,9 @@ from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
-from ... import Kernel, KernelObject
+from ... import Kernel, KernelTemplate
 from ...common.dynamic_quantization import ActivationGroups, asked_integers, round_activations
-from ...core.lengths import Accepts, accepting, axis_length
+from ...core.lengths import Accepts, axis_length
 
 __all__ = ["RoundedProduct", "activation_groups", "in_f32"]
 
@@ -33,7 +33,7 @@ def in_f32(weights: QuantizedWeights) -> QuantizedWeights:
 
 
 @dataclass(frozen=True)
-class RoundedProduct(KernelObject):
+class RoundedProduct(KernelTemplate):
     """A product whose rows are rounded before.
 
     Args:
@@ -41,7 +41,7 @@ class RoundedProduct(KernelObject):
         groups: those that share a scale.
     """
 
-    product: Kernel
+    product: KernelTemplate
     groups: ActivationGroups
 
     @property
@@ -49,20 +49,16 @@ class RoundedProduct(KernelObject):
         """Any rows of the right length; fused layers have inputs of shapes known to fit."""
         return axis_length(-1, self.groups.groups * self.groups.length)
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> RoundedProduct | None:
         """Return a kernel that also computes ``op``, or ``None``."""
-        found = self.product.fuse(op, inputs, place) if isinstance(self.product, KernelObject) else None
+        found = self.product.fuse(op, inputs, place)
         return None if found is None else replace(self, product=found)
 
     def prepare(self) -> Kernel:
         """Return the kernel for the run loop."""
-        product = self.product.prepare() if isinstance(self.product, KernelObject) else self.product
+        product = self.product.prepare().whole
 
         def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
             return product(round_activations(x, self.groups), *others)
 
-        return accepting(kernel, self.accepts)
-
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Round and multiply; compiled models call what `prepare` returns."""
-        return self.prepare()(*arrays)
+        return Kernel(kernel, accepts=self.accepts)

@@ -7,7 +7,7 @@ from operator import methodcaller
 from ....ir.element import ElementType
 from ....ir.tensor import Value
 from ....ops.type import Convert
-from ... import Kernel, Unary
+from ... import Kernel
 from .._backend import backend
 
 __all__: list[str] = []
@@ -25,4 +25,4 @@ def convert(op: Convert, data: Value) -> Kernel | None:
     whole = target in _INTEGERS and source not in _REAL  # modulo their size
     if not whole and target not in _REAL[1:]:
         return None
-    return Unary(methodcaller("astype", target.dtype, copy=False))
+    return Kernel.unary(methodcaller("astype", target.dtype, copy=False))

@@ -12,7 +12,7 @@ from ....ir.operation import Operation
 from ....ir.pages import let_go
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
-from ... import Kernel
+from ... import KernelTemplate
 from ...common.epilogue import OutOfPlaceEpilogue, RowEpilogue, RowKernel
 from ...common.layout import FEW_CHANNELS, as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.tape import Tape
@@ -42,7 +42,7 @@ SHORT_PIECE = 16
 
 
 @backend.accelerates(Convolution)
-def convolution(op: Convolution, data: Value, filters: Value) -> Kernel | None:
+def convolution(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
     """Return a kernel for constant f32 filters over one to three spatial axes."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
@@ -90,7 +90,7 @@ def _one_position(w: Array) -> RowKernel:
     return RowKernel(compute, 2, 1)
 
 
-def _pointwise(op: Convolution, w: Array) -> Kernel:
+def _pointwise(op: Convolution, w: Array) -> KernelTemplate:
     """Return a pointwise (1x1) convolution, which is one product; over two axes, it can be tiled."""
     columns = len(w)
     packed = cache(partial(Panels.of, w.reshape(w.shape[:2]).T, w))
@@ -142,7 +142,7 @@ def _cost(out: Array, depth: int, copy: int) -> int:
     return cost
 
 
-def _few_channels(op: Convolution, w: Array, lengths: Sequence[int | None]) -> Kernel:
+def _few_channels(op: Convolution, w: Array, lengths: Sequence[int | None]) -> KernelTemplate:
     """With few channels, stored first, im2col copies along rows of the image instead of along channels."""
     outputs, _, *kernel = w.shape
     packed = Panels.of(w.reshape(outputs, -1).T, w)
@@ -192,7 +192,7 @@ def _rows_per_block(size: int, inner: int, factor: int = 1) -> int:
 
 
 @backend.accelerates(GroupConvolution)
-def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
+def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
     """Return a kernel for constant f32 filters, depthwise or of several channels for each group."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):

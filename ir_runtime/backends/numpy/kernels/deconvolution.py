@@ -13,7 +13,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
 from ....limits import check_array_size
 from ....ops.convolution.backward import ConvolutionBackpropData
-from ... import Kernel
+from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import as_rows, channels_first, is_f32
 from .._backend import backend
@@ -26,7 +26,7 @@ __all__: list[str] = []
 @backend.accelerates(ConvolutionBackpropData)
 def transposed_convolution(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
-) -> Kernel | None:
+) -> KernelTemplate | None:
     """Return a kernel for constant f32 filters, and an output shape that is constant or not given."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):

@@ -14,7 +14,7 @@ from ....ops.convolution.deformable import (
     DeformableConvolution8,
     DeformableConvolutionBase,
 )
-from ... import Kernel
+from ... import KernelTemplate
 from ...common.deformed_windows import filters_of
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last
@@ -30,7 +30,7 @@ SAMPLES, PATCHES = 1 << 16, 1 << 19
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
-def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> Kernel | None:
+def deformable(op: DeformableConvolutionBase, data: Value, *others: Value) -> KernelTemplate | None:
     """Return a kernel for f32."""
     if (w := filters_of(op, data, *others)) is None:
         return None

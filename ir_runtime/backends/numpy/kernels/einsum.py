@@ -6,7 +6,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.matrix.einsum import Einsum
-from ... import Kernel
+from ... import Kernel, KernelTemplate
 from ...common.constant_einsum import constant_einsum
 from ...common.einsum import einsum_product
 from ...common.layout import is_f32
@@ -17,13 +17,13 @@ __all__: list[str] = []
 
 
 @backend.accelerates(Einsum)
-def constant_weights(op: Einsum, *operands: Value) -> Kernel | None:
+def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
     """Return a kernel for f32 by one constant matrix, which is packed."""
     return constant_einsum(backend, op, operands)
 
 
 @backend.accelerates(Einsum)
-def products(op: Einsum, *operands: Value) -> Kernel | None:
+def products(op: Einsum, *operands: Value) -> KernelTemplate | None:
     """Return a kernel for f32 matrices in batches; the axes of inputs and result are put in order by views."""
     if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
         return None
@@ -38,4 +38,4 @@ def products(op: Einsum, *operands: Value) -> Kernel | None:
             return op.evaluate(a, b)
         return product.result(np.matmul(*product.matrices(left, right)), left, right)
 
-    return Chain(compute, 2)
+    return Chain(Kernel(compute), 2)

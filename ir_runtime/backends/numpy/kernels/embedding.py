@@ -11,7 +11,7 @@ from ....ir.tensor import Array, Value
 from ....ops.conversion import convert
 from ....ops.movement.gather import Gather, Gather1, Gather7
 from ... import Kernel
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 
 __all__: list[str] = []
@@ -44,7 +44,7 @@ def quantized_gather(
             rows[out_of_range] = 0
         return rows.reshape(*indices.shape, table.width)
 
-    return accepting(kernel, any_lengths)
+    return Kernel(kernel, accepts=any_lengths)
 
 
 class _Table:

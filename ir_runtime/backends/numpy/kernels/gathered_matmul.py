@@ -14,7 +14,7 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.matrix.matmul import MatMul
 from ....ops.movement.gather import GatherBase
-from ... import Fusion, MatchContext, Refusal
+from ... import Fusion, Kernel, MatchContext, Refusal
 from ...patterns.gathered_matmul import GatheredMatMul, match_gathered_matmul
 from .._backend import backend
 from ._chain import Chain
@@ -33,7 +33,7 @@ def gathered_matmul(context: MatchContext, layer: Layer) -> Fusion | Refusal | N
         return found
     if math.prod(found.matrices.shape[1:]) < LEAST_SIZE:
         return None
-    kernel = Chain(partial(_multiply, found.gather, bool(found.matmul.transpose_b)), 4)
+    kernel = Chain(Kernel(partial(_multiply, found.gather, bool(found.matmul.transpose_b))), 4)
     return Fusion(found.layers, found.reads, kernel)
 
 

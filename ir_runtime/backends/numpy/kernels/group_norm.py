@@ -10,7 +10,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN, GroupNormalization
-from ... import Kernel
+from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
@@ -32,7 +32,7 @@ Reduce: TypeAlias = Callable[[Array], Array]
 
 
 @backend.accelerates(GroupNormalization)
-def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> Kernel | None:
+def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> KernelTemplate | None:
     """Return a kernel for f32 of this many channels."""
     if not is_f32(data, scale, bias) or not data.shape.rank or not data.shape[1].is_static:
         return None
@@ -54,7 +54,7 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
 
 
 @backend.accelerates(MVN)
-def instance_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+def instance_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
     """Return a kernel for f32 over all axes after the channels, with the channels or without them."""
     rank, found = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or found is None:

@@ -11,10 +11,10 @@ import numpy as np
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel, KernelObject, Unary
+from ... import Kernel, KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
-from ...core.lengths import Accepts, accepting, axis_length
+from ...core.lengths import Accepts, axis_length
 from .._backend import backend
 from ..math.gemm import gemm
 from ..math.panels import Panels
@@ -31,7 +31,7 @@ SHARED_COLUMNS, SHARED_NUMBERS = 1 << 10, 1 << 19
 
 
 @backend.accelerates(MatMul)
-def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def matmul_constant(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     """Return a kernel for f32 rows, of any batch, by one constant matrix.
 
     It is packed into panels where there are many rows. The original is part of the mapped file, whose pages may be dropped.
@@ -44,7 +44,7 @@ def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
     return constant_product(a, known.T if op.transpose_b else known)
 
 
-def constant_product(a: Value, matrix: Array) -> KernelObject:
+def constant_product(a: Value, matrix: Array) -> KernelTemplate:
     """Return a kernel for f32 rows, of any batch, by a matrix that is packed."""
     most = FEW_MULTIPLICATIONS // matrix.shape[1] if matrix.size <= FEW_NUMBERS else 0
     static = math.prod(a.shape.static) if a.shape.is_static else None
@@ -61,7 +61,7 @@ def _few_rows(a: Value, matrix: Array) -> Chain:
     """Return a kernel that does nothing but call NumPy."""
     right = np.array(matrix, order="C")
     product = np.dot if a.shape.rank == 2 else np.matmul
-    return Chain(Unary(lambda x: np.asarray(product(x, right))), 2)
+    return Chain(Kernel.unary(lambda x: np.asarray(product(x, right))), 2)
 
 
 def _one_row(matrix: Array) -> RowKernel:
@@ -93,10 +93,10 @@ def _many_rows(matrix: Array) -> RowKernel:
 
 
 @dataclass(frozen=True)
-class _FewOrMany(KernelObject):
+class _FewOrMany(KernelTemplate):
     """Two kernels of the same layers: the first one for inputs of at most ``most`` numbers, the second one for more."""
 
-    few: KernelObject
+    few: KernelTemplate
     many: RowKernel
     most: int
 
@@ -105,29 +105,25 @@ class _FewOrMany(KernelObject):
         """Both kernels accept the same lengths."""
         return self.many.accepts
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> KernelTemplate | None:
         """Return a kernel that also computes ``op``: of few numbers only if that kernel can."""
         few, many = self.few.fuse(op, inputs, place), self.many.fuse(op, inputs, place)
-        if not isinstance(few, KernelObject) or not isinstance(many, RowKernel):
+        if few is None or many is None:
             return many
         return replace(self, few=few, many=many)
 
     def prepare(self) -> Kernel:
         """Return the kernel for the run loop."""
-        few, many, most = self.few.prepare(), self.many.prepare(), self.most
+        few, many, most = self.few.prepare().whole, self.many.prepare().whole, self.most
 
         def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
             return few(x, *others) if x.size <= most else many(x, *others)
 
-        return accepting(kernel, self.accepts)
-
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Build and run the kernel; compiled models call what `prepare` returns."""
-        return self.prepare()(*arrays)
+        return Kernel(kernel, accepts=self.accepts)
 
 
 @backend.accelerates(MatMul)
-def matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     """Return a kernel for f32 matrices, of any batch; transposed ones are views, which BLAS supports."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
@@ -137,4 +133,4 @@ def matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
         right = y.swapaxes(-1, -2) if op.transpose_b else y
         return np.asarray(np.matmul(left, right))
 
-    return Chain(compute, 2)
+    return Chain(Kernel(compute), 2)

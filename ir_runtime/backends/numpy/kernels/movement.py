@@ -21,7 +21,7 @@ from ....ops.movement.gather_many import GatherND5, GatherND8, GatherNDBase
 from ....ops.movement.slice import Slice
 from ....ops.movement.split import Split, VariadicSplit
 from ....ops.movement.strided_slice import StridedSlice
-from ... import Fusion, Kernel, MatchContext, Unary
+from ... import Fusion, Kernel, MatchContext
 from .._backend import backend
 from .views import MAX_SHARED, Index, Shape, region_bounds, shape_only, take_regions, unary_kernel
 
@@ -42,7 +42,7 @@ def gather_one(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kern
     index = int(known)
     region_index: Any = (*(slice(None),) * axis_index, index, ...)
     if _in_range(data, axis_index, known):
-        return Unary(take_regions(region_index), view=True)
+        return Kernel.unary(take_regions(region_index), view=True)
 
     def kernel(x: Array, i: Array, axis: Array) -> Array:
         if -x.shape[axis_index] <= index < x.shape[axis_index]:
@@ -50,7 +50,7 @@ def gather_one(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kern
             return selected
         return op.evaluate(x, i, axis)
 
-    return kernel
+    return Kernel(kernel)
 
 
 @backend.accelerates(Gather, Gather1, Gather7)
@@ -60,7 +60,7 @@ def gather(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel |
     if op.batch or axis_index is None or not indices.shape.rank or indices.element not in _INDICES:
         return None
     if known is not None and _in_range(data, axis_index, known):
-        return Unary(methodcaller("take", known.astype(np.intp), axis_index))
+        return Kernel.unary(methodcaller("take", known.astype(np.intp), axis_index))
 
     def kernel(x: Array, indices: Array, axis: Array) -> Array:
         try:
@@ -68,7 +68,7 @@ def gather(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel |
         except IndexError:
             return op.evaluate(x, indices, axis)
 
-    return kernel
+    return Kernel(kernel)
 
 
 @backend.accelerates(GatherND5, GatherND8)
@@ -87,7 +87,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
         except IndexError:
             return op.evaluate(x, indices)
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _in_range(data: Value, axis: int, indices: Array) -> bool:
@@ -150,8 +150,7 @@ def _concatenate(axis: int) -> Kernel:
         lengths[axis] = sum([array.shape[axis] for array in arrays])
         return tuple(lengths)
 
-    vars(kernel)["result_shape"] = result_shape
-    return kernel
+    return Kernel(kernel, result_shape=result_shape)
 
 
 @backend.pattern(Concat)
@@ -179,7 +178,9 @@ def concat_of_regions(context: MatchContext, layer: Layer) -> Fusion | None:
         [data, *(port for producer in inner.values() for port in context.sources(producer))]
     )
     return Fusion(
-        (*inner.values(), layer), tuple(reads), Unary(_concat_regions(take_regions(*known), layer.op.axis))
+        (*inner.values(), layer),
+        tuple(reads),
+        Kernel.unary(_concat_regions(take_regions(*known), layer.op.axis)),
     )
 
 

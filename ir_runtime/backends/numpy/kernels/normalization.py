@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN
-from ... import Kernel
+from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32, moveaxis
 from ...core.lengths import any_lengths
@@ -24,7 +24,7 @@ _INFINITY = np.float32(np.inf)
 
 
 @backend.accelerates(MVN)
-def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+def layer_norm(op: MVN, data: Value, axes: Value) -> KernelTemplate | None:
     """Return a kernel for f32 over the last axis, or over the channels of maps, which are then stored last."""
     rank, over = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or over is None or len(over) != 1 or not -rank <= over[0] < rank:

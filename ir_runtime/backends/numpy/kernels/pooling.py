@@ -43,7 +43,7 @@ _ALL = slice(None), slice(None)
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
     """Return a kernel for f32. As in the reference, no result is NaN, nor below the lowest finite number."""
-    return _max_kernel(op) if is_f32(data) else None
+    return Kernel(_max_kernel(op)) if is_f32(data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
@@ -54,7 +54,7 @@ def max_pool_without_indices(
     if not is_f32(data) or 1 not in unread:
         return None
     pool = _max_kernel(op)
-    return lambda x: (pool(x), UNREAD)
+    return Kernel(lambda x: (pool(x), UNREAD))
 
 
 def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
@@ -97,7 +97,7 @@ def avg_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
 
         return _reduce_windows(x, np.add, 0, plan_of(x.shape[2:]), complete)
 
-    return kernel
+    return Kernel(kernel)
 
 
 class _Plan(NamedTuple):

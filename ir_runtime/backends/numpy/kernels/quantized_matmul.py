@@ -14,7 +14,7 @@ from ....ir.pages import let_go
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel
+from ... import KernelTemplate
 from ...common.epilogue import RowKernel
 from ...common.kept_weights import reserve
 from ...common.rounding import ROUNDINGS, Rounding, dequantized_table, is_exact, quantized_operand
@@ -45,7 +45,7 @@ MANTISSA, MAX_DIFFERENCE = 2048, 16
 
 
 @backend.quantized(MatMul)
-def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def quantized_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
     """Return a kernel for f32 rows, of any batch, by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
@@ -54,7 +54,7 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     return product if product is None or groups is None else RoundedProduct(product, groups)
 
 
-def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> Kernel | None:
+def _product(op: MatMul, a: Value, weights: QuantizedWeights) -> KernelTemplate | None:
     matrix = _quantized_matrix(weights, op.transpose_b)
     if matrix is None:
         return None

@@ -17,7 +17,7 @@ from ....ir.graph import Layer, Port
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import ForwardConvolution
 from ....ops.quantization import FakeQuantize
-from ... import Fusion, Kernel, KernelObject, MatchContext
+from ... import Fusion, Kernel, KernelTemplate, MatchContext
 from ...common.epilogue import RowKernel
 from ...common.layout import is_f32
 from ...patterns.layer_by_layer import LayerByLayer, with_deferred
@@ -66,7 +66,7 @@ class _Step:
     Filters, which it has packed, are zeros of their shape, without memory.
     """
 
-    kernel: Kernel
+    kernel: KernelTemplate
     reads: tuple[Node[Value] | Array, ...]
     node: Node[Value]
 
@@ -84,7 +84,7 @@ class _Steps:
             elif isinstance(node, Product):
                 self._product(node)
 
-    def _pooling(self, node: Pooled[Value]) -> Kernel:
+    def _pooling(self, node: Pooled[Value]) -> KernelTemplate:
         (layer, *_), unread = node.layers, range(1, len(node.op.outputs))
         values = [self._context.value(port) for port in self._context.sources(layer)]
         kernel = backend.kernel(node.op, values, unread)
@@ -118,7 +118,7 @@ def _scaled(node: Product[Value]) -> Value:
     return Value.constant(scaled)
 
 
-def _finished(kernel: Kernel, node: Product[Value]) -> Kernel:
+def _finished(kernel: KernelTemplate, node: Product[Value]) -> KernelTemplate:
     """Return the kernel of a convolution that also computes the levels of its result."""
     post_op = requantization(node)
     if isinstance(kernel, TiledChain):
@@ -129,7 +129,7 @@ def _finished(kernel: Kernel, node: Product[Value]) -> Kernel:
 
 
 @dataclass(frozen=True)
-class QuantizedNetwork(KernelObject):
+class QuantizedNetwork(KernelTemplate):
     """The kernel of a quantized subgraph.
 
     Args:
@@ -148,12 +148,8 @@ class QuantizedNetwork(KernelObject):
     def prepare(self) -> Kernel:
         """Return the kernel, with packed filters."""
         if not self._prepared:
-            self._prepared.append(_Network(self))
+            self._prepared.append(Kernel(_Network(self)))
         return self._prepared[0]
-
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """Build the kernel if needed, and run it."""
-        return self.prepare()(*arrays)
 
 
 class _Network:
@@ -173,7 +169,7 @@ class _Network:
         last = {id(read): step for step in network.steps for read in step.reads}
         self._steps = [
             (
-                step.kernel.prepare() if isinstance(step.kernel, KernelObject) else step.kernel,
+                step.kernel.prepare().whole,
                 [read if isinstance(read, np.ndarray) else number[id(read)] for read in step.reads],
                 number[id(step.node)],
                 [number[key] for key, reader in last.items() if reader is step and key in number],

@@ -50,7 +50,7 @@ def sequence(
             return op.evaluate(*arrays)
         return _run(directions, x, *states) if both is None else _run_together(directions, both, x, *states)
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _directions(

@@ -40,7 +40,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
         columns = _weights(left, wide, op.pooled_w, samples, width)
         return _pooled(np.ascontiguousarray(channels_last(x)), entries.tolist(), rows, columns)
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _is_plain(x: Array, rois: Array, entries: Array, largest: float) -> bool:

@@ -27,13 +27,13 @@ CHECKED = 64
 @backend.accelerates(ROIPooling)
 def pool(op: ROIPooling, data: Value, rois: Value) -> Kernel | None:
     """Return a kernel for f32 and the largest elements."""
-    return partial(_largest, op) if op.method == "max" and is_f32(data, rois) else None
+    return Kernel(partial(_largest, op)) if op.method == "max" and is_f32(data, rois) else None
 
 
 @backend.accelerates(PSROIPooling)
 def position_sensitive(op: PSROIPooling, data: Value, rois: Value) -> Kernel | None:
     """Return a kernel for f32 and the mean of elements."""
-    return partial(_means, op) if op.mode == "average" and is_f32(data, rois) else None
+    return Kernel(partial(_means, op)) if op.mode == "average" and is_f32(data, rois) else None
 
 
 def _largest(op: ROIPooling, x: Array, rois: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -18,7 +18,7 @@ from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.sdpa import Factor, sdpa_kernel
 from ...patterns.attention import match_attention
-from ...patterns.attention_kernel import AttentionKernel
+from ...patterns.attention_kernel import AttentionKernel, HeadsLayout
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import split_range
@@ -60,7 +60,11 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
 @backend.pattern(MatMul, Einsum)
 def products_with_softmax(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in batches of heads."""
-    return match_attention(context, layer, partial(AttentionKernel, attend=attention))
+    return match_attention(context, layer, _kernel)
+
+
+def _kernel(factor: Factor, added: Array | None, given: bool, layout: HeadsLayout) -> Kernel:
+    return Kernel(AttentionKernel(factor, added, given, layout, attention))
 
 
 def attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Factor, causal: bool) -> Array:

@@ -20,7 +20,7 @@ from ....ops.sparse.embedding import (
 from ... import Kernel
 from ...common.layout import is_f32
 from ...common.scatter import replacement_axis, scattered_lengths, sum_axis
-from ...core.lengths import accepting, any_lengths
+from ...core.lengths import any_lengths
 from .._backend import backend
 
 __all__: list[str] = []
@@ -42,7 +42,7 @@ def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: 
         sums: Array = np.add.reduceat(table.take(indices, 0), offsets, 0)
         return sums
 
-    return accepting(kernel, any_lengths)
+    return Kernel(kernel, accepts=any_lengths)
 
 
 @backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
@@ -57,7 +57,7 @@ def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -
         sums: Array = np.add.reduce(table.take(indices, 0), 1)
         return sums
 
-    return accepting(kernel, any_lengths)
+    return Kernel(kernel, accepts=any_lengths)
 
 
 def _least_indices(offsets: Array) -> int:
@@ -99,7 +99,7 @@ def scatter_sum(
         sums = np.bincount(places, updates.reshape(-1), data.size).reshape(data.shape)
         return np.add(data, sums, dtype=np.float64).astype(np.float32)
 
-    return accepting(kernel, scattered_lengths(along))
+    return Kernel(kernel, accepts=scattered_lengths(along))
 
 
 @backend.accelerates(ScatterElementsUpdate3, ScatterElementsUpdate12)
@@ -124,7 +124,7 @@ def scatter_rows(
         result[places] = updates
         return result
 
-    return accepting(kernel, scattered_lengths(0))
+    return Kernel(kernel, accepts=scattered_lengths(0))
 
 
 @lru_cache(maxsize=64)

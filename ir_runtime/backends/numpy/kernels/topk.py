@@ -50,7 +50,7 @@ def topk(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
         values = UNREAD if 0 in unread else np.take_along_axis(x, indices, axis)
         return values, indices.astype(index, copy=False)
 
-    return kernel
+    return Kernel(kernel)
 
 
 def _argbest(x: Array, axis: int, largest: bool) -> Array | None:

@@ -25,8 +25,8 @@ from ....ops.movement.strided_slice import StridedSlice
 from ....ops.movement.transpose import Transpose
 from ....ops.shape.reshape import Reshape
 from ....ops.shape.squeeze import Squeeze, Squeeze1, Unsqueeze
-from ... import Kernel, Unary
-from ...core.lengths import accepting, any_lengths
+from ... import Kernel
+from ...core.lengths import any_lengths
 from .._backend import backend
 
 __all__ = ["MAX_SHARED", "Index", "Shape", "region_bounds", "shape_only", "take_regions", "unary_kernel"]
@@ -56,13 +56,13 @@ def unary_kernel(
         describe: returns the parameters (such as a target shape) for data of a shape, or raises.
         make: returns the function of the data for these parameters.
         view: whether that never copies.
-        only: the same as for `Unary`.
+        only: the same as for `Kernel`.
     """
     if not shape.is_static:
         cached = lru_cache(maxsize=MAX_REMEMBERED)(lambda found: make(describe(found)))
-        return Unary(lambda x: cached(x.shape)(x), view=view, only=only)
+        return Kernel.unary(lambda x: cached(x.shape)(x), view=view, only=only)
     try:
-        return Unary(make(describe(shape.static)), view=view, only=only)
+        return Kernel.unary(make(describe(shape.static)), view=view, only=only)
     except (IRError, ValueError, IndexError):
         return None  # the operation raises it when it runs
 
@@ -106,7 +106,7 @@ def _dynamic_reshape(op: Reshape) -> Kernel:
         except ValueError:
             return op.evaluate(x, shape)  # which raises
 
-    return accepting(kernel, any_lengths)
+    return Kernel(kernel, accepts=any_lengths)
 
 
 @backend.accelerates(Broadcast, Broadcast1)
@@ -157,7 +157,7 @@ def transpose(op: Transpose, data: Value, order: Value) -> Kernel | None:
     axes = order.ints()
     if axes is None:
         return None
-    return Unary(_transpose(axes), view=True)
+    return Kernel.unary(_transpose(axes), view=True)
 
 
 @lru_cache(MAX_SHARED)
@@ -204,4 +204,4 @@ def no_padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value)
     before, after = begin.known(), end.known()
     if before is None or after is None or before.any() or after.any():
         return None
-    return Unary(lambda x: x, view=True) if data.shape.rank == before.size == after.size else None
+    return Kernel.unary(lambda x: x, view=True) if data.shape.rank == before.size == after.size else None

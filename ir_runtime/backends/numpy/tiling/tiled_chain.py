@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from ...._util.cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ... import Kernel, KernelObject
+from ... import Kernel, KernelTemplate
 from ...common.epilogue import epilogue_factory, row_post_op
 from ...common.post_op import match_post_op
-from ...core.lengths import Accepts, accepting, filter_lengths
+from ...core.lengths import Accepts, filter_lengths
 from .depth_first import run_depth_first
 from .tiled_layer import TiledLayer
 
@@ -26,7 +26,7 @@ CHANNEL_AXIS = 1
 
 
 @dataclass(frozen=True)
-class TiledChain(KernelObject):
+class TiledChain(KernelTemplate):
     """A kernel that runs one layer or several tile by tile.
 
     ``next_layer`` makes a tiled layer of an operation behind a given layer, or declines. The data have this many
@@ -37,7 +37,7 @@ class TiledChain(KernelObject):
     next_layer: Callable[[Operation, Sequence[Value], TiledLayer], TiledLayer | None]
     channels: int
 
-    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> TiledChain | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         *before, last = self.layers
         if (post_op := row_post_op(match_post_op(op, inputs, place), CHANNEL_AXIS)) is not None:
@@ -47,10 +47,6 @@ class TiledChain(KernelObject):
             return None
         layer = self.next_layer(op, inputs, last)
         return None if layer is None else replace(self, layers=(*self.layers, layer))
-
-    def __call__(self, *arrays: Array) -> Array:
-        """Build and run the kernel; compiled models call what `prepare` returns."""
-        return self._kernel(*arrays)  # type: ignore[return-value]
 
     def prepare(self) -> Kernel:
         """Return the kernel for the run loop."""
@@ -76,7 +72,7 @@ class TiledChain(KernelObject):
                 x = run_layer(x, epilogue)  # type: ignore[assignment]
             return x
 
-        return accepting(kernel, self._accepts())
+        return Kernel(kernel, accepts=self._accepts())
 
     def _accepts(self) -> Accepts:
         """Only one layer has windows of more than one element, and the layers before it keep the lengths."""
