@@ -15,7 +15,7 @@ import click
 
 from .._util.interrupts import raised
 from .._version import __version__
-from ._index import COMMANDS
+from ._index import COMMANDS, GROUPS
 from .exits import Exit, reported
 from .helping import Context, keep_args, with_two_dashes
 
@@ -62,8 +62,9 @@ class _Program(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         keep_args(ctx, args)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .fed import input_files
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, count_option, read, weights
 from .precision import PRECISION
@@ -52,7 +53,7 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Run")
 @click.argument("model", metavar="[MODEL]", required=False)
 @click.option("-m", "--model", "path", metavar="MODEL", help="The same as the argument.")
 @click.option("-d", "--device", default="CPU", show_default=True, help="The device; CPU is the only one.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .exits import Exit
+from .helping import GroupedCommand
 from .long import Debugging, against, debugs
 from .models import as_json
 from .render import result
@@ -20,7 +21,7 @@ explains how the outputs differ, so that there is none to find.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @against
 @debugs()
 @as_json

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .helping import GroupedCommand
 from .long import Debugging, debugs
 from .models import as_json
 from .render import result, table
@@ -25,7 +26,7 @@ f32, at the output where they are largest.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @click.option(
     "--to",
     type=click.Choice(["bf16", "f16", "int8", "int4"]),

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from .._util.escaping import visible
+from .helping import GroupedCommand
 from .models import as_json
 from .render import Record, plain, plural, result, table
 from .terminal import show
@@ -42,7 +43,7 @@ class _Kept:
         return {"what": self.what, "folder": str(self.path), "files": self.files, "bytes": self.size}
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
 @click.option(
     "--clean",
     "cleaned",

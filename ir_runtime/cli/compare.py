@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .exits import Exit
+from .helping import GroupedCommand
 from .long import Debugging, debugs, declared_types
 from .models import as_json
 from .render import result
@@ -23,7 +24,7 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @click.option(
     "--against",
     metavar="SIDE",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from .helping import GroupedCommand
+
 __all__ = ["completion"]
 
 _EPILOG = """\b
@@ -15,7 +17,7 @@ For the shell that is open: source <(ir-runtime completion bash)
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

@@ -10,6 +10,7 @@ import click
 from .._util.escaping import one_line, shown
 from .._util.quantities import prefixed
 from ..ir.formula import Formula
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
 from .render import plain, plural, result, table
@@ -46,7 +47,7 @@ _SHOWN = 50
 _WHAT = {"trips": "iterations", "parts": "iterations", "frame": "length of a frame"}
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
 @shaped
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .exits import Exit
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, read
 from .render import plural, result, table
@@ -26,7 +27,7 @@ Layers are matched by structure and names; how they are numbered and called does
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 @limited

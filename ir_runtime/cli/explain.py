@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .helping import GroupedCommand
 from .markdown import filled
 from .models import as_json
 from .render import result, table
@@ -19,7 +20,7 @@ ir-runtime explain json error the JSON Schema of what --json prints where a comm
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Look")
 @click.argument("code", metavar="[CODE]", required=False)
 @click.argument("command", metavar="[COMMAND]", required=False)
 @as_json

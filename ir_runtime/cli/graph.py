@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import visible
+from .helping import GroupedCommand
 from .limited import limited
 from .models import read, selects, weights
 from .render import Record, dump
@@ -29,7 +30,7 @@ they go. `ir-runtime report` makes a page of large models.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
 @click.option(
     "--format",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .helping import GroupedCommand
 from .markdown import filled
 from .models import as_json
 from .render import result, table
@@ -11,7 +12,7 @@ from .render import result, table
 __all__ = ["guide"]
 
 
-@click.command()
+@click.command(cls=GroupedCommand, group="Look")
 @click.argument("name", metavar="[NAME]", required=False)
 @as_json
 def guide(name: str | None, as_json: bool) -> None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 
-__all__ = ["Context", "keep_args", "kept_args", "misspelt_option", "with_two_dashes"]
+__all__ = [
+    "Context",
+    "GroupedCommand",
+    "SectionOption",
+    "keep_args",
+    "kept_args",
+    "misspelt_option",
+    "with_two_dashes",
+]
 
 # click writes for terminals of at least this many columns.
 _CLICKS_NARROWEST = 52
@@ -49,6 +58,31 @@ class Context(click.Context):
     """A context whose help fits the terminal."""
 
     formatter_class = Formatter
+
+
+class SectionOption(click.Option):
+    """An option that help lists under a heading of its own."""
+
+    def __init__(self, *args: Any, section: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.section = section
+
+
+class GroupedCommand(click.Command):
+    """A command that the program's help lists in a group, and whose own help has a heading for each section."""
+
+    def __init__(self, *args: Any, group: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.group = group
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)):
+                sections.setdefault(getattr(param, "section", "Options"), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
 
 def _kept(paragraph: str, room: int) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .command_types import Command
+from .helping import SectionOption
 
 if TYPE_CHECKING:
     from .pictures import ImageOptions
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["image_layout", "image_options", "image_options_given"]
 
 _KEY = "ir_runtime.images"
+_SECTION = "Images"
 
 
 def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
@@ -33,18 +35,25 @@ def _numbers(ctx: click.Context, option: click.Parameter, text: str | None) -> N
 
 def image_options(command: Command) -> Command:
     """Give a command ``--mean``, ``--scale``, ``--resize`` and ``--color``, for inputs that are images."""
-    kept = partial(click.option, expose_value=False, callback=_keep)
-    numbers = partial(click.option, expose_value=False, callback=_numbers, metavar="NUMBERS")
+    kept = partial(click.option, cls=SectionOption, section=_SECTION, expose_value=False, callback=_keep)
+    numbers = partial(
+        click.option,
+        cls=SectionOption,
+        section=_SECTION,
+        expose_value=False,
+        callback=_numbers,
+        metavar="NUMBERS",
+    )
     for option in (
-        kept("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="Images: the order of channels."),
+        kept("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="The order of channels."),
         kept(
             "--resize",
             type=click.Choice(["stretch", "letterbox", "crop", "none"]),
             metavar="HOW",
-            help="Images: stretch, letterbox or crop them to the size of the input, or none.",
+            help="Stretch, letterbox or crop them to the size of the input, or none.",
         ),
-        numbers("--scale", help="Images: then divide by this, one number or one per channel."),
-        numbers("--mean", help="Images: subtract this, one number or one per channel."),
+        numbers("--scale", help="Then divide by this, one number or one per channel."),
+        numbers("--mean", help="Subtract this, one number or one per channel."),
     ):
         command = option(command)
     return command
@@ -54,10 +63,12 @@ def image_layout(command: Command) -> Command:
     """Give a command ``--layout``."""
     return click.option(
         "--layout",
+        cls=SectionOption,
+        section=_SECTION,
         metavar="LAYOUT",
         expose_value=False,
         callback=_keep,
-        help="Images: the axes of the input, such as NCHW.",
+        help="The axes of the input, such as NCHW.",
     )(command)
 
 

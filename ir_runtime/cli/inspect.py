@@ -11,6 +11,7 @@ import click
 
 from .._util.escaping import quoted, shown, visible
 from .compiling import show_after, show_fusions
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
 from .render import Record, plain, plural, result, table
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 
-@click.command()
+@click.command(cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
 @selects
 @weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ..errors import InputError
+from .helping import GroupedCommand
 from .models import as_json
 from .progress import bar
 from .render import result
@@ -12,7 +13,7 @@ from .render import result
 __all__ = ["kernels"]
 
 
-@click.command()
+@click.command(cls=GroupedCommand, group="Keep")
 @as_json
 def kernels(as_json: bool) -> None:
     """Compile the kernels of the backend numba for this machine, as far as they are missing.

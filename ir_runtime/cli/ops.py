@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .helping import GroupedCommand
 from .markdown import filled
 from .models import as_json
 from .render import result, table
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ops"]
 
 
-@click.command()
+@click.command(cls=GroupedCommand, group="Look")
 @click.argument("name", metavar="[NAME]", required=False)
 @as_json
 def ops(name: str | None, as_json: bool) -> None:

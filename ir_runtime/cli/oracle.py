@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import visible
+from .helping import GroupedCommand
 from .long import Debugging, debugs, declared_types
 from .models import as_json
 from .render import number, plural, result, table
@@ -26,7 +27,7 @@ ir-runtime oracle net.xml -i image=cat.npy -o truth.npz --layers 'conv*'
 _REST = "a pipe gets all"
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @debugs(
     declared_types,
     click.option("-o", "--output", metavar="PATH", help="Save the tensors, as run -o saves them."),

@@ -11,6 +11,7 @@ import click
 from .._util.escaping import json_text, visible
 from .cost import short
 from .fed import data_options
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, count_option, read, weights
 from .render import result, table
@@ -41,7 +42,7 @@ it shows the layers of each run, the time between them, and how many threads wer
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Run")
 @click.argument("model", metavar="MODEL")
 @data_options
 @weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .exits import Exit
+from .helping import GroupedCommand
 from .long import Debugging, against, debugs
 from .models import as_json
 from .render import result
@@ -21,7 +22,7 @@ part, and with 0, and no folder, if rounding explains how the outputs differ.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Compare")
 @against
 @debugs(
     click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found."),

@@ -9,6 +9,7 @@ import click
 
 from .._util.escaping import visible
 from .fed import data_options, feeds_of
+from .helping import GroupedCommand
 from .limited import limited
 from .models import read, weights
 from .render import plain
@@ -33,7 +34,7 @@ to be measured, and no input is given, random data is used.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Look")
 @click.argument("model", metavar="MODEL")
 @click.option(
     "-o",

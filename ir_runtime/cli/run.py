@@ -12,6 +12,7 @@ import click
 from .._util.escaping import shown, unique, visible
 from .exits import Exit
 from .fed import data_options
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .precision import PRECISION
@@ -60,7 +61,7 @@ _PROVISIONAL = (
 _REST = "--layers GLOB selects, a pipe gets all"
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Run")
 @click.argument("model", metavar="MODEL")
 @data_options
 @click.option(

@@ -12,6 +12,7 @@ import click
 from .._util.escaping import shown, visible
 from .._util.widths import shortened
 from .exits import Exit
+from .helping import GroupedCommand
 from .limited import limited
 from .models import as_json, note_missing, read, selects, weights
 from .progress import status
@@ -47,7 +48,7 @@ The weights may be missing: shapes that depend on them are those that the file d
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Check")
 @click.argument("model", metavar="MODEL")
 @shaped
 @click.option("--layers", multiple=True, metavar="GLOB", help="Show only these layers. Repeatable.")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from .command_types import Command
+from .helping import SectionOption
 from .models import count_option
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ __all__ = ["Streaming", "check_by_rows", "is_store", "streams"]
 
 
 _STORES = (".zarr", ".h5", ".hdf5")
+_SECTION = "Data sets, by rows"
 
 
 @dataclass(frozen=True)
@@ -53,23 +56,25 @@ class Streaming:
 
 def streams(command: Command) -> Command:
     """Give a command the options of runs by rows, as ``streaming``."""
+    option = partial(click.option, cls=SectionOption, section=_SECTION)
+    count = partial(count_option, cls=SectionOption, section=_SECTION)
 
-    @count_option("--batch", metavar="ROWS", help="Run data sets by this many rows at a time.")
-    @count_option("--chunk", metavar="ROWS", help="Rows to read and write at once; by default a batch.")
-    @click.option(
+    @count("--batch", metavar="ROWS", help="Run data sets by this many rows at a time.")
+    @count("--chunk", metavar="ROWS", help="Rows to read and write at once; by default a batch.")
+    @option(
         "--scheduler",
         metavar="NAME",
         help="local (processes), threads, or the address of a Dask scheduler: tcp://…",
     )
-    @count_option("--workers", help="Processes or threads; by default, all cores.")
-    @click.option("--resume", is_flag=True, help="Go on with a run by rows that was interrupted.")
-    @click.option(
+    @count("--workers", help="Processes or threads; by default, all cores.")
+    @option("--resume", is_flag=True, help="Go on with a run by rows that was interrupted.")
+    @option(
         "--on-error",
         type=click.Choice(["stop", "skip", "nan"]),
         help="What to do with rows that the model fails on.",
     )
-    @count_option("--sequence-axis", metavar="AXIS", help="The axis of the steps, for models with states.")
-    @click.option("--send-model", is_flag=True, help="Send the model to workers that do not see its file.")
+    @count("--sequence-axis", metavar="AXIS", help="The axis of the steps, for models with states.")
+    @option("--send-model", is_flag=True, help="Send the model to workers that do not see its file.")
     @functools.wraps(command)
     def with_streaming(
         *args: object,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .exits import Exit
+from .helping import GroupedCommand
 from .long import Debugging, debugs
 from .models import as_json
 from .render import result, table
@@ -25,7 +26,7 @@ Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
 """
 
 
-@click.command("trace-nan", epilog=_EPILOG)
+@click.command("trace-nan", epilog=_EPILOG, cls=GroupedCommand, group="Check")
 @click.option(
     "--as",
     "precision",

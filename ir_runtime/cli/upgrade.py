@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import visible
+from .helping import GroupedCommand
 from .limited import limited
 from .models import read, weights
 from .render import finding
@@ -27,7 +28,7 @@ not have are replaced by older ones, where these compute exactly the same ("ir-r
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
 @click.argument("old", metavar="OLD")
 @click.argument("target", metavar="NEW")
 @click.option(

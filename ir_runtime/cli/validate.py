@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from .exits import Exit
+from .helping import GroupedCommand
 from .limited import limited
 from .models import count_option, weights
 from .progress import Bar, bar
@@ -41,7 +42,7 @@ _LARGE = 2 << 20
 _FORMATS = ("text", "json", "sarif", "github")
 
 
-@click.command(epilog=_EPILOG)
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Check")
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @click.option(
     "-f",
