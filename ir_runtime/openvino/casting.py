@@ -18,7 +18,7 @@ from ..ir.tensor import Array
 from ..ops.kernels.strings import decode
 from .nodes import Output
 from .tensor import Tensor
-from .tensor_data import as_numpy, unpacked
+from .tensor_data import as_numpy, unpacked, view_as_bf16
 
 __all__ = ["as_array", "cast_numbers", "describe", "exact_type"]
 
@@ -52,7 +52,8 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     Args:
         port: the input.
         value: a tensor, which must have the input's element type; an array, which is cast to it as OpenVINO
-            does; or Python numbers, which are converted where nothing is lost.
+            does, or whose bits are taken where it stands for bf16; or Python numbers, which are converted where
+            nothing is lost.
         strict: refuse arrays of another element type, too.
 
     Raises:
@@ -68,7 +69,8 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     array = as_booleans(array)
     if wanted is not ElementType.dynamic:
         if not strict and said is None and array.dtype != wanted.dtype:
-            array = cast_numbers(wanted, array)
+            bits = view_as_bf16(array, wanted, f"input {port.label!r}")
+            array = cast_numbers(wanted, array) if bits is None else bits
         array = _checked_type(port, array, said)
     if not shape.contains(array.shape):
         if strict or said or array.ndim or not _is_single(shape):
@@ -119,12 +121,9 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
 def cast_numbers(wanted: ElementType, array: Array) -> Array:
     """Return an array of numbers in another element type; other arrays as they are, to be refused.
 
-    NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; which is never intended. For bf16
-    OpenVINO takes arrays of float16 as bit patterns, which looks like numbers, so that neither is done.
+    NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; which is never intended.
     """
     if wanted not in _CAST_TO or not _has_numbers(array):
-        return array
-    if wanted is ElementType.bf16 and array.dtype == np.float16:
         return array
     return array.astype(wanted.dtype)
 

@@ -17,7 +17,7 @@ from .callers import warn
 from .ports import TypedPort
 from .shapes import Shape
 from .tensor_content import TensorContent, packed_error
-from .tensor_data import as_numpy, decoded, element_of, reinterpreted, zeros
+from .tensor_data import as_numpy, decoded, element_of, reinterpreted, view_as_bf16, zeros
 
 __all__ = ["Tensor"]
 
@@ -99,8 +99,8 @@ class Tensor(TensorContent):
             self._hold(zeros(self._element, lengths), is_shared=False)
             return
         given = as_numpy(array)
-        if self._element is ElementType.bf16 and given.dtype == np.float16:
-            raise _mismatch(self._element, given)  # numbers, or bits as of `data`: both are likely
+        bits = view_as_bf16(given, self._element, "the port")
+        given = given if bits is None else bits
         if given.dtype not in (self._element.dtype, self._element.stored_dtype):
             warn(
                 f"an array of {given.dtype.name} is cast to {self._element.label}, the type of the port",

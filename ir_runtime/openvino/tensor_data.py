@@ -14,6 +14,7 @@ from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..ops.kernels.strings import decode
+from .callers import warn
 
 __all__ = [
     "as_numpy",
@@ -24,8 +25,11 @@ __all__ = [
     "encoded",
     "reinterpreted",
     "unpacked",
+    "view_as_bf16",
     "zeros",
 ]
+
+_HOLDS_BF16 = frozenset(map(np.dtype, (np.float16, np.int16, np.uint16)))
 
 
 def as_numpy(value: object) -> Array:
@@ -59,6 +63,28 @@ def as_stored(array: Array, element: ElementType) -> Array:
     if element.is_packed:
         return Packed.of(array, element).raw.view(element.stored_dtype)
     return array if array.dtype == element.stored_dtype else array.view(element.stored_dtype)
+
+
+def view_as_bf16(array: Array, element: ElementType, subject: str) -> Array | None:
+    """Return an array's bits as bf16, with a warning; None unless it has a 16-bit type that holds bf16 in OpenVINO.
+
+    OpenVINO has no dtype for bf16: programs hold it in arrays of float16 or of integers. Such arrays look like numbers
+    of their own type, hence the warning.
+
+    Args:
+        array: what was given.
+        element: the element type that is expected.
+        subject: what expects it, for the warning.
+    """
+    native = array.dtype.newbyteorder("=")
+    if element is not ElementType.bf16 or native not in _HOLDS_BF16:
+        return None
+    warn(
+        f"{subject} is bf16: an array of {native.name} is taken for its bits, as in OpenVINO; "
+        "x.view('bfloat16') says so, and x.astype('bfloat16') converts numbers",
+        RuntimeWarning,
+    )
+    return array.astype(native, copy=False).view(element.dtype)
 
 
 def zeros(element: ElementType, shape: Sequence[int]) -> Array | Packed:

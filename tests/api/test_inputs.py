@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,6 @@ def test_tensors_are_not_cast(package: str, how: str) -> None:
         ("f32", np.array([None, 1], object)),
         ("f32", np.array(["1", 2], object)),
         ("f32", np.array(["2020-01-01", "2020-01-02"], "M8[D]")),
-        ("bf16", np.float16([1, 2])),
         ("i4", np.int8([1, 2])),
         ("f8e4m3", np.float32([1, 2])),
         ("string", np.float32([1, 2])),
@@ -128,6 +128,49 @@ def test_what_only_looks_like_numbers_is_refused(element: str, given: np.ndarray
     model = ir.compile_model(ir.read_model(text(element, "2")))
     with pytest.raises(ir.InputError, match=r"input 'x' is "):
         model(given)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int16", "uint16", ">u2"])
+def test_arrays_of_sixteen_bits_are_the_bits_of_bf16_as_in_openvino(dtype: str) -> None:
+    array = np.array([1.5, -2], ml_dtypes.bfloat16).view(np.uint16)
+    array = array.astype(dtype) if dtype == ">u2" else array.view(dtype)
+    for call in CALLS.values():
+        with pytest.warns(RuntimeWarning, match="is bf16: an array of .*16 is taken for its bits") as warned:
+            ours = call(compiled("ir_runtime", "bf16", "2"), array)
+        assert ours.astype(np.float32).tolist() == [1.5, -2]
+        assert [warning.filename for warning in warned] == [__file__]
+    if dtype != ">u2":
+        for name in CALLS if dtype == "float16" else ("call", "list", "name", "shared"):
+            theirs = CALLS[name](compiled("openvino", "bf16", "2"), array)
+            assert theirs.view(np.uint16).tolist() == ours.view(np.uint16).tolist()
+    with pytest.raises(ir.InputError, match="expected bf16"):
+        ir.compile_model(ir.read_model(text("bf16", "2")), strict=True)(array)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int16", "uint16"])
+def test_tensors_of_ports_of_bf16_take_the_bits_of_arrays(dtype: str) -> None:
+    array = np.array([1.5, -2], ml_dtypes.bfloat16).view(dtype)
+    for package in ("ir_runtime", "openvino"):
+        model = compiled(package, "bf16", "2")
+        with pytest.warns(RuntimeWarning):
+            tensor = pytest.importorskip(package).Tensor(model.input(0), array)
+        assert np.shares_memory(tensor.data, array)
+        assert model({"x": tensor})[0].view(np.uint16).tolist() == array.view(np.uint16).tolist()
+
+
+@pytest.mark.parametrize("package", ["ir_runtime", "openvino"])
+def test_bf16_takes_the_values_of_states_of_other_real_types(package: str) -> None:
+    api = pytest.importorskip(package)
+    ops = import_module(f"{package}.opset13")
+    info = api.op.util.VariableInfo()
+    info.data_shape, info.data_type, info.variable_id = api.PartialShape([2]), api.Type.bf16, "v"
+    variable = api.op.util.Variable(info)
+    read = ops.read_value(ops.constant(np.zeros(2), api.Type.bf16), variable)
+    outputs, sinks = [ops.result(ops.convert(read, "f32"))], [ops.assign(read, variable)]
+    model = api.Model(results=outputs, sinks=sinks, parameters=[], variables=[variable])
+    request = api.compile_model(model, "CPU").create_infer_request()
+    request.query_state()[0].state = api.Tensor(np.float16([1.5, -2]))
+    assert request.infer()[0].tolist() == [1.5, -2]
 
 
 def test_bf16_takes_the_values_of_f32() -> None:

@@ -49,8 +49,8 @@ class Complex:
         return capsule
 
 
-def of_port(array: np.ndarray) -> str:
-    port = opset1.parameter([2], "f32").output(0)
+def of_port(array: np.ndarray, element: str = "f32") -> str:
+    port = opset1.parameter([2], element).output(0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ir.Tensor(port, array)
@@ -66,12 +66,17 @@ def array_of_another_type_for_a_port() -> str:
     return of_port(np.ones(2, np.int32))
 
 
+def array_of_bits_for_a_port() -> str:
+    return of_port(np.ones(2, np.float16), "bf16")
+
+
 def array_of_another_size_for_a_port() -> str:
     return of_port(np.ones(3, np.float32))
 
 
 REFUSALS = [
     array_of_another_type_for_a_port,
+    array_of_bits_for_a_port,
     array_of_another_size_for_a_port,
     Call("tensor of another type", lambda: ir.Tensor(X).copy_from(ir.Tensor(np.ones(2)))),
     Call("codes or packed bytes", lambda: ir.Tensor(ir.Type.u1, [8]).copy_from(np.ones(8, np.uint8))),
