@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from .openvino.dimension import Dimension
     from .openvino.layout import Layout
     from .openvino.model import Model
-    from .openvino.nodes import Input, Node, Output
+    from .openvino.node import Input, Node, Output
     from .openvino.profiling import ProfilingInfo
     from .openvino.queue import AsyncInferQueue
     from .openvino.reading import read_fragment, read_fragments, read_model
@@ -108,7 +108,7 @@ _MODULES = {
     "openvino.const_ports": ("ConstOutput",),
     "openvino.custom_op": ("Extension", "Op", "OpExtension"),
     "openvino.type_info": ("DiscreteTypeInfo",),
-    "openvino.nodes": ("Input", "Node", "Output"),
+    "openvino.node": ("Input", "Node", "Output"),
     "openvino.queue": ("AsyncInferQueue",),
     "openvino.profiling": ("ProfilingInfo",),
     "openvino.reading": ("read_fragment", "read_fragments", "read_model"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from .openvino.building.factories import NodeInput, TypeLike, constant_1 as constant, parameter, result
 from .openvino.building.factories import TensorIterator as tensor_iterator
-from .openvino.nodes import Node
+from .openvino.node import Node
 
 __all__ = ["abs", "absolute", "acos", "add", "asin", "atan", "avg_pool", "batch_norm_inference"]
 __all__ += ["binary_convolution", "broadcast", "ceil", "ceiling", "clamp", "concat", "constant", "convert"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .openvino.building.factories import NodeInput, TypeLike
-from .openvino.nodes import Node
+from .openvino.node import Node
 from .opset1 import abs, absolute, acos, add, asin, atan, binary_convolution, ceil, ceiling, clamp, concat
 from .opset1 import convert, convert_like, convolution, convolution_backprop_data, cos, cosh
 from .opset1 import ctc_greedy_decoder, deformable_psroi_pooling, depth_to_space, divide, elu, equal, erf, exp

@@ -21,7 +21,7 @@ from typing import Any
 
 from .. import _offline_transformations, frontend
 from .._util.absent import explaining_getattr
-from ..openvino.descriptor import DescriptorTensor
+from ..openvino.ports import DescriptorTensor
 from ..openvino.state import VariableState
 from ..utils.node_factory import NodeFactory
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..bench.report import Report
     from ..bench.sides import Runtime
     from ..limits import Limits
-    from ..openvino.nodes import Output
+    from ..openvino.node import Output
     from .feeding import Feed
 
 __all__ = ["bench"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..analysis.cost.counted import Cost, LayerCount, RunLength
     from ..ir.formula import Count
     from ..limits import Limits
-    from ..openvino.nodes import Output
+    from ..openvino.node import Output
 
 __all__ = ["cost", "short"]
 

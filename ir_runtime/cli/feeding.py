@@ -25,7 +25,7 @@ from ..limits import current
 from ..openvino.casting import as_array, describe
 from ..openvino.model import Model
 from ..openvino.names import find_port
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures

@@ -20,7 +20,7 @@ from .terminal import show
 if TYPE_CHECKING:
     from ..limits import Limits
     from ..openvino.model import Model
-    from ..openvino.nodes import Node, Output
+    from ..openvino.node import Node, Output
     from ..releases.needs import Need
     from ..releases.release import Release
 

@@ -15,7 +15,7 @@ from .terminal import show
 if TYPE_CHECKING:
     from ..limits import Limits
     from ..openvino.model import Model
-    from ..openvino.nodes import Output
+    from ..openvino.node import Output
 
 __all__ = [
     "as_json",

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..ir.tensor import Array
 from ..openvino.layout_info import layout_of
 from ..openvino.model import Model
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .picture_files import open_picture
 
 if TYPE_CHECKING:

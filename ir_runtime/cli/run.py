@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..limits import Limits
     from ..openvino.compiled import CompiledModel
     from ..openvino.model import Model
-    from ..openvino.nodes import Output
+    from ..openvino.node import Output
     from .feeding import Feed
     from .nan_check import NanCheck
     from .summary import Summary

@@ -13,7 +13,7 @@ from .command_types import Command
 if TYPE_CHECKING:
     from ..ir.shape import PartialShape
     from ..openvino.model import Model
-    from ..openvino.nodes import Output
+    from ..openvino.node import Output
 
 __all__ = ["input_layouts", "reshaped", "shape_option", "shaped", "shapes_of"]
 

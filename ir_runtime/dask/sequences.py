@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .lengths import common_length
 
 __all__ = ["joined_shape", "run_sequence", "step_shape"]

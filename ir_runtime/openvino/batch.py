@@ -11,7 +11,7 @@ from ..ir import dimension as lengths
 from .dimension import Dimension
 from .layout_helpers import batch_idx, get_layout, has_batch
 from .model import Model
-from .nodes import Output
+from .node import Output
 
 __all__ = ["get_batch", "set_batch"]
 

@@ -16,7 +16,7 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..ops.kernels.strings import decode
-from .nodes import Output
+from .node import Output
 from .tensor import Tensor
 from .tensor_data import as_numpy, unpacked, view_as_bf16
 

@@ -1,38 +1,69 @@
-"""Compiled models and their inference requests."""
+"""Compiled models, and the inference requests that run them."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Any
+from threading import get_ident
+from typing import IO, TYPE_CHECKING, Any, overload
 
+import numpy as np
+
+from .._util.absent import ExplainsAbsent
+from .._util.forks import register
 from .._util.garbage import no_collection
-from .._util.wrong_arguments import ArgumentTypeError
-from ..backends import awaited
-from ..backends.common.kept_memory import release_memory
+from .._util.wrong_arguments import ArgumentTypeError, checked
+from ..analysis.infer import Inferred
+from ..backends import awaited, load
+from ..backends.common.kept_memory import kept_memory, release_memory
+from ..backends.core.threads import at_most
 from ..codes import Code
+from ..diagnostics import Diagnostics
 from ..errors import InputError
-from ..executor.step import Observer
+from ..executor.compile import compile_plan
+from ..executor.context import State
+from ..executor.plan import ExecutionPlan
+from ..executor.quantized_variables import APPEND
+from ..executor.step import Observer, Patch
+from ..ir.element import ElementType
+from ..ir.graph import Port
 from ..ir.quantized_cache import Held
+from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits
+from .background import Background
+from .callbacks import call_back
+from .casting import as_array
 from .config import check_config, describe, wants_f16
-from .const_ports import show_ports
+from .const_ports import ConstOutput, show_ports
 from .devices import CPU
-from .executable import Executable
+from .feeding import Binder
 from .model import Model
-from .nodes import Output
-from .request import Request
-from .results import OVDict
-from .state import VariableState, variable_states
+from .names import find_index, find_port, one_key
+from .node import GraphNodes, Output
+from .precision import as_followed, precision_of
+from .results import OVDict, unshared
+from .state import VariableState
+from .streams import Streams
+from .tensor import Tensor
+from .tensor_data import element_of
 
+# Imported when they are used: most programs start sooner without them.
 if TYPE_CHECKING:
+    from ..executor.observers import Profile
+    from .execution_graph import Performance
     from .patching import Replacements
+    from .profiling import ProfilingInfo
 
 __all__ = ["CompiledModel", "InferRequest"]
 
+_MAY_BE_STRINGS = (ElementType.string, ElementType.dynamic)
 
-class CompiledModel(Executable):
+
+class CompiledModel(ExplainsAbsent):
     """A model compiled for a backend. As OpenVINO's ``CompiledModel``.
 
     >>> import numpy as np
@@ -68,8 +99,6 @@ class CompiledModel(Executable):
         strict: refuse inputs of another element type than the model's, instead of casting them.
     """
 
-    _model: Model
-
     def __init__(
         self,
         model: Model,
@@ -81,17 +110,81 @@ class CompiledModel(Executable):
         limits: Limits | None = None,
         strict: bool = False,
     ) -> None:
-        checked = check_config(config)
-        if device == "MULTI" and "PERFORMANCE_HINT" not in checked:
-            checked |= check_config({"PERFORMANCE_HINT": "THROUGHPUT"})
-        with no_collection():
-            runnable = model._runnable(wants_f16(checked))
-            runnable._compute_also(outputs or ())
-            super().__init__(runnable, backend, checked, limits or model.limits, strict)
+        self.config: dict[str, object] = check_config(config)
+        if device == "MULTI" and "PERFORMANCE_HINT" not in self.config:
+            self.config |= check_config({"PERFORMANCE_HINT": "THROUGHPUT"})
         self._device = device
+        self.strict: bool = strict
+        self.limits: Limits = limits or model.limits
+        self._streams = Streams.of(self.config)
+        with no_collection():
+            self._model = model._runnable(wants_f16(self.config))
+            self._model._compute_also(outputs or ())
+            self._inputs = tuple(self._model._const_inputs())
+            self._outputs = tuple(self._model._const_outputs())
+            self._binder = Binder(self._inputs, strict)
+            self._returns_strings = any(o.element_type in _MAY_BE_STRINGS for o in self._outputs)
+            self._weights = self._model._document.weights
+            self._weights.check()
+            self._load_backend(backend)
+            self._plan = self._compile(fold=self.backend != "reference")
+        packs = any(step.kernel_name == APPEND for step in self._plan.steps)
+        precision = self._precision if packs else replace(self._precision, kv_cache="f32")
+        self.config |= as_followed(self.config, precision)
+        self._unfused_plan: ExecutionPlan | None = None
+        self._drawn: dict[int, int] = {}
+        """The position in the random numbers of each operation that draws some, by the id of the object."""
+        self._running: dict[object, int] = {}
+        """The current runs, which share the threads, with the thread of each."""
+        self._lock = threading.Lock()
+        self._memory = kept_memory()
+        self._performance: Performance | None = None
+        if self.config.get("PERF_COUNT"):
+            from .execution_graph import Performance
+
+            self._performance = Performance()
         self._variables: dict[str, Held] = {}
         self._request: InferRequest | None = None
         self._has_run = False
+        register(self)
+
+    def _load_backend(self, backend: str | None) -> None:
+        requested = self.config.get("BACKEND")
+        self._requested_backend = backend or (None if requested is None else str(requested))
+        self.backend: str
+        self.backend, self._chain = load(self._requested_backend, self._model._is_large)
+        is_stateful = bool(self._model._graph.of_type("ReadValue"))
+        self._precision = precision_of(self.config, self._chain, is_stateful)
+
+    @property
+    def inputs(self) -> list[ConstOutput]:
+        """The inputs, in the order of the file."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[ConstOutput]:
+        """The outputs, in the order of the file, then those asked for."""
+        return list(self._outputs)
+
+    def input(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> ConstOutput:
+        """Return an input by index or name; without a key, the only one.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
+        return find_port(self._inputs, one_key(key, index, tensor_name), "input")
+
+    def output(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> ConstOutput:
+        """Return an output by index or name; without a key, the only one.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
+        return find_port(self._outputs, one_key(key, index, tensor_name), "output")
 
     @property
     def provisional(self) -> bool:
@@ -156,6 +249,96 @@ class CompiledModel(Executable):
         every_layer = bool(observers or patch)
         found = self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
         return self._shown(found, decode_strings)
+
+    def _compile(self, fold: bool) -> ExecutionPlan:
+        ports = [output._port for output in self._outputs]
+        with at_most(self._streams.threads):
+            return compile_plan(
+                self._model._graph,
+                self._model._values,
+                ports,
+                self._chain,
+                fold,
+                self.limits,
+                None,
+                self._precision,
+            )
+
+    def _computed(self, element: ElementType) -> ElementType:
+        """Return the element type in which results of layers are held that the model declares in one."""
+        is_widened = element is ElementType.f16 and self._chain and self._precision.f16 == "f32"
+        return ElementType.f32 if is_widened else element
+
+    def _unfused(self) -> ExecutionPlan:
+        with self._lock:
+            if self._unfused_plan is None:
+                self._unfused_plan = self._compile(fold=False)
+            return self._unfused_plan
+
+    def _run(
+        self,
+        inputs: object,
+        kept: Sequence[Tensor | None] = (),
+        observers: Sequence[Observer] = (),
+        every_layer: bool = False,
+        variables: dict[str, Held] | None = None,
+        patch: Patch | None = None,
+    ) -> OVDict:
+        feeds = self._binder.bind(inputs, kept)
+        return self._run_arrays(feeds, observers, every_layer, variables, patch)
+
+    def _patch(self, replacements: Replacements | None) -> Patch | None:
+        if not replacements:
+            return None
+        from .patching import patch_of
+
+        return patch_of(self._model._graph, replacements)
+
+    def _run_arrays(
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer] = (),
+        every_layer: bool = False,
+        variables: dict[str, Held] | None = None,
+        patch: Patch | None = None,
+    ) -> OVDict:
+        plan = self._unfused() if every_layer else self._plan
+        if self._performance is not None and not every_layer:
+            observers = [*observers, self._performance]
+        if self.backend != "reference":  # which has all that it reads in memory
+            self._weights.check()
+        state = State({} if variables is None else variables, {}, self._advance)
+        if self._streams.threads == 1:
+            arrays = plan.run(feeds, observers, state, self.limits, patch, 1)
+        else:
+            run = object()
+            try:
+                self._running[run] = get_ident()
+                threads = self._streams.share(len(self._running))
+                arrays = plan.run(feeds, observers, state, self.limits, patch, threads)
+            finally:
+                if run in self._running:
+                    del self._running[run]
+        if state.assigned:
+            state.commit(feeds)
+        shared = [*feeds, *state.arrays] if state.values else feeds
+        return OVDict(self._outputs, unshared(arrays, shared, plan.base_buffers))
+
+    def _shown(self, found: OVDict, decode_strings: bool = True) -> OVDict:
+        """Return the results of a run as callers see them."""
+        return found._with_strings(decode_strings) if self._returns_strings else found
+
+    def _advance(self, operation: object, count: int) -> int:
+        """Advance the random numbers of an operation; return their former position."""
+        with self._lock:
+            start = self._drawn.get(id(operation), 0)
+            self._drawn[id(operation)] = start + count
+        return start
+
+    def after_fork(self) -> None:
+        """In a child process, forget the runs of other threads."""
+        self._lock, me = threading.Lock(), get_ident()
+        self._running = {run: thread for run, thread in self._running.items() if thread == me}
 
     def infer_new_request(self, inputs: object = None) -> OVDict:
         """Run once, on a new request."""
@@ -225,13 +408,31 @@ class CompiledModel(Executable):
 
         Where the model was compiled with ``PERF_COUNT``, they also have their time and their layout, of past runs.
         """
-        from .runtime_model import runtime_model
+        from .execution_graph import ExecutionGraph
 
-        return runtime_model(self)
+        model = self._model
+        types = {port: value.type for port, value in model._values.items()}
+        graph = ExecutionGraph(model._graph, types, self._plan, self.backend, self._performance)
+        outputs = [(port._port, port.node.friendly_name) for port in self._outputs]
+        document = graph.document([port._port for port in self._inputs], outputs, model.friendly_name)
+        values = Inferred()
+        values.update({port: Value(type) for port, type in graph.made.items()})
+        runtime_model = Model.__new__(Model)
+        runtime_model._start(document, GraphNodes(document.graph, values), Diagnostics())
+        return runtime_model
 
     def query_state(self) -> list[VariableState]:
         """Return the variables that calls of the compiled model itself read and assign."""
-        return variable_states(self, self._variables)
+        return self._variable_states(self._variables)
+
+    def _variable_states(self, values: dict[str, Held]) -> list[VariableState]:
+        """Return the variables that the model reads, in file order; ``values`` has what they hold."""
+        model, types = self._model, dict[str, TensorType]()
+        for layer in model._graph.of_type("ReadValue"):
+            types.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
+        return [
+            VariableState(name, type, values, self._computed(type.element)) for name, type in types.items()
+        ]
 
     def reset_state(self) -> None:
         """Give those variables their initial values."""
@@ -253,26 +454,568 @@ class CompiledModel(Executable):
         return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"
 
 
-class InferRequest(Request):
-    """Keeps inputs and outputs between runs. As OpenVINO's ``InferRequest``.
+class InferRequest(ExplainsAbsent):
+    """The inputs and outputs of a request by index, name or port, kept between runs.
+
+    Inputs and outputs are set and read by index, name or port:
 
     >>> import numpy as np
     >>> import ir_runtime as ov
     >>> from ir_runtime import opset1
     >>> x = opset1.parameter([2], np.float32, name="x")
     >>> request = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x])).create_infer_request()
-    >>> request.start_async({"x": np.zeros(2, np.float32)})
-    >>> request.wait()
-    >>> request.get_output_tensor().data
-    array([1., 1.], dtype=float32)
-    >>> request.get_compiled_model().backend
-    'numpy'
+    >>> zeros, total = ov.Tensor(np.zeros(2, np.float32)), ov.Tensor(np.zeros(2, np.float32))
+    >>> request.set_input_tensor(zeros)
+    >>> request.set_output_tensor(0, total)
+    >>> found = request.infer()
+    >>> total.data, request.get_input_tensor(0) is zeros, request.input_tensors, request.output_tensors
+    (array([1., 1.], dtype=float32), True, [<Tensor: shape[2] type: f32>], [<Tensor: shape[2] type: f32>])
+    >>> request.set_tensor("x", ov.Tensor(np.ones(2, np.float32)))
+    >>> request.set_tensors({request.model_outputs[0]: total})
+    >>> request.set_input_tensors([zeros])
+    >>> request.set_output_tensors({0: total})
+    >>> request.model_inputs, request.get_tensor("x").data
+    ([<ConstOutput: names[x] shape[2] type: f32>], array([0., 0.], dtype=float32))
+
+    The entries of a batch may be tensors of their own, where the layout of the input starts with N:
+
+    >>> images = opset1.parameter([2, 3], np.float32, name="images")
+    >>> images.set_layout(ov.Layout("NC"))
+    >>> request = ov.compile_model(ov.Model([opset1.exp(images)], [images])).create_infer_request()
+    >>> request.set_input_tensors([ov.Tensor(np.zeros((1, 3), np.float32)), ov.Tensor(np.zeros((1, 3), np.float32))])
+    >>> request.infer()[0].shape
+    (2, 3)
     """
 
     def __init__(self, compiled: CompiledModel) -> None:
-        super().__init__(compiled)
-        self._compiled_model = compiled
+        self._compiled = compiled
+        self._input_values: list[Tensor | None] = [None] * len(compiled._inputs)
+        self._output_values: dict[int, Tensor] = {}
+        self._lent: set[int] = set()
+        """Outputs whose tensors alias the arrays of the last run instead of being written in place."""
+        self._batches: dict[int, Sequence[Tensor]] = {}
+        """Per-entry tensors of batched inputs; joined before each run."""
+        self._results: OVDict | None = None
+        self._variables: dict[str, Held] = {}
+        self._background: Background | None = None
+        self._callback: Callable[[Any], object] | None = None
+        self._profiles = str(compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES")
+        self._profile: Profile | None = None
+        self.latency: float = 0.0
+        """How long the last run took, in milliseconds."""
+        self.userdata: Any = None
+        register(self)
 
     def get_compiled_model(self) -> CompiledModel:
-        """Return the model that this request runs."""
-        return self._compiled_model
+        """Return the compiled model that the request runs."""
+        return self._compiled
+
+    def infer(
+        self,
+        inputs: object = None,
+        share_inputs: bool = False,
+        share_outputs: bool = False,
+        *,
+        decode_strings: bool = True,
+        observers: Iterable[Observer] = (),
+    ) -> OVDict:
+        """Run on inputs; those that are not given keep their previous values.
+
+        Args:
+            inputs: as for `CompiledModel`.
+            share_inputs: keep arrays themselves for later runs, not copies.
+            share_outputs: return the memory of `output_tensors`. It is not overwritten by the next run, unless programs
+                have asked for these tensors, or set them.
+            decode_strings: return strings as text; else as bytes in UTF-8.
+            observers: see every layer's inputs and outputs. Then nothing is folded or fused.
+
+        Raises:
+            InputError: if an input is missing, unknown, or has another type or shape.
+            ExecutionError: if a layer fails on the data.
+            LimitError: if it takes more memory, iterations or time than the limits allow.
+        """
+        if self._background is not None:
+            self._expect_idle()
+        found = self._run(self._take(inputs, share_inputs), tuple(observers))
+        if share_outputs:
+            found = self._lend(found)
+        return self._compiled._shown(found, decode_strings)
+
+    def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
+        """Start a run in the background; `wait` for it.
+
+        What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run. What a
+        callback raises is a `RuntimeError` there, whose ``__cause__`` is the exception itself.
+
+        Args:
+            inputs: as `CompiledModel` takes them.
+            userdata: is given to the callback.
+            share_inputs: whether the run reads the memory of the arrays instead of copies.
+
+        Raises:
+            InputError: as `infer`, here and not when waiting.
+        """
+        self._start(inputs, userdata, share_inputs, self._call_back, lambda: None)
+
+    def _start(
+        self,
+        inputs: object,
+        userdata: object,
+        share: bool,
+        callback: Callable[[], None],
+        after: Callable[[], None],
+    ) -> None:
+        """Start a run. ``callback`` belongs to it; ``after`` is called when both have ended, or failed."""
+        self._expect_idle()
+        feeds = self._take(inputs, share)
+        if userdata is not None:
+            self.userdata = userdata
+        run = Background(partial(self._work, feeds, callback), after)
+        try:
+            self._background = run
+            run.start()
+        except BaseException:
+            run.cancel()
+            raise
+
+    def _take(self, inputs: object, share: bool) -> list[Array]:
+        """Return one array for each input, and keep given ones for later runs."""
+        if self._batches:
+            self._join_batches()
+        kept, binder = self._input_values, self._compiled._binder
+        if inputs is None and (exact := binder.exact(kept)) is not None:
+            return exact
+        arrays = binder.bind(inputs, kept)
+        for index, array in enumerate(arrays):
+            held = kept[index]
+            if held is None or not _holds(held, array):
+                shared = (
+                    share and array.flags.writeable
+                )  # programs write into the tensors of inputs, as in OpenVINO
+                arrays[index] = own = array if shared else np.array(array, order="C")
+                kept[index] = Tensor.of(own, _element(self._compiled._inputs[index], own))
+                self._batches.pop(index, None)
+        return arrays
+
+    def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
+        watching = observers
+        if self._profiles:
+            from ..executor.observers import Profile
+
+            self._profile = Profile()
+            watching = (*observers, self._profile)
+        start = time.perf_counter()
+        results = self._compiled._run_arrays(feeds, watching, bool(observers), self._variables)
+        self.latency = (time.perf_counter() - start) * 1e3
+        self._results = results
+        for index, tensor in self._output_values.items():
+            if index in self._lent:
+                tensor._hold(results[index], is_shared=False)
+                continue
+            tensor.copy_from(Tensor.of(results[index], tensor.element_type))
+        return results
+
+    def _work(self, feeds: list[Array], callback: Callable[[], None]) -> None:
+        self._run(feeds)
+        callback()
+
+    def _call_back(self) -> None:
+        if self._callback is not None:
+            call_back("the request", self._callback, self.userdata)
+
+    def wait(self) -> None:
+        """Wait for the run in the background; raise what it raised."""
+        self.wait_for(None)
+
+    def wait_for(self, timeout: float | None) -> bool:
+        """Wait at most ``timeout`` milliseconds; return whether the run has ended.
+
+        Raises:
+            InputError: if ``timeout`` is negative.
+        """
+        if timeout is not None:
+            checked(timeout, int, float)
+        if timeout is not None and timeout < 0:
+            raise InputError(f"timeout must be at least 0, got {timeout}", code=Code.BAD_REQUEST)
+        if not self._join(None if timeout is None else timeout / 1e3):
+            return False
+        self._raise_failure()
+        return True
+
+    def set_callback(self, callback: Callable[[Any], object], userdata: object = None) -> None:
+        """Call ``callback(userdata)`` after each run in the background.
+
+        Raises:
+            InputError: if ``callback`` cannot be called.
+        """
+        if not callable(callback):
+            got = type(callback).__name__
+            raise ArgumentTypeError(f"callback must be a function, got {got}", code=Code.BAD_REQUEST)
+        self._callback, self.userdata = callback, userdata
+
+    def cancel(self) -> None:
+        """For OpenVINO's API: a run cannot be stopped, so this waits for it."""
+        self.wait()
+
+    def _expect_idle(self) -> None:
+        if self._background is None:
+            return
+        if self._runs():
+            raise InputError("the request is still running; wait for it", code=Code.BAD_REQUEST)
+        self._raise_failure()
+
+    def _runs(self) -> bool:
+        return self._background is not None and self._background.is_running
+
+    def _join(self, seconds: float | None = None) -> bool:
+        return self._background is None or self._background.wait(seconds)
+
+    @property
+    def _failure(self) -> BaseException | None:
+        return None if self._background is None else self._background.failure
+
+    def _forget_failure(self) -> None:
+        if self._background is not None:
+            self._background.failure = None
+
+    def _raise_failure(self) -> None:
+        if (reason := self._failure) is not None:
+            self._forget_failure()
+            raise reason
+
+    def after_fork(self) -> None:
+        """In a child process, a run in the background continues only in the thread that forked."""
+        if self._background is not None:
+            self._background.after_fork()
+
+    @property
+    def results(self) -> OVDict:
+        """The outputs of the last run."""
+        if self._results is None:
+            raise InputError("nothing has run yet", code=Code.BAD_REQUEST, hint="call infer first")
+        return self._compiled._shown(self._results)
+
+    def get_profiling_info(self) -> list[ProfilingInfo]:
+        """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
+        from .profiling import profiling_info
+
+        return [] if self._profile is None else profiling_info(self._profile, self._compiled.backend)
+
+    @property
+    def profiling_info(self) -> list[ProfilingInfo]:
+        """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
+        return self.get_profiling_info()
+
+    def query_state(self) -> list[VariableState]:
+        """Return the variables of this request."""
+        return self._compiled._variable_states(self._variables)
+
+    def reset_state(self) -> None:
+        """Give the variables their initial values."""
+        self._variables.clear()
+
+    def __repr__(self) -> str:
+        return repr(self._compiled).replace("CompiledModel", "InferRequest", 1)
+
+    @property
+    def model_inputs(self) -> list[ConstOutput]:
+        """The inputs of the model."""
+        return self._compiled.inputs
+
+    @property
+    def model_outputs(self) -> list[ConstOutput]:
+        """The outputs of the model."""
+        return self._compiled.outputs
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        """The tensor of each input."""
+        return list(map(self._input_tensor, range(len(self._input_values))))
+
+    @property
+    def output_tensors(self) -> list[Tensor]:
+        """The tensor of each output."""
+        return list(map(self._output_tensor, range(len(self._compiled._outputs))))
+
+    def get_input_tensor(self, index: int | None = None) -> Tensor:
+        """Return the tensor of an input, to write into; without an index, of the only one.
+
+        Raises:
+            InputError: if the model has no input of that index, or several and none is given.
+        """
+        return self._input_tensor(find_index(self._compiled._inputs, index, "input"))
+
+    def get_output_tensor(self, index: int | None = None) -> Tensor:
+        """Return the tensor of an output; without an index, of the only one.
+
+        Raises:
+            InputError: if the model has no output of that index, or several and none is given.
+        """
+        return self._output_tensor(find_index(self._compiled._outputs, index, "output"))
+
+    def set_input_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
+        """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``.
+
+        Args:
+            index: the index of the input, or the tensor of the only one.
+            tensor: the tensor; a run reads its memory.
+
+        Raises:
+            InputError: if the index is unknown, or the tensor does not fit the input.
+            ArgumentTypeError: if no tensor is given.
+        """
+        number, given = _numbered(index, tensor)
+        self._set(find_index(self._compiled._inputs, number, "input"), given)
+
+    def set_output_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
+        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``.
+
+        Args:
+            index: the index of the output, or the tensor of the only one.
+            tensor: the tensor; a run writes to its memory.
+
+        Raises:
+            InputError: if the index is unknown, or the tensor does not fit the output.
+            ArgumentTypeError: if no tensor is given.
+        """
+        number, given = _numbered(index, tensor)
+        self._hold(find_index(self._compiled._outputs, number, "output"), given)
+
+    def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
+        """Give an input its tensor, or an output one to be written into, by name or port.
+
+        Args:
+            key: the name of an input or output, or its port.
+            tensor: of its element type and shape.
+
+        Raises:
+            InputError: if the name is unknown, or the tensor does not fit.
+        """
+        is_input, index = self._place(key)
+        if is_input:
+            self._set(index, tensor)
+        else:
+            self._hold(index, tensor)
+
+    @overload
+    def set_tensors(self, tensors: Mapping[str, Tensor]) -> None: ...
+    @overload
+    def set_tensors(self, tensors: Mapping[Output, Tensor]) -> None: ...
+    @overload
+    def set_tensors(self, tensors: Mapping[str | Output, Tensor]) -> None: ...
+    @overload
+    def set_tensors(self, key: str | Output, tensors: Sequence[Tensor], /) -> None: ...
+    def set_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
+        """Give several inputs and outputs their tensors, by name or port; or one input a tensor for each of its batch.
+
+        Args:
+            tensors: a tensor by name or port; or the name or port of the input.
+            batch: the tensors of the batch of that input.
+
+        Raises:
+            InputError: if a name is unknown, or a tensor does not fit.
+            ArgumentTypeError: if the tensors are not a mapping.
+        """
+        if batch is not None:
+            is_input, index = self._place(tensors)
+            if not is_input:
+                raise InputError("only the batch of an input is set entry by entry", code=Code.BAD_REQUEST)
+            self._set_batch(index, batch)
+            return
+        if not isinstance(tensors, Mapping):
+            got = type(tensors).__name__
+            raise ArgumentTypeError(
+                f"tensors must be a mapping of names or ports, got {got}", code=Code.BAD_REQUEST
+            )
+        for key, tensor in tensors.items():
+            self.set_tensor(key, tensor)
+
+    @overload
+    def set_input_tensors(self, tensors: Mapping[int, Tensor]) -> None: ...
+    @overload
+    def set_input_tensors(self, tensors: Sequence[Tensor]) -> None: ...
+    @overload
+    def set_input_tensors(self, index: int, tensors: Sequence[Tensor], /) -> None: ...
+    def set_input_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
+        """Give several inputs their tensors, by index; or one input a tensor for each of its batch.
+
+        Args:
+            tensors: a tensor by index; or the tensors of the batch of the only input; or the index of an input.
+            batch: the tensors of the batch of that input.
+
+        Raises:
+            InputError: if an index is unknown, or a tensor does not fit.
+        """
+        if batch is not None or not isinstance(tensors, Mapping):
+            index, entries = (None, tensors) if batch is None else (tensors, batch)
+            self._set_batch(find_index(self._compiled._inputs, index, "input"), entries)
+            return
+        for index, tensor in tensors.items():
+            self.set_input_tensor(index, tensor)
+
+    def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
+        """Set the tensors that outputs are written to, by index; a sequence of one tensor sets the only output.
+
+        Raises:
+            InputError: if a sequence is given for several outputs, or a tensor does not fit its output.
+        """
+        if isinstance(tensors, Mapping):
+            given = dict(tensors)
+        elif len(self.model_outputs) == len(tensors) == 1:
+            given = dict(enumerate(tensors))
+        else:
+            raise InputError("tensors must be given by index: {0: tensor}", code=Code.BAD_REQUEST)
+        for index, tensor in given.items():
+            self.set_output_tensor(index, tensor)
+
+    def _set_batch(self, index: int, tensors: object) -> None:
+        """Give an input a tensor for each entry of its batch.
+
+        Raises:
+            InputError: if the input has no batch as its first dimension, or the tensors do not fit it.
+        """
+        port = self._compiled._inputs[index]
+        if (
+            not isinstance(tensors, list | tuple)
+            or not tensors
+            or not all(isinstance(t, Tensor) for t in tensors)
+        ):
+            raise ArgumentTypeError(
+                f"the batch of input {port.label!r} must be a list of Tensors, got {tensors!r:.60}",
+                code=Code.BAD_REQUEST,
+            )
+        if len(tensors) == 1:
+            self._set(index, tensors[0])
+            return
+        if not port._layout.has_name("N") or port._layout.get_index_by_name("N") != 0:
+            raise InputError(
+                f"input {port.label!r} has no batch: its layout is {port._layout}",
+                code=Code.BAD_REQUEST,
+                hint='give the parameter a layout that starts with N, as in set_layout(Layout("NCHW"))',
+            )
+        if any(tensor._held.shape[:1] != (1,) for tensor in tensors):
+            shapes = [list(tensor._held.shape) for tensor in tensors]
+            raise InputError(f"each tensor of a batch must have a batch of 1, got shapes {shapes}")
+        self._set(index, _joined(port, tensors))
+        self._batches[index] = tuple(tensors)
+
+    def _join_batches(self) -> None:
+        """Concatenate the per-entry tensors of each batched input."""
+        for index, tensors in self._batches.items():
+            self._input_values[index] = _joined(self._compiled._inputs[index], tensors)
+
+    def get_tensor(self, key: str | Output) -> Tensor:
+        """Return the tensor of an input or output, by name or port."""
+        is_input, index = self._place(key)
+        return self._input_tensor(index) if is_input else self._output_tensor(index)
+
+    def _place(self, key: str | Output) -> tuple[bool, int]:
+        """Return whether a tensor is an input, and its index among the inputs or outputs."""
+        if not isinstance(key, str | Output):
+            raise ArgumentTypeError(
+                f"{key!r} is not a tensor: expected a name or a port",
+                code=Code.NO_SUCH_NAME,
+                hint="get_input_tensor and get_output_tensor take an index",
+            )
+        count = len(self._compiled._inputs)
+        index = find_index([*self._compiled._inputs, *self._compiled._outputs], key, "tensor")
+        return index < count, index if index < count else index - count
+
+    def _set(self, index: int, tensor: object) -> None:
+        held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
+        as_array(self._compiled._inputs[index], held)
+        self._batches.pop(index, None)
+        self._input_values[index] = held
+
+    def _hold(self, index: int, tensor: object) -> None:
+        port = self._compiled._outputs[index]
+        if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
+            raise InputError(
+                f"output {port.label!r} must be written into a Tensor of {port.element_type.label}"
+            )
+        shape = port._type.shape
+        if shape.is_static and tensor._held.shape != shape.static:
+            raise InputError(
+                f"output {port.label!r} has shape {shape}, the Tensor {list(tensor._held.shape)}"
+            )
+        self._output_values[index] = tensor
+        self._lent.discard(index)
+
+    def _lend(self, results: OVDict) -> OVDict:
+        """Return results in the memory of output tensors: tensors that no program has yet hold the results themselves."""
+        for index, array in enumerate(results.to_tuple()):
+            if index not in self._output_values:
+                element = self._compiled._outputs[index].element_type
+                self._output_values[index] = Tensor.of(array, element)
+                self._lent.add(index)
+        return OVDict(
+            self._compiled._outputs, [self._output_values[index]._data for index in range(len(results))]
+        )
+
+    def _forget_inputs(self) -> None:
+        """Require all inputs for the next run."""
+        self._input_values = [None] * len(self._input_values)
+        self._batches.clear()
+
+    def _input_tensor(self, index: int) -> Tensor:
+        tensor = self._input_values[index]
+        if tensor is None:
+            tensor = self._input_values[index] = _blank(self._compiled._inputs[index])
+        return tensor
+
+    def _output_tensor(self, index: int) -> Tensor:
+        """Return a tensor that each run writes into. It is not an array that a run returned: those belong to the caller."""
+        self._lent.discard(index)
+        if index not in self._output_values:
+            self._output_values[index] = tensor = _blank(self._compiled._outputs[index])
+            if self._results is not None:
+                tensor.copy_from(Tensor.of(self._results[index], tensor.element_type))
+        return self._output_values[index]
+
+
+def _holds(tensor: Tensor, array: Array) -> bool:
+    """Return whether a tensor is where an array comes from; one of packed elements is unpacked for each run."""
+    return tensor._held is array or (tensor._element.is_packed and np.array_equal(tensor._data, array))
+
+
+def _element(port: Output, array: Array) -> ElementType:
+    element = port.element_type
+    return element_of(array) if element is ElementType.dynamic else element
+
+
+def _joined(port: Output, tensors: Sequence[Tensor]) -> Tensor:
+    """Return one tensor for a batch.
+
+    Raises:
+        InputError: if the tensors are of another element type or length than the input.
+    """
+    for tensor in tensors:
+        if (
+            tensor.element_type is not port.element_type
+            or tensor._held.shape[1:] != tensors[0]._held.shape[1:]
+        ):
+            raise InputError(
+                f"the tensors of the batch of input {port.label!r} must be {port.element_type.label} of one shape, got "
+                f"{', '.join(map(repr, tensors))}"
+            )
+    return Tensor.of(np.concatenate([tensor._data for tensor in tensors]), port.element_type)
+
+
+def _blank(port: Output) -> Tensor:
+    """Return a tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
+    shape = port._type.shape
+    lengths = () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
+    element = port.element_type
+    if element is ElementType.dynamic:
+        return Tensor.of(np.zeros(lengths, element.dtype), element)
+    return Tensor(element, lengths)
+
+
+def _numbered(index: int | Tensor | None, tensor: Tensor | None) -> tuple[int | None, Tensor]:
+    """Return the index of a port, None for the only one, and its tensor: both may be given, or the tensor alone."""
+    if isinstance(index, Tensor) and tensor is None:
+        return None, index
+    if isinstance(tensor, Tensor) and not isinstance(index, Tensor):
+        return index, tensor
+    message = f"expected a Tensor, or an index and a Tensor, got {index!r:.60} and {tensor!r:.60}"
+    raise ArgumentTypeError(message, code=Code.BAD_REQUEST)

@@ -8,8 +8,8 @@ from ..ir.graph import Port
 from ..ir.tensor import TensorType
 from .any_value import Entries
 from .callers import warn
-from .nodes import Node, Output
-from .ports import described
+from .node import Node, Output
+from .ports import describe_port
 
 __all__ = ["ConstOutput", "show_ports"]
 
@@ -55,6 +55,6 @@ class ConstOutput(Output):
 def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
     """Show inputs and outputs as OpenVINO does."""
     shown = (
-        ",\n".join(described(port, ConstOutput.__name__) for port in ports) for ports in (inputs, outputs)
+        ",\n".join(describe_port(port, ConstOutput.__name__) for port in ports) for ports in (inputs, outputs)
     )
     return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)

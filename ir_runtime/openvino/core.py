@@ -19,7 +19,7 @@ from .config import as_mapping, check_config, describe, import_properties
 from .custom_op import extend
 from .devices import CPU, Device
 from .model import Model
-from .nodes import Output
+from .node import Output
 from .reading import read_fragment, read_fragments, read_model
 from .streams import Streams
 from .validating import validate

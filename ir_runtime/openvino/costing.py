@@ -8,9 +8,8 @@ from ..codes import Code
 from ..io.reader.source import SourceLike
 from ..limits import within
 from .declared import check
-from .model import Model
+from .model import Model, PortShapes
 from .reading import read_model
-from .reshaping import PortShapes
 from .shapes import ShapeLike
 
 __all__ = ["cost"]

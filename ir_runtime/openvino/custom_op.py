@@ -16,7 +16,7 @@ from ..ir.tensor import TensorType, Value
 from ..ops import registry
 from .building.layer import new_layer
 from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
-from .nodes import Node, Output
+from .node import Node, Output
 from .tensor import Tensor
 from .type_info import DiscreteTypeInfo
 

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..ir.tensor import Array
 from .casting import as_array, describe, exact_type
 from .names import find_index
-from .nodes import Output
+from .node import Output
 from .results import OVDict
 from .tensor import Tensor
 

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..ir.graph import IO_TYPES
 from .const_ports import ConstOutput
 from .layout import Layout
-from .nodes import Output
+from .node import Output
 
 __all__ = [
     "batch_idx",

@@ -1,56 +1,66 @@
-"""Models: build, validate and reshape them."""
+"""Models: graphs of layers that can be examined, changed, reshaped and validated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from .._util.wrong_arguments import ArgumentTypeError
+from .._util.absent import ExplainsAbsent
+from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
 from ..analysis.correct import corrected
+from ..analysis.former import Former
 from ..analysis.infer import Inferred, infer
-from ..analysis.state import check_assigned
+from ..analysis.state import check_assigned, variables_of, with_variables
 from ..analysis.validate.structure import check
 from ..analysis.validate.variables import check_assigns
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
-from ..errors import UnsupportedError, ValidationError
+from ..errors import InputError, UnsupportedError, ValidationError
 from ..io.reader.layers import FORMER_IR
 from ..io.reader.model import Document
 from ..io.reader.version_10 import convert_again
-from ..ir.graph import Graph, Port
+from ..ir import shape
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port
+from ..ir.sizes import bytes_of
+from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
-from .building.arguments import arguments, empty_document, name_ends
-from .building.bodies import BodyNode
-from .building.derive import Members
-from .building.ends import Result
-from .graph_nodes import GraphNodes
-from .names import find_ports
-from .nodes import Output
-from .reshaping import Reshaping
+from .any_value import Entries
+from .building.arguments import arguments, as_results, empty_document, name_ends
+from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
+from .building.ends import Parameter, Result
+from .building.order import Order, depth_first, topological
+from .building.refreshing import Refreshed, refreshed, values_of
+from .building.variables import Variable, VariableInfo
+from .const_ports import ConstOutput, show_ports
+from .names import find_port, find_ports, one_key, unknown_name
+from .node import EDITS, GraphNodes, Node, Output
+from .reporting import ModelReport, model_html
+from .rt_info import HasRTInfo
+from .shapes import PartialShape, Shape, ShapeLike
 from .tensor import Tensor
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from ..analysis.constraints.confirming import Run
     from ..analysis.constraints.constraint import Constraints
     from ..io.writer.document import Content
 
-__all__ = ["SAVED_WITH", "Model"]
+__all__ = ["SAVED_WITH", "Model", "PortShapes"]
+
+PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
+"""Shapes by index, name or port; ``Any``, as a mapping with one type of keys is not one with several."""
 
 SAVED_WITH = (Code.UNKNOWN_OPERATION, *DECLARED)
-"""Findings that do not keep a model from being saved: operations from elsewhere are written as they were read, and what ports
-declare is replaced by what is inferred."""
+"""Codes of findings that do not prevent saving: unknown operations are written as they were read, and declarations of
+ports are replaced by inferred ones."""
 
-# Bounds on the runs that confirm constraints: least and most CPU seconds, bytes of files per further second, and
-# the limits of each run.
-_MIN_SECONDS, _MAX_SECONDS, _BYTES_PER_SECOND = 1.0, 20.0, 4 << 20
-_CONFIRMING: dict[str, Any] = {"memory": 1 << 29, "trips": 10_000}
-
-# A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
-# without an operation; what outputs declare has no effect on what they are.
-_HARMLESS = frozenset(
+# Codes of findings that do not prevent compiling: it looks at needed layers only, and refuses those without an operation;
+# what outputs declare has no effect on results.
+_COMPILED_WITH = frozenset(
     {
         Code.BAD_ATTRIBUTE,
         *DECLARED,
@@ -60,32 +70,98 @@ _HARMLESS = frozenset(
     }
 )
 
+# Bounds on the runs that confirm constraints: least and most CPU seconds, bytes of files per further second, and
+# the limits of each run.
+_MIN_SECONDS, _MAX_SECONDS, _BYTES_PER_SECOND = 1.0, 20.0, 4 << 20
+_CONFIRMING: dict[str, Any] = {"memory": 1 << 29, "trips": 10_000}
 
-class Model(Reshaping):
-    """A graph of layers with what was inferred about it. As OpenVINO's ``Model``.
+# Total bytes of tensors above which loading machine code pays off.
+_LARGE = 1 << 20
 
-    `ir_runtime.read_model` reads one; ``Model(results, parameters)`` makes one of nodes. ``graph`` is the networkx
-    graph; ``report`` has what was found wrong or noteworthy.
+
+class Model(HasRTInfo, ExplainsAbsent):
+    """A graph of layers, with the inferred types and values of their outputs. As OpenVINO's ``Model``.
+
+    `ir_runtime.read_model` reads a model; ``Model(results, parameters)`` builds one from nodes. ``graph`` is the
+    networkx graph; ``report`` has the findings of validation.
+
+    The graph is that of the file until a node is changed. From then on it is derived from the nodes: `_nodes` returns
+    the current graph, and derives and infers it again only if the model or a node has changed in the meantime.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
-    >>> from ir_runtime import opset1
-    >>> x = opset1.parameter([-1, 3], np.float32, name="x")
-    >>> model = ov.Model([opset1.relu(x, name="y")], [x], "small")
-    >>> model.reshape([2, 3])
-    >>> model.output().shape, [node.get_type_name() for node in model.get_ordered_ops()]
-    (<Shape: [2,3]>, ['Parameter', 'Relu', 'Result'])
+    >>> from ir_runtime import opset6
+    >>> x = opset6.parameter([-1, 2], np.float32, name="x")
+    >>> y = opset6.add(x, opset6.constant(np.float32([1, 2]), name="bias"), name="y")
+    >>> model = ov.Model([y], [x], "net")
+    >>> model.inputs, [port.partial_shape for port in model.outputs]
+    ([<Output: names[x] shape[?,2] type: f32>], [<PartialShape: [?,2]>])
+    >>> model.input("x") == model.inputs[0], model.parameters, model.results == [model.result]
+    (True, [<Parameter: 'x' ([?,2], float)>], True)
+    >>> [node.get_type_name() for node in model.get_ordered_ops()], model.constant("bias")
+    (['Parameter', 'Constant', 'Add', 'Result'], array([1., 2.], dtype=float32))
+    >>> model.graph.number_of_edges(), model.is_dynamic(), model.raise_if_invalid().report.summary
+    (3, True, '0 errors, 0 warnings')
+    >>> model.reshape({"x": [3, 2]})
+    >>> model.get_output_shape(0)
+    <Shape: [3,2]>
+    >>> total = ov.Tensor(ov.Type.f32, [])
+    >>> model.evaluate([total], [ov.Tensor(np.zeros((3, 2), np.float32))]), total.data[0]
+    (True, array([1., 2.], dtype=float32))
+
+    Inputs and outputs can be added, removed and replaced:
+
+    >>> z = opset6.parameter([2], np.float32, name="z")
+    >>> result = opset6.result(opset6.exp(z))
+    >>> model.add_parameters([z])
+    >>> model.add_results([result])
+    >>> len(model.inputs), len(model.outputs)
+    (2, 2)
+    >>> model.remove_result(result)
+    >>> model.remove_parameter(z)
+    >>> model.replace_parameter(0, opset6.parameter([5, 2], np.float32, name="w"))
+    >>> model.validate_nodes_and_infer_types()
+    >>> model.get_output_shape(0)
+    <Shape: [5,2]>
+
+    A variable is read by one layer, and assigned by another one, which is a sink:
+
+    >>> before = opset6.read_value(np.zeros((5, 2), np.float32), "total", "f32", [5, 2])
+    >>> after = opset6.assign(opset6.add(before, model.input()), "total")
+    >>> model.add_sinks([after])
+    >>> model.get_sinks() == model.sinks, model.get_sink_index(after)
+    (True, 0)
+    >>> [variable.info.variable_id for variable in model.get_variables()], model.get_variable_by_id("count")
+    (['total'], None)
 
     Args:
-        results: Results, or nodes and outputs that are to be the outputs of the model.
+        results: Results, or nodes and outputs that become outputs of the model.
         sinks: layers that assign variables; may be left out.
         parameters: the inputs.
         variables: the variables; may be left out.
         name: the name of the model.
 
     Raises:
-        ValidationError: if a layer refuses its inputs, or reads a Parameter that is not among the inputs.
+        ValidationError: if a layer refuses its operands, or reads a Parameter that is not among the inputs.
     """
+
+    friendly_name: str
+    """The name under which it is saved."""
+    _document: Document
+    _table: GraphNodes
+    _report: Diagnostics
+    _rt_info: Mapping[str, object]
+    _parameters: dict[int, TensorType] | None
+    """Types that replace those that Parameters declare; None until the model is reshaped."""
+    _members: Members | None
+    """The ends of the graph, once its nodes are settled."""
+    _refreshed: Refreshed | None
+    """The nodes that were inferred one by one after the last change."""
+    _added: list[Port]
+    """Outputs without a Result, for running only."""
+    _contradicted: Diagnostics | None
+    """The findings if declarations of ports are ignored; None unless inference contradicts some."""
+    _declared_variables: list[Variable]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if len(args) == 1 and isinstance(args[0], Model) and not kwargs:
@@ -94,14 +170,20 @@ class Model(Reshaping):
         members, variables, name = arguments(args, kwargs)
         document = empty_document(name)
         self._start(document, GraphNodes(document.graph, Inferred(), nodes={}), Diagnostics())
-        self._parameters = None
         self._members, self._declared_variables = members, variables
         name_ends(members)
         self.validate_nodes_and_infer_types()
 
+    def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
+        self._document, self._table, self._report = document, nodes, report
+        self.friendly_name, self._rt_info = document.name, document.rt_info
+        self._parameters = self._members = self._refreshed = self._contradicted = None
+        self._added, self._declared_variables = [], []
+        self._seen, self._edited = -1, 0
+
     @classmethod
     def _read(cls, document: Document, report: Diagnostics) -> Model:
-        """Make a model of what was read; findings go into the report."""
+        """Create the model of a document; add findings to the report."""
         graph, model = document.graph, cls.__new__(cls)
         check(graph, report)
         before = Diagnostics(report.most)
@@ -111,7 +193,6 @@ class Model(Reshaping):
         nodes = GraphNodes(graph, infer(graph, report, explain=True, strict=strict))
         nodes.weights = document.weights
         model._start(document, nodes, report)
-        model._parameters = None
         report.arrange()
         check_assigned(graph, nodes.values, report)
         check_assigns(graph, report, document.is_page)
@@ -123,11 +204,11 @@ class Model(Reshaping):
 
     @classmethod
     def _of_graph(cls, graph: Graph, name: str) -> Model:
-        """Make a model of the graph inside a layer."""
+        """Create the model of the body of a layer."""
         return cls._read(replace(empty_document(name), graph=graph), Diagnostics())
 
     def _ignore_declared(self, found: Diagnostics) -> None:
-        """Take types and shapes from operations alone, as running does; and add what is wrong even so."""
+        """Infer types and shapes without the declarations of ports, as running does; add what is wrong even so."""
         nodes = self._table
         nodes.values = infer(nodes.graph, found, compare=False, explain=True)
         check_assigned(nodes.graph, nodes.values, found)
@@ -135,13 +216,24 @@ class Model(Reshaping):
         self._contradicted = found
 
     def _retype_outputs(self) -> None:
-        """Give the outputs of old files the types of today by what was inferred, if the file declares otherwise."""
+        """Convert the outputs of old files to today's element types where the file declares others than inferred."""
         unconverted, weights = self._document.unconverted, self._document.weights
         if unconverted is None or (graph := convert_again(unconverted, self._table.values)) is None:
             return
         self._document = replace(self._document, graph=graph)
         self._table = GraphNodes(graph, infer(graph, Diagnostics(), compare=False))
         self._table.weights = weights
+
+    # Validity.
+
+    @property
+    def report(self) -> ModelReport:
+        """The findings of validation. Calling it returns a page of the model to look at."""
+        self._nodes()
+        return ModelReport(self, self._report)
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def _is_contradicted(self) -> bool:
@@ -150,10 +242,10 @@ class Model(Reshaping):
         return self._contradicted is not None
 
     def raise_if_invalid(self, allowed: Collection[str] = ()) -> Self:
-        """Return the model, or raise what was found wrong with it, except for codes in ``allowed``.
+        """Return the model; raise its errors, except for those whose code is ``allowed``.
 
         Raises:
-            UnsupportedError: if all that is wrong is operations that are not known.
+            UnsupportedError: if all errors are unknown operations.
             ValidationError: else; ``diagnostics`` has every finding.
         """
         errors = self._errors(allowed)
@@ -161,12 +253,12 @@ class Model(Reshaping):
             return self
         first = errors[0]
         if all(e.code == Code.UNKNOWN_OPERATION for e in errors):
-            message = first.message + _as_well(errors[1:], self.report.count(code=first.code) - 1)
+            message = first.message + _list_others(errors[1:], self.report.count(code=first.code) - 1)
             raise UnsupportedError(message, code=first.code, where=first.where, hint=first.hint)
         raise ValidationError.of(errors, self.report.more)
 
     def _errors(self, allowed: Collection[str]) -> list[Diagnostic]:
-        """Return the errors for which the model is refused, in the order of the file."""
+        """Return the errors for which the model is refused, in file order."""
         report = self.report
         if self._contradicted is None or not frozenset(allowed) >= DECLARED:
             return [error for error in report.errors if error.code not in allowed]
@@ -176,47 +268,559 @@ class Model(Reshaping):
         declared = [error for error in report.errors if error.code in DECLARED]
         return sorted([*declared, *errors], key=lambda error: error.line or 0)
 
+    def validate_nodes_and_infer_types(self) -> None:
+        """Infer all types again after changes.
+
+        Raises:
+            ValidationError: if the model is not valid.
+        """
+        if not self._refresh():
+            self.raise_if_invalid()
+            self._update_nodes()
+
+    # The graph and its nodes.
+
+    def _nodes(self) -> GraphNodes:
+        """Return the current graph and its nodes; derive them again if something was changed."""
+        if self._table.is_settled:
+            if self._changed_since(self._seen):
+                self._derive()
+            else:
+                self._seen = EDITS.count  # nodes need not be asked again because other models changed
+        return self._table
+
+    @property
+    def _graph(self) -> Graph:
+        return self._nodes().graph
+
+    @property
+    def _values(self) -> Inferred:
+        return self._nodes().values
+
+    @property
+    def graph(self) -> nx.MultiDiGraph[int]:
+        """The layers and edges as a frozen networkx graph, which every writer of networkx can save.
+
+        Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and
+        numbers; an edge's key is the input it ends at, its ``output`` the output it starts from.
+        """
+        from .drawing.records import as_networkx
+
+        nodes = self._nodes()
+        cached = vars(self).get("_networkx")
+        if cached is None or cached[0] is not nodes.graph or cached[1] is not nodes.values:
+            cached = nodes.graph, nodes.values, as_networkx(nodes.graph, nodes.values)
+            vars(self)["_networkx"] = cached
+        return cached[2]
+
+    def _changed_since(self, edit: int) -> bool:
+        """Return whether the model, or a node of it, was changed after the change of that number."""
+        if edit == EDITS.count:
+            return False
+        nodes = self._table.made.values() if self._refreshed is None else self._refreshed.nodes
+        return self._edited > edit or any(node._changed_since(edit) for node in nodes)
+
+    def _settled(self) -> Members:
+        """Return the ends of the model as nodes that can be changed."""
+        if self._members is None:
+            self._table.settle()
+            self._members = members_of(self._table)
+            self._members.results += [Result.with_names(self._table.output(port)) for port in self._added]
+            self._added = []
+        return self._members
+
+    def _edit(self) -> Members:
+        """Prepare for a change of the ends, and return them."""
+        members = self._settled()
+        self._edited = EDITS.next()
+        return members
+
+    def _derive(self) -> None:
+        """Derive the graph from the nodes, and infer it."""
+        members, is_refreshed = self._settled(), self._is_refreshed()
+        self._seen = EDITS.count
+        graph, nodes = derived(members)
+        report = Diagnostics(self._document.limits.findings)
+        values = values_of(nodes) if is_refreshed else self._inferred(graph, nodes, report)
+        if missing := undeclared(nodes.values(), members):
+            message = f"{missing.friendly_name!r} is not among the parameters of the model"
+            report.error(Code.BAD_REQUEST, message, missing.layer.where)
+        weights = joined_weights(self._document.weights, nodes.values())
+        self._document = replace(self._document, graph=graph, weights=weights)
+        self._table, self._report, self._contradicted = GraphNodes(graph, values, nodes=nodes), report, None
+        self._table.is_sound = not len(report)
+        if not is_refreshed:
+            self._refreshed = None
+
+    def _inferred(self, graph: Graph, nodes: Mapping[int, Node], report: Diagnostics) -> Inferred:
+        with within(self._document.limits):
+            check(graph, report)
+            values = infer(graph, report, compare=False, explain=True, former=self._former(nodes))
+            check_assigned(graph, values, report)
+            check_assigns(graph, report)
+        return values
+
+    def _former(self, nodes: Mapping[int, Node]) -> Former | None:
+        """Return the inference of the graph before its change; None if the graph had findings."""
+        if len(self._report) or self._contradicted is not None:
+            return None
+        table = self._table
+        ids = {id(node): layer for layer, node in table.made.items()}
+        layers = {number: ids[id(node)] for number, node in nodes.items() if id(node) in ids}
+        return Former(table.graph, table.values, layers)
+
+    def _is_refreshed(self) -> bool:
+        """Return whether the nodes of a valid model have the values that follow from its last change."""
+        return self._refreshed is not None and not self._changed_since(self._refreshed.edit)
+
+    def _refresh(self) -> bool:
+        """Infer only what has changed; return whether that shows the model to be valid."""
+        if not self._table.is_settled or len(self._report) or self._contradicted is not None:
+            return False
+        if not self._is_refreshed():
+            with within(self._document.limits):
+                self._refreshed = refreshed(self._settled(), EDITS.count)
+        return self._refreshed is not None
+
+    def _update_nodes(self) -> None:
+        """Pass inferred values on to the nodes."""
+        table = self._nodes()
+        for id, node in table.made.items() if table.is_settled else ():
+            if node._home is None:
+                ports = [Port(id, index) for index in range(len(node.layer.outputs))]
+                read = [table.values.get(port) for port in table.graph.reads(table.graph[id])]
+                operands = [value for value in read if value is not None]
+                is_complete = table.is_sound and len(operands) == len(node._own_sources)
+                node._set_values(
+                    [value for port in ports if (value := table.values.get(port))],
+                    node._basis_of(operands) if is_complete else None,
+                )
+
+    def _replace_graph(self, graph: Graph, values: Inferred) -> None:
+        """Use a variant of the graph, which has the same layers."""
+        self._table = GraphNodes(graph, values, origin=self._table.origin or self._table)
+        self._members = self._refreshed = None
+
+    def _declared_graph(self) -> Graph:
+        """Return the graph with ports that declare what is inferred, as those of bodies do."""
+        nodes = self._nodes()
+        return with_types(nodes.graph, nodes.values)
+
+    def get_ops(self) -> list[Node]:
+        """Return the needed layers in OpenVINO's order: each before its operands."""
+        return self._list_nodes(depth_first)
+
+    def get_ordered_ops(self) -> list[Node]:
+        """Return the needed layers in OpenVINO's topological order."""
+        return self._list_nodes(topological)
+
+    def _list_nodes(self, order: Order) -> list[Node]:
+        table = self._table
+        if table.is_settled:
+            members = self._settled()
+            nodes = order([*members.results, *members.sinks, *members.parameters], Node._reads)
+            self._release_others(nodes)
+            return nodes
+        graph = table.graph
+        sinks = [layer.id for layer in _sinks(graph)]
+        ends = [*_ids(graph, "Result"), *sinks, *_ids(graph, "Parameter")]
+        layers = order(ends, lambda layer: [port.layer for port in graph.reads(graph[layer])])
+        return list(map(table.node, layers))
+
+    def _release_others(self, nodes: Sequence[Node]) -> None:
+        """Drop nodes that left the model: their operands have one consumer less, unless others keep them."""
+        if self._changed_since(self._seen):
+            present = set(map(id, nodes))
+            table, last = self._table, self._refreshed
+            table.made = {layer: node for layer, node in table.made.items() if id(node) in present}
+            if last is not None:
+                self._refreshed = last._replace(nodes=[node for node in last.nodes if id(node) in present])
+
+    def _every_node(self) -> list[Node]:
+        """Return all layers, in file order."""
+        nodes = self._nodes()
+        return list(map(nodes.node, nodes.graph.layers))
+
+    def constant(self, name: str) -> Array:
+        """Return the elements of the Constant ``name``.
+
+        Raises:
+            InputError: if there is none of that name.
+        """
+        layers = [layer for layer in self._graph.of_type("Constant") if layer.name == name]
+        if not layers:
+            raise unknown_name("Constant", name, [layer.name for layer in self._graph.of_type("Constant")])
+        return self._nodes().node(layers[0].id).elements
+
+    # Names and runtime information.
+
+    def _entries(self) -> Mapping[str, object]:
+        return self._rt_info
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        self._rt_info = entries
+
+    @property
+    def name(self) -> str:
+        """The name in the file. The model is saved as `friendly_name`."""
+        return self._document.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._document = replace(self._document, name=name)
+
+    def get_name(self) -> str:
+        """Return the name in the file."""
+        return self.name
+
+    def get_friendly_name(self) -> str:
+        """Return the name."""
+        return self.friendly_name
+
+    def set_friendly_name(self, name: str) -> None:
+        """Rename the model."""
+        self.friendly_name = checked(name, str)
+
+    # Inputs and outputs.
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The Parameter layers."""
+        nodes = self._settled().parameters if self._table.is_settled else self._of_type("Parameter")
+        return [node for node in nodes if isinstance(node, Parameter)]
+
+    @property
+    def results(self) -> list[Result]:
+        """The Result layers."""
+        nodes = self._settled().results if self._table.is_settled else self._of_type("Result")
+        return [node for node in nodes if isinstance(node, Result)]
+
+    def _of_type(self, type: str) -> list[Node]:
+        return [self._table.node(layer.id) for layer in self._table.graph.of_type(type)]
+
+    @property
+    def result(self) -> Node:
+        """The only Result layer."""
+        return self.output().node
+
+    def get_parameters(self) -> list[Parameter]:
+        """Return the Parameter layers."""
+        return self.parameters
+
+    def get_results(self) -> list[Result]:
+        """Return the Result layers."""
+        return self.results
+
+    def get_result(self) -> Node:
+        """Return the only Result layer."""
+        return self.result
+
+    @property
+    def inputs(self) -> list[Output]:
+        """The inputs, in file order."""
+        return [output for node in self.parameters for output in node.outputs()[:1]]
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The outputs, in file order, followed by added ones."""
+        outputs = [output for node in self.results for output in node.outputs()]
+        return [*outputs, *(self._nodes().output(port) for port in self._added)]
+
+    def input(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> Output:
+        """Return an input by index or name; without a key, the only one.
+
+        Args:
+            key: the index, the name of the tensor or of the layer.
+            index: the index, as OpenVINO calls it.
+            tensor_name: the name, as OpenVINO calls it.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
+        return find_port(self.inputs, one_key(key, index, tensor_name), "input")
+
+    def output(
+        self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
+    ) -> Output:
+        """Return an output by index or name; without a key, the only one.
+
+        Args:
+            key: the index, the name of the tensor or of the layer.
+            index: the index, as OpenVINO calls it.
+            tensor_name: the name, as OpenVINO calls it.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
+        return find_port(self.outputs, one_key(key, index, tensor_name), "output")
+
+    def get_output_op(self, index: int) -> Node:
+        """Return the Result layer of an output."""
+        return self.output(index).node
+
+    def get_output_size(self) -> int:
+        """Return the number of outputs."""
+        return len(self.outputs)
+
+    def get_output_shape(self, index: int) -> Shape:
+        """Return the static shape of an output."""
+        return self.output(index).shape
+
+    def get_output_partial_shape(self, index: int) -> PartialShape:
+        """Return the shape of an output, which may be dynamic."""
+        return self.output(index).partial_shape
+
+    def get_output_element_type(self, index: int) -> ElementType:
+        """Return the element type of an output."""
+        return self.output(index).element_type
+
+    def get_parameter_index(self, parameter: Node) -> int:
+        """Return the position of a Parameter among the inputs, or -1.
+
+        Raises:
+            ArgumentTypeError: if it is not a Parameter.
+        """
+        checked(parameter, Parameter)
+        return next((i for i, node in enumerate(self.parameters) if node == parameter), -1)
+
+    def get_result_index(self, output: Output | Node) -> int:
+        """Return the position among the outputs of a Result, or of the output that it passes on; -1 if there is none.
+
+        Raises:
+            ArgumentTypeError: if it is neither a Result nor an output.
+        """
+        checked(output, Result, Output)
+        for index, port in enumerate(self.outputs):
+            same = [port, port.node, *(port.node.input_values() if port.node.type == "Result" else ())]
+            if output in same:
+                return index
+        return -1
+
     def add_outputs(self, outputs: object) -> list[Output]:
-        """Also compute these: tensor names, layer names, globs, (layer name, output) or ports.
+        """Add outputs: tensor names, layer names, globs, (layer name, output) or ports.
 
         Returns:
-            The output of the Result that takes each; there is one for each tensor.
+            The output of each Result; there is one for each tensor.
         """
-        wanted = [output for item in _listed(outputs) for output in self._asked(item)]
-        known = {result.input_value(0): result for result in self.results}
-        more = {output: Result.with_names(output) for output in dict.fromkeys(wanted) if output not in known}
-        self.add_results(more.values())
-        name_ends(Members(results=list(more.values())))
-        return [(known | more)[output].output(0) for output in dict.fromkeys(wanted)]
+        wanted = list(
+            dict.fromkeys(output for item in _as_list(outputs) for output in self._find_outputs(item))
+        )
+        results = {result.input_value(0): result for result in self.results}
+        added = {output: Result.with_names(output) for output in wanted if output not in results}
+        self.add_results(added.values())
+        name_ends(Members(results=list(added.values())))
+        return [(results | added)[output].output(0) for output in wanted]
 
-    def _asked(self, item: object) -> list[Output]:
+    def _find_outputs(self, item: object) -> list[Output]:
         if isinstance(item, Output):
             return [item.node.input_value(0) if item.node.type == "Result" else item]
         return list(map(self._nodes().output, self._ports([item])))
 
-    def _compute_also(self, outputs: object) -> None:
-        """Have outputs without Results, which only running knows."""
-        known = {output._port for output in self._const_outputs()}
-        self._added += [port for port in self._ports(_listed(outputs)) if port not in known]
-
-    def _ports(self, asked: Iterable[Any]) -> list[Port]:
+    def _ports(self, items: Iterable[Any]) -> list[Port]:
         nodes = self._nodes()
         return find_ports(
-            nodes.graph, [self._port(item) if isinstance(item, Output) else item for item in asked]
+            nodes.graph, [self._port(item) if isinstance(item, Output) else item for item in items]
         )
+
+    def _port(self, output: Output) -> Port:
+        port = self._nodes().port(output)
+        if port is None:
+            raise InputError(f"{output!r} is not an output of a layer of the model", code=Code.NO_SUCH_NAME)
+        return port
+
+    def add_results(self, results: Iterable[Node | Output]) -> None:
+        """Add outputs: Results, or nodes and outputs to which Results are added."""
+        self._edit().results += as_results(results)
+
+    def remove_result(self, result: Node) -> None:
+        """Remove an output; one that the model does not have is ignored, as in OpenVINO."""
+        _remove(self._edit().results, checked(result, Result))
+
+    def add_parameters(self, parameters: Iterable[Node]) -> None:
+        """Add inputs."""
+        self._edit().parameters += [checked(parameter, Parameter) for parameter in parameters]
+
+    def remove_parameter(self, parameter: Node) -> None:
+        """Remove an input, which must have no consumer when the model is used; others are ignored."""
+        _remove(self._edit().parameters, checked(parameter, Parameter))
+
+    def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
+        """Connect all consumers of an input to another one, which takes its place and its names.
+
+        Args:
+            parameter_index: the index of the input.
+            parameter: the Parameter that replaces it.
+
+        Raises:
+            InputError: if the index is out of range.
+        """
+        parameters = self._edit().parameters
+        if not 0 <= parameter_index < len(parameters):
+            message = f"input index {parameter_index} is out of range: the model has {len(parameters)}"
+            raise OutOfRangeError(message, code=Code.NO_SUCH_NAME)
+        checked(parameter, Parameter)
+        parameters[parameter_index].output(0).replace(parameter.output(0))
+        parameters[parameter_index] = parameter
+
+    # Variables and sinks.
+
+    @property
+    def sinks(self) -> list[Node]:
+        """The layers that assign variables."""
+        if self._table.is_settled:
+            return list(self._settled().sinks)
+        return [self._table.node(layer.id) for layer in _sinks(self._table.graph)]
+
+    def get_sinks(self) -> list[Node]:
+        """Return the layers that assign variables."""
+        return self.sinks
+
+    def get_sink_index(self, sink: Node | Output) -> int:
+        """Return the position of a sink, or -1."""
+        node, sinks = _node(sink), self.sinks
+        return sinks.index(node) if node in sinks else -1
+
+    def add_sinks(self, sinks: Iterable[Node | Output]) -> None:
+        """Add layers that run though nothing reads them."""
+        self._edit().sinks += [_sink(sink) for sink in sinks]
+
+    def remove_sink(self, sink: Node | Output) -> None:
+        """Remove a layer that assigns a variable; one that the model does not have is ignored."""
+        _remove(self._edit().sinks, _node(sink))
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables of the model."""
+        variables = {variable.info.variable_id: variable for variable in self._declared_variables}
+        for id, type in variables_of(self._graph, self._values).items():
+            if id not in variables:
+                variables[id] = Variable(VariableInfo.of(id, type.element, type.shape))
+                self._declared_variables.append(variables[id])
+        return list(variables.values())
+
+    def get_variables(self) -> list[Variable]:
+        """Return the variables of the model."""
+        return self.variables
+
+    def get_variable_by_id(self, variable_id: str) -> Variable | None:
+        """Return a variable; ``None`` if there is none of that id."""
+        checked(variable_id, str)
+        return next((each for each in self.variables if each.info.variable_id == variable_id), None)
+
+    def add_variables(self, variables: Iterable[Variable]) -> None:
+        """Add variables."""
+        self._declared_variables += [checked(variable, Variable) for variable in variables]
+
+    def remove_variable(self, variable: Variable) -> None:
+        """Remove a variable; the layers that read and assign it stay."""
+        checked(variable, Variable)
+        self._declared_variables = [each for each in self._declared_variables if each is not variable]
+
+    # Shapes.
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether any shape is dynamic."""
+        return self.is_dynamic()
+
+    def is_dynamic(self) -> bool:
+        """Return whether any shape is dynamic."""
+        return any(output._type.shape.is_dynamic for node in self.get_ops() for output in node.outputs())
+
+    def reshape(
+        self,
+        shapes: ShapeLike | PortShapes,
+        variables_shapes: Mapping[str, ShapeLike] | None = None,
+    ) -> None:
+        """Change the shapes of inputs and variables, and infer all types again.
+
+        Args:
+            shapes: the shape of the only input, or shapes by index, name or port. A shape is a
+                `PartialShape`, its text (``"?,3,1..8"``), or a sequence of lengths (-1 for any).
+            variables_shapes: shapes of variables by their ids.
+
+        Raises:
+            ValidationError: if a layer refuses; the model is then as before.
+        """
+        by_port = shapes if isinstance(shapes, Mapping) else {None: _as_shape(shapes)}
+        nodes = self._nodes()
+        parameters = dict(self._parameters or {})
+        parameters |= {self._port(port).layer: type for port, type in self._reshaped(by_port)}
+        graph = self._with_variables(variables_shapes or {})
+        report = Diagnostics(self.limits.findings)
+        with within(self.limits):
+            values = infer(graph, report, self._all_parameters(parameters), explain=True)
+        check_assigned(graph, values, report)
+        if report.errors:
+            raise ValidationError.of(report.errors, report.more)
+        if nodes.is_settled:
+            self._reshape_nodes(graph, values)
+        else:
+            self._parameters, nodes.graph, nodes.values = parameters, graph, values
+            nodes.is_sound = nodes.is_sound and not len(report)
+            nodes.follow()
+
+    def _reshape_nodes(self, graph: Graph, values: Inferred) -> None:
+        """Change the shapes of Parameters and ReadValues that are settled."""
+        for id, node in self._table.made.items():
+            if node.layer.type in ("Parameter", "ReadValue"):
+                node._edit()
+                node.layer = replace(node.layer, op=graph[id].op, attributes=graph[id].attributes)
+            if node.layer.type == "Parameter":
+                node._declare(values[Port(id, 0)].type)
+        self._update_nodes()
+
+    def _reshaped(self, shapes: PortShapes) -> Iterator[tuple[Output, TensorType]]:
+        inputs = self.inputs
+        for key, lengths in shapes.items():
+            port = find_port(inputs, key, "input")
+            yield port, TensorType(port.element_type, _as_shape(lengths))
+
+    def _with_variables(self, shapes: Mapping[str, ShapeLike]) -> Graph:
+        variables = variables_of(self._graph, self._values)
+        for name in shapes:
+            if not isinstance(name, str):
+                message = f"the id of a variable must be a string, got {name!r}"
+                raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+            if name not in variables:
+                raise unknown_name("variable", name, variables)
+        checked_shapes = {name: _as_shape(lengths) for name, lengths in shapes.items()}
+        return with_variables(self._graph, checked_shapes) if shapes else self._graph
+
+    @property
+    def _parameter_types(self) -> dict[int, TensorType]:
+        """The types of the Parameters, by layer."""
+        nodes = self._nodes()
+        ports = [Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter")]
+        # A file may declare a Parameter whose output port is refused.
+        return {port.layer: nodes.values[port].type for port in ports if port in nodes.values}
+
+    def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:
+        types = {**self._parameter_types, **parameters}
+        return {layer: Value(type) for layer, type in types.items()}
 
     def constraints(
         self, confirm: bool = True, seconds: float | None = None, evaluations: int | None = None
     ) -> Constraints:
-        """Find the constraints on the dynamic dims of the inputs: ``height is a multiple of 32``.
+        """Find the constraints on the dynamic dims of the inputs, such as ``height is a multiple of 32``.
 
-        They are found by running shape inference at different lengths, so they hold for any operation.
+        They are found by shape inference at different lengths, and so hold for any operation.
+
+        >>> import numpy as np
+        >>> import ir_runtime as ov
+        >>> from ir_runtime import opset1
+        >>> x = opset1.parameter([1, -1, 4], np.float32, name="x")
+        >>> model = ov.Model([opset1.reshape(x, np.int64([1, -1, 8]), False)], [x])
+        >>> print(model.constraints(confirm=False))
+        seq is a multiple of 2
 
         Args:
             confirm: also run the model with random inputs, to see whether running agrees.
             seconds: the CPU time that running may take; by default in proportion to the files, 1 to 20.
             evaluations: how many layers may be inferred, by default in proportion to the files; what is not found out
-                by then is said in ``undecided``.
+                by then is in ``undecided``.
         """
         from ..analysis.constraints.confirming import confirmed
         from ..analysis.constraints.probing import Budget
@@ -225,32 +829,19 @@ class Model(Reshaping):
         graph, parameters, size = self._graph, self._parameter_types, self._document.size
         with within(self.limits):
             budget = Budget.of(size) if evaluations is None else Budget(evaluations=evaluations)
-            found = find_constraints(graph, self._values, parameters, budget)
+            constraints = find_constraints(graph, self._values, parameters, budget)
             if not confirm:
-                return found
+                return constraints
             if seconds is None:
                 seconds = min(_MIN_SECONDS + size / _BYTES_PER_SECOND, _MAX_SECONDS)
-            return confirmed(found, graph, parameters, self._compile_run, seconds)
+            return confirmed(constraints, graph, parameters, self._compile_run, seconds)
 
-    def _compile_run(self) -> Run:
-        """Compile the model with default settings, and return the function that runs it in little memory."""
-        from .executable import Executable
+    # Running.
 
-        limits, most = self.limits, _CONFIRMING
-        limits = replace(limits, **{name: min(getattr(limits, name), limit) for name, limit in most.items()})
-        return partial(Executable(self._runnable(), limits=limits)._run, kept=())
-
-    def _runnable(self, f16: bool = False) -> Model:
-        """Return a copy in which ports declare what is inferred, to be compiled.
-
-        Raises:
-            ValidationError: if something keeps the model from running.
-        """
-        model = self.raise_if_invalid(_HARMLESS)._variant()
-        model._correct()
-        if f16:
-            model._narrow()
-        return model
+    @property
+    def limits(self) -> Limits:
+        """The limits that it was read with, which also bound compiling and running it."""
+        return self._document.limits
 
     def evaluate(
         self,
@@ -258,7 +849,7 @@ class Model(Reshaping):
         input_tensors: Sequence[Tensor],
         evaluation_context: object = None,
     ) -> bool:
-        """Compute the outputs by the plain definition of each layer, into tensors, which get their shapes.
+        """Compute the outputs by the definitions of the operations, into tensors, whose shapes are set.
 
         Args:
             output_tensors: a tensor for each output.
@@ -268,12 +859,95 @@ class Model(Reshaping):
         Returns:
             True: every operation can be computed.
         """
-        from .executable import Executable
-
-        found = Executable(self._runnable(), "reference")._run(list(input_tensors))
-        for tensor, array in zip(output_tensors, found.to_tuple(), strict=True):
+        arrays = self._compile("reference", self.limits)(list(input_tensors))
+        for tensor, array in zip(output_tensors, arrays, strict=True):
             tensor.copy_from(array)
         return True
+
+    def _compile_run(self) -> Run:
+        """Compile the model with default settings, and return the function that runs it in little memory."""
+        limits = self.limits
+        lower = {name: min(getattr(limits, name), limit) for name, limit in _CONFIRMING.items()}
+        return self._compile(None, replace(limits, **lower))
+
+    def _compile(self, backend: str | None, limits: Limits) -> Callable[[Sequence[object]], list[Array]]:
+        """Compile the model for a backend, and return the function that computes the outputs of given inputs."""
+        from ..backends import load
+        from ..executor.compile import compile_plan
+        from .feeding import bind
+
+        model = self._runnable()
+        name, chain = load(backend, model._is_large)
+        inputs, outputs = model._const_inputs(), [output._port for output in model._const_outputs()]
+        model._document.weights.check()
+        plan = compile_plan(model._graph, model._values, outputs, chain, name != "reference", limits)
+        return lambda values: plan.run(bind(inputs, values), limits=limits)
+
+    def _runnable(self, f16: bool = False) -> Model:
+        """Return a copy to be compiled, in which ports declare what is inferred.
+
+        Raises:
+            ValidationError: if an error keeps the model from running.
+        """
+        model = self.raise_if_invalid(_COMPILED_WITH)._variant()
+        model._correct()
+        if f16:
+            model._narrow()
+        return model
+
+    def _compute_also(self, outputs: object) -> None:
+        """Add outputs without Results, for running only."""
+        present = {output._port for output in self._const_outputs()}
+        self._added += [port for port in self._ports(_as_list(outputs)) if port not in present]
+
+    def _const_inputs(self) -> list[ConstOutput]:
+        """Return the inputs with their current types."""
+        nodes = self._nodes()
+        ports = (Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter"))
+        return [_const(nodes, port, nodes.original(port.layer)) for port in ports]
+
+    def _const_outputs(self) -> list[ConstOutput]:
+        """Return the outputs with their current types."""
+        nodes = self._nodes()
+        results = nodes.graph.of_type("Result")
+        ports = [(port, nodes.original(layer.id)) for layer in results for port in nodes.graph.reads(layer)]
+        added = [(port, nodes.original(port.layer)) for port in self._added]
+        return [_const(nodes, port, node) for port, node in (*ports, *added) if port in nodes.values]
+
+    def _is_large(self) -> bool:
+        """Return whether its tensors, constants and activations, are worth loading machine code for."""
+        return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
+
+    def _narrow(self) -> None:
+        """Compute f32 in f16; inputs and outputs keep their types."""
+        from ..compiler.narrow import narrow
+
+        parameters = self._all_parameters(self._parameters or {})
+        graph = narrow(self._graph, self._values)
+        self._replace_graph(graph, infer(graph, Diagnostics(), parameters))
+
+    def _correct(self) -> None:
+        """Replace declarations that contradict inference by what is inferred."""
+        if self._is_contradicted:
+            self._replace_graph(corrected(self._graph, self._values), self._values)
+
+    # Copies, and files.
+
+    def clone(self) -> Model:
+        """Return a new model over the same graph and constants."""
+        nodes, other = self._nodes(), self._variant()
+        other._table = GraphNodes(nodes.graph, nodes.values)
+        other._table.weights, other._table.is_sound = self._document.weights, nodes.is_sound
+        return other
+
+    def _variant(self) -> Model:
+        """Return a copy with the same nodes, which does not follow changes of them."""
+        nodes, other = self._nodes(), type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
+        other._members, other._refreshed, other._added = None, None, list(self._added)
+        other._declared_variables = list(self._declared_variables)
+        return other
 
     def __copy__(self) -> Model:
         raise TypeError("a model cannot be copied in part: use copy.deepcopy, or clone")
@@ -292,7 +966,7 @@ class Model(Reshaping):
         """Return the content of its files.
 
         Args:
-            allowed: codes of findings with which it is written all the same.
+            allowed: codes of errors that do not prevent writing.
 
         Raises:
             ValidationError: if the model is not valid.
@@ -300,85 +974,101 @@ class Model(Reshaping):
         from ..io.writer.document import Content
         from ..io.writer.results import with_results
 
-        settled = self.raise_if_invalid(allowed).clone()
-        settled._correct()
-        graph = with_results(settled._graph, self._extra)
-        declared = self._parameters is None  # what ports declare holds for the shapes of the file
-        return Content(self.friendly_name, graph, self._values, self._rt_info, declared)
+        model = self.raise_if_invalid(allowed).clone()
+        model._correct()
+        graph = with_results(model._graph, self._added)
+        is_declared = self._parameters is None  # declarations of ports hold for the shapes of the file
+        return Content(self.friendly_name, graph, self._values, self._rt_info, is_declared)
 
     def _get_raw_address(self) -> int:
-        """Return a number that no other model has while this one lives; programs call it."""
+        """Return a number that identifies the model among those that exist; programs call it."""
         return id(self)
 
     def __enter__(self) -> Model:
         return self
 
     def __exit__(self, *reason: object) -> None:
-        """Leave the model as it is: nothing is held that would have to be given back."""
+        """Do nothing: there are no resources to release."""
 
-    def clone(self) -> Model:
-        """Return a new model over the same graph and constants."""
-        nodes, other = self._nodes(), self._variant()
-        other._table = GraphNodes(nodes.graph, nodes.values)
-        other._table.weights, other._table.is_sound = self._document.weights, nodes.is_sound
-        return other
-
-    def _variant(self) -> Model:
-        """Return a copy with the same nodes, which does not follow changes of them."""
-        nodes, other = self._nodes(), type(self).__new__(type(self))
-        vars(other).update(vars(self))
-        other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
-        other._members, other._refreshed, other._added = None, None, list(self._added)
-        other._declared_variables = list(self._declared_variables)
-        return other
-
-    def _narrow(self) -> None:
-        """Compute in f16 what the model has in f32; inputs and outputs stay what they are."""
-        from ..compiler.narrow import narrow
-
-        parameters = self._all_parameters(self._parameters or {})
-        graph = narrow(self._graph, self._values)
-        self._replace_graph(graph, infer(graph, Diagnostics(), parameters))
-
-    def _correct(self) -> None:
-        """Replace declarations that contradict inference by what is inferred."""
-        if self._is_contradicted:
-            self._replace_graph(corrected(self._graph, self._values), self._values)
-
-
-def _listed(outputs: Any) -> list[Any]:
-    """Return what stands for outputs as a list: one may stand alone.
-
-    Raises:
-        ArgumentTypeError: if something stands for none.
-    """
-    listed = [outputs] if _stands_for_output(outputs) or not isinstance(outputs, Iterable) else list(outputs)
-    for each in listed:
-        if not _stands_for_output(each):
-            message = f"{each!r} is not an output: expected a name, (layer name, output) or a port"
-            raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
-    return listed
-
-
-def _stands_for_output(item: object) -> bool:
-    numbered = isinstance(item, tuple) and [*map(type, item)] == [str, int]
-    return isinstance(item, str | Output | Port) or numbered
-
-
-def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
-    """List the other unknown operations, so that one run reports all."""
-    operations = sorted({e.where.operation for e in errors if e.where})
-    return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""
-
-
-BodyNode.model_class = Model
+    def __repr__(self) -> str:
+        return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"
 
 
 def _restore(xml: bytes, weights: bytes, limits: Limits) -> Model:
-    """Return a model that was pickled."""
+    """Restore a pickled model."""
     from ..io.reader.load import load
 
     report = Diagnostics(limits.findings)
     with within(limits):
         (document,) = load(xml, weights, report, limits)
         return Model._read(document, report).raise_if_invalid(SAVED_WITH)
+
+
+def _const(nodes: GraphNodes, port: Port, node: Node) -> ConstOutput:
+    is_result = node.layer.type == "Result"
+    output = Output(node, 0 if is_result else port.number)
+    return ConstOutput(node, output.index, port, nodes.values[port].type, output._names)
+
+
+def _ids(graph: Graph, type: str) -> list[int]:
+    return [layer.id for layer in graph.of_type(type)]
+
+
+def _sinks(graph: Graph) -> list[Layer]:
+    """Return the layers that assign variables."""
+    return [layer for layer in graph.layers.values() if layer.op is not None and layer.op.has_side_effects]
+
+
+def _remove(nodes: list[Node], node: Node) -> None:
+    """Remove a node from a list, each time that it occurs."""
+    nodes[:] = [each for each in nodes if each is not node]
+
+
+def _node(sink: object) -> Node:
+    return sink.node if isinstance(sink, Output) else checked(sink, Node)
+
+
+def _sink(sink: object) -> Node:
+    node = _node(sink)
+    if node.layer.op is None or not node.layer.op.has_side_effects:
+        raise ArgumentTypeError(
+            f"expected a layer that assigns a variable, got {node!r}", code=Code.BAD_REQUEST
+        )
+    return node
+
+
+def _as_shape(lengths: ShapeLike) -> shape.PartialShape:
+    try:
+        if lengths is None or isinstance(lengths, Mapping):
+            raise TypeError("it has no lengths")
+        return shape.PartialShape(lengths)
+    except (TypeError, ValueError) as reason:
+        kind = ArgumentTypeError if isinstance(reason, TypeError) else InputError
+        raise kind(
+            f"{lengths!r} is not a shape: {reason}", hint='expected a shape such as "?,3,1..8" or [-1, 3]'
+        ) from None
+
+
+def _as_list(outputs: Any) -> list[Any]:
+    """Return selected outputs as a list; a single one may be given without.
+
+    Raises:
+        ArgumentTypeError: if an item selects no output.
+    """
+    items = [outputs] if _selects_output(outputs) or not isinstance(outputs, Iterable) else list(outputs)
+    for item in items:
+        if not _selects_output(item):
+            message = f"{item!r} is not an output: expected a name, (layer name, output) or a port"
+            raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
+    return items
+
+
+def _selects_output(item: object) -> bool:
+    is_numbered = isinstance(item, tuple) and [*map(type, item)] == [str, int]
+    return isinstance(item, str | Output | Port) or is_numbered
+
+
+def _list_others(errors: Sequence[Diagnostic], count: int) -> str:
+    """List the other unknown operations, so that one run reports all."""
+    operations = sorted({e.where.operation for e in errors if e.where})
+    return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""

@@ -12,11 +12,11 @@ from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
-from .ports import TypedPort
+from .ports import TensorPort
 
 __all__ = ["find_index", "find_port", "find_ports", "one_key", "unknown_name"]
 
-_Port = TypeVar("_Port", bound=TypedPort)
+_Port = TypeVar("_Port", bound=TensorPort)
 
 
 def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -> int | str | None:
@@ -31,7 +31,7 @@ def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -
     return given[0] if given else None
 
 
-def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TypedPort | None, what: str) -> _Port:
+def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TensorPort | None, what: str) -> _Port:
     """Return an input or output of a model, by index, tensor name or layer name.
 
     Raises:
@@ -40,7 +40,7 @@ def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TypedPort | Non
     return ports[find_index(ports, key, what)]
 
 
-def find_index(ports: Sequence[TypedPort], key: SupportsIndex | str | TypedPort | None, what: str) -> int:
+def find_index(ports: Sequence[TensorPort], key: SupportsIndex | str | TensorPort | None, what: str) -> int:
     """Return the index of an input or output of a model, as `find_port`."""
     if key is None:
         if len(ports) != 1:
@@ -59,17 +59,17 @@ def find_index(ports: Sequence[TypedPort], key: SupportsIndex | str | TypedPort 
                 hint=_known(ports),
             )
         return key
-    if not isinstance(key, str | TypedPort):
+    if not isinstance(key, str | TensorPort):
         message = f"{key!r} is not an {what}: expected an index, a name or a port"
         raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_known(ports))
-    if isinstance(key, TypedPort):  # of this model, or with the name of one, as a result of another model
+    if isinstance(key, TensorPort):  # of this model, or with the name of one, as a result of another model
         found = [i for i, p in enumerate(ports) if p == key]
         found = found or [i for i, p in enumerate(ports) if p.names & key.names]
     else:  # a tensor may be called as another's layer is; then the tensor is meant
         found = [i for i, p in enumerate(ports) if key in p.names]
         found = found or [i for i, p in enumerate(ports) if p.belongs_to(key)]
     if not found:
-        asked = key.label if isinstance(key, TypedPort) else key
+        asked = key.label if isinstance(key, TensorPort) else key
         raise unknown_name(what, asked, [p.label for p in ports])
     return found[0]
 
@@ -94,7 +94,7 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 
-def _known(ports: Sequence[TypedPort]) -> str:
+def _known(ports: Sequence[TensorPort]) -> str:
     return "available are " + ", ".join(p.label for p in ports) if ports else ""
 
 

@@ -1,20 +1,22 @@
-"""The type and the names of a tensor of a model."""
+"""Tensors of a model, as their ports show them: names, shape and element type."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
+from .._util.wrong_arguments import ArgumentTypeError
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.tensor import TensorType
 from .shapes import PartialShape, Shape
 
-__all__ = ["TypedPort", "described"]
+__all__ = ["DescriptorTensor", "TensorPort", "check_names", "describe_port"]
 
 
-class TypedPort(ABC):
-    """An output of a layer, with the type and the names of its tensor.
+class TensorPort(ABC):
+    """The names, shape and element type of a tensor.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -28,20 +30,28 @@ class TypedPort(ABC):
     @property
     @abstractmethod
     def _type(self) -> TensorType:
-        """The type of the tensor."""
+        """The element type and the shape."""
 
     @property
     @abstractmethod
     def _names(self) -> tuple[str, ...]:
-        """The names of the tensor, in the order of the file."""
+        """The names of the tensor, in file order."""
 
     @property
     @abstractmethod
     def _owner(self) -> str:
-        """The name of the layer that computes the tensor, with the output where it has several."""
+        """The name of the layer that computes the tensor, followed by the output index if it has several outputs."""
+
+    @abstractmethod
+    def set_names(self, names: Iterable[str]) -> None:
+        """Replace the names of the tensor."""
+
+    @abstractmethod
+    def add_names(self, names: Iterable[str]) -> None:
+        """Add names to those of the tensor."""
 
     def belongs_to(self, name: str) -> bool:
-        """Return whether it is known by the name of its layer."""
+        """Return whether ``name`` is that of the layer that computes the tensor."""
         return name == self._owner
 
     @property
@@ -51,10 +61,10 @@ class TypedPort(ABC):
 
     @property
     def any_name(self) -> str:
-        """One of the names: the first in the alphabet, as in OpenVINO.
+        """The alphabetically first name, as in OpenVINO.
 
         Raises:
-            InputError: if there is none.
+            InputError: if the tensor has no name.
         """
         if not self._names:
             hint = f"use its index, or {self.label!r}, the name of its layer"
@@ -65,23 +75,23 @@ class TypedPort(ABC):
 
     @property
     def label(self) -> str:
-        """A name to show: the tensor's, else the layer's, with the port where it has several.
+        """A name for messages: the first tensor name that is not a number, else the name of the layer.
 
-        Numbers that converters give tensors as names are passed over.
+        Converters number tensors; such a number tells a reader nothing.
         """
         return next((name for name in self._names if not name.isdecimal()), self._owner)
 
     @property
     def partial_shape(self) -> PartialShape:
-        """The shape, as far as it is known. Changing it changes nothing about the model."""
+        """The shape, which may be dynamic. It is a copy: changing it does not change the model."""
         return PartialShape.copy_of(self._type.shape)
 
     @property
     def shape(self) -> Shape:
-        """The shape.
+        """The static shape.
 
         Raises:
-            InputError: if some of it is not known; see ``partial_shape``.
+            InputError: if the shape is dynamic; see ``partial_shape``.
         """
         if self._type.shape.is_dynamic:
             raise InputError(
@@ -101,15 +111,15 @@ class TypedPort(ABC):
         return self.names
 
     def get_any_name(self) -> str:
-        """One of the names."""
+        """Return the alphabetically first name."""
         return self.any_name
 
     def get_partial_shape(self) -> PartialShape:
-        """Return the shape, as far as it is known."""
+        """Return the shape, which may be dynamic."""
         return self.partial_shape
 
     def get_shape(self) -> Shape:
-        """Return the shape; see ``shape``."""
+        """Return the static shape; see ``shape``."""
         return self.shape
 
     def get_element_type(self) -> ElementType:
@@ -117,11 +127,65 @@ class TypedPort(ABC):
         return self.element_type
 
     def __repr__(self) -> str:
-        return described(self, type(self).__name__)
+        return describe_port(self, type(self).__name__)
 
 
-def described(port: TypedPort, kind: str) -> str:
-    """Return names, shape and type as OpenVINO shows them."""
+class DescriptorTensor(TensorPort):
+    """The tensor of an output or an input of a node. As OpenVINO's ``DescriptorTensor``."""
+
+    def __init__(self, port: TensorPort) -> None:
+        self._port = port
+
+    @property
+    def _type(self) -> TensorType:
+        return self._port._type
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._port._names
+
+    @property
+    def _owner(self) -> str:
+        return self._port._owner
+
+    @property
+    def size(self) -> int:
+        """The number of bytes, if the shape is static."""
+        count = 1
+        for length in self.shape:
+            count *= length
+        return self.element_type.nbytes(count)
+
+    def set_names(self, names: Iterable[str]) -> None:
+        """Replace the names of the tensor."""
+        self._port.set_names(names)
+
+    def add_names(self, names: Iterable[str]) -> None:
+        """Add names to those of the tensor."""
+        self._port.add_names(names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DescriptorTensor) and self._port == other._port
+
+    def __hash__(self) -> int:
+        return hash(self._port)
+
+
+def describe_port(port: TensorPort, kind: str) -> str:
+    """Return names, shape and element type in OpenVINO's format."""
     return (
         f"<{kind}: names[{', '.join(port._names)}] shape{port._type.shape} type: {port._type.element.label}>"
     )
+
+
+def check_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a tensor as a tuple.
+
+    Raises:
+        ArgumentTypeError: if they are not a collection of strings. A single string is refused, too: iterating over it
+            would make a name of each letter.
+    """
+    listed = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (None,)
+    if not all(isinstance(name, str) for name in listed):
+        raise ArgumentTypeError(f"expected a set of names, got {names!r}", code=Code.BAD_REQUEST)
+    return tuple(map(str, listed))

@@ -11,7 +11,7 @@ from ..executor.base_buffers import base_buffer_of
 from ..ir.graph import Port
 from ..ir.tensor import Array, TensorType
 from .names import find_index
-from .nodes import Output
+from .node import Output
 from .shapes import PartialShape
 from .tensor_data import as_text, encoded
 

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, overload
 
-from .._util.absent import ExplainsAbsent
 from ..codes import Code
 from ..errors import InputError
 from .any_value import Entries, OVAny, plain, wrapped
@@ -70,8 +69,8 @@ class RTMap(MutableMapping[str, Any]):
         return "<RTMap>"  # as OpenVINO shows every one
 
 
-class HasRTInfo(ExplainsAbsent):
-    """What has runtime information, which is replaced, and never changed in place.
+class HasRTInfo:
+    """The runtime information of a model, a layer or a port, which is replaced, never changed in place.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .._util.absent import ExplainsAbsent
 from ..errors import InputError
 from ..ir.array import as_booleans
 from ..ir.element import ElementType
-from ..ir.graph import Port
 from ..ir.quantized_cache import Held, QuantizedCache
 from ..ir.tensor import Array, TensorType
 from .casting import cast_numbers
 from .tensor import Tensor
 
-if TYPE_CHECKING:
-    from .executable import Executable
-
-__all__ = ["VariableState", "variable_states"]
+__all__ = ["VariableState"]
 
 
 class VariableState(ExplainsAbsent):
@@ -79,13 +73,3 @@ class VariableState(ExplainsAbsent):
 
     def __repr__(self) -> str:
         return f"<VariableState: {self.name!r} {self._type}>"
-
-
-def variable_states(compiled: Executable, values: dict[str, Held]) -> list[VariableState]:
-    """Return the variables that a compiled model reads, in the order of the file."""
-    model, found = compiled._model, dict[str, TensorType]()
-    for layer in model._graph.of_type("ReadValue"):
-        found.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
-    return [
-        VariableState(name, type, values, compiled._computed(type.element)) for name, type in found.items()
-    ]

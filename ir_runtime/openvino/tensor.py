@@ -14,7 +14,7 @@ from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .callers import warn
-from .ports import TypedPort
+from .ports import TensorPort
 from .shapes import Shape
 from .tensor_content import TensorContent, packed_error
 from .tensor_data import as_numpy, decoded, element_of, reinterpreted, view_as_bf16, zeros
@@ -51,7 +51,7 @@ class Tensor(TensorContent):
     @overload
     def __init__(self, array: object, /, *, shape: Sequence[int], shared_memory: bool = False) -> None: ...
     @overload
-    def __init__(self, port: TypedPort, /, array: object = None) -> None: ...
+    def __init__(self, port: TensorPort, /, array: object = None) -> None: ...
     @overload
     def __init__(self, other: Tensor, /, begin: Sequence[int], end: Sequence[int]) -> None: ...
     @overload
@@ -69,7 +69,7 @@ class Tensor(TensorContent):
             InputError: if the array has no element type, or not enough memory.
         """
         source, rest = _source(given, named)
-        if isinstance(source, TypedPort):
+        if isinstance(source, TensorPort):
             self._init_of_port(source, *rest, **named)
         elif isinstance(source, Tensor):
             self._init_of_region(source, *rest, **named)
@@ -91,7 +91,7 @@ class Tensor(TensorContent):
         made._hold(array, is_shared=False)
         return made
 
-    def _init_of_port(self, port: TypedPort, array: object = None) -> None:
+    def _init_of_port(self, port: TensorPort, array: object = None) -> None:
         self._element = port.element_type
         shape = port._type.shape
         lengths = shape.static if shape.is_static else (0,)  # as OpenVINO

@@ -12,8 +12,7 @@ from ..io.reader.load import load
 from ..io.reader.source import Source, SourceLike, open_source
 from ..io.reader.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
-from .model import Model
-from .reshaping import PortShapes
+from .model import Model, PortShapes
 from .shapes import ShapeLike
 
 if TYPE_CHECKING:

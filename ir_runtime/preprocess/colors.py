@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.element import ElementType
 from ..openvino.layout import Layout
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .create import create, i32, i64
 from .options import ColorFormat
 from .permutations import axis_of, permutation, refusal

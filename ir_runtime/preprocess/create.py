@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.element import ElementType
 from ..ir.tensor import Array
-from ..openvino.nodes import Node, Output
+from ..openvino.node import Node, Output
 
 __all__ = ["create", "i32", "i64", "numbers"]
 

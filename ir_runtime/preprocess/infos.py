@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..openvino.layout import Layout
-from ..openvino.nodes import Node
+from ..openvino.node import Node
 from ..openvino.tensor import Tensor
 from .arguments import expected, integers, layout_of, length
 from .options import ColorFormat

@@ -10,7 +10,7 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..openvino.layout import Layout
 from ..openvino.layout_helpers import get_layout, set_layout
-from ..openvino.nodes import Node, Output
+from ..openvino.node import Node, Output
 from .infos import InputInfo
 from .options import ColorFormat
 from .permutations import axis_of, permutation, refusal, squeezed

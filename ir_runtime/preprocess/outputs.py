@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..openvino.layout import Layout
 from ..openvino.layout_helpers import get_layout
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .infos import OutputInfo
 from .shapes import relayout
 from .show import shown_steps, tensor_text

@@ -11,7 +11,7 @@ from ..codes import Code
 from ..errors import InputError, IRError
 from ..openvino.layout_helpers import get_layout, set_layout
 from ..openvino.model import Model
-from ..openvino.nodes import Input, Node, Output
+from ..openvino.node import Input, Node, Output
 from .infos import InputInfo, OutputInfo
 from .inputs import InputLowering
 from .outputs import OutputLowering
@@ -42,7 +42,7 @@ class PrePostProcessor:
         if not isinstance(model, Model):
             raise TypeError(f"expected a model, got {model!r}; ir_runtime.read_model returns one")
         self._model = model
-        if model._extra:
+        if model._added:
             model._settled()  # gives outputs that were added Results
         self._inputs = [InputInfo(parameter) for parameter in model.get_parameters()]
         self._outputs = [OutputInfo(result) for result in model.get_results()]

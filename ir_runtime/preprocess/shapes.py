@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..ir.dimension import Dimension
 from ..openvino.layout import Layout
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .create import create, i32, i64
 from .options import ResizeAlgorithm
 from .permutations import axis_of, permutation, permuted, refusal, unsqueezed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from ..openvino.layout import Layout
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .options import ColorFormat
 from .step import Context, Planes, Step
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..openvino.layout import Layout
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .options import ColorFormat
 from .permutations import refusal
 

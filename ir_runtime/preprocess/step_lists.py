@@ -10,7 +10,7 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..openvino.layout import Layout
-from ..openvino.nodes import Output
+from ..openvino.node import Output
 from .arguments import expected, floats, integers, layout_of, length
 from .colors import convert_color, reverse_channels
 from .options import ColorFormat, PaddingMode, ResizeAlgorithm

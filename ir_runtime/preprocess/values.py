@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.element import ElementType
 from ..ir.tensor import Array
-from ..openvino.nodes import Node, Output
+from ..openvino.node import Node, Output
 from .create import create, i64, numbers
 from .options import PaddingMode
 from .permutations import axis_of, refusal

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from .._util.absent import explain_absent
-from ..openvino.nodes import Node, Output
+from ..openvino.node import Node, Output
 
 __all__ = ["custom_preprocess_function"]
 

@@ -14,7 +14,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..exceptions import UserInputError
 from ..openvino.custom_op import extend
-from ..openvino.nodes import Node, Output, as_outputs
+from ..openvino.node import Node, Output, as_outputs
 from .types import as_node
 
 __all__ = ["NodeFactory"]

@@ -25,7 +25,7 @@ from ..exceptions import OVTypeError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..openvino.building.ends import Constant
-from ..openvino.nodes import Node, Output
+from ..openvino.node import Node, Output
 
 __all__ = [
     "NodeInput",

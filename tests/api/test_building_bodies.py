@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,18 @@ def described(model: Any) -> list[object]:
         [str(p.get_partial_shape()) for p in body.get_parameters()],
         sorted(node.get_type_name() for node in body.get_ops()),
     ]
+
+
+def test_nodes_of_files_have_their_bodies(files: tuple[Path, Path]) -> None:
+    """Also in a program that imports no module of operations."""
+    program = f"""
+import ir_runtime
+nodes = ir_runtime.read_model({str(files[0])!r}).get_ordered_ops()
+print(*(f"{{node.type}} {{type(node.get_function(0)).__name__}}" for node in nodes if hasattr(node, "get_function")))
+"""
+    run = [sys.executable, "-c", program]
+    said = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    assert said.split() == ["TensorIterator", "Model", "Loop", "Model", "If", "Model"]
 
 
 def test_what_is_seen_of_a_loop(files: tuple[Path, Path]) -> None:

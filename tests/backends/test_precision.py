@@ -156,7 +156,7 @@ def recording(seen: list[Precision]) -> Backend:
 def test_kernels_read_it_while_they_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Precision] = []
     chain = (recording(seen),)
-    monkeypatch.setattr("ir_runtime.openvino.executable.load", lambda *_: ("able", chain))
+    monkeypatch.setattr("ir_runtime.openvino.compiled.load", lambda *_: ("able", chain))
     config = {"EXECUTION_MODE_HINT": "PERFORMANCE", "PERF_COUNT": True}
     compiled = ir.compile_model(network(), "CPU", config)
     assert compiled.get_property("INFERENCE_PRECISION_HINT") == ir.Type.bf16
@@ -174,7 +174,7 @@ def test_kernels_read_it_while_they_are_offered(monkeypatch: pytest.MonkeyPatch)
 def test_bodies_have_that_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Precision] = []
     chain = (recording(seen),)
-    monkeypatch.setattr("ir_runtime.openvino.executable.load", lambda *_: ("able", chain))
+    monkeypatch.setattr("ir_runtime.openvino.compiled.load", lambda *_: ("able", chain))
     x, row = opset1.parameter([3, 2], "f32", name="x"), opset1.parameter([1, 2], "f32")
     result = opset1.result(opset1.relu(row))
     rows: Any = opset1.tensor_iterator()

@@ -365,7 +365,7 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
             assert says & {"after_fork", "in_child", "after_in_child"}, file
     assert {
         "common/blas.py",
-        "executable.py",
+        "compiled.py",
         "queue.py",
         "numba/machine_code/loader.py",
     } <= set(found)

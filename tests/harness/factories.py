@@ -53,7 +53,7 @@ def _imports(functions: str, added: Sequence[Factory]) -> Iterator[str]:
     names += [f.by_hand if f.by_hand == f.name else f"{f.by_hand} as {f.name}" for f in added if f.by_hand]
     yield from ("", *_lines("from .openvino.building.factories import ", names))
     if functions:
-        yield "from .openvino.nodes import Node"
+        yield "from .openvino.node import Node"
 
 
 def _lines(begin: str, words: Sequence[str], end: str = "") -> Iterator[str]:

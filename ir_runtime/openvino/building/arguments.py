@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ...io.reader.model import Document
 from ...io.reader.weights import Weights
 from ...ir.graph import Graph
-from ..nodes import Node, Output
+from ..node import Node, Output
 from .derive import Members
 from .ends import Parameter, Result
 from .variables import Variable

@@ -1,4 +1,4 @@
-"""Nodes with bodies: branches and loops, whose bodies are models. As OpenVINO's ``if_op``, ``loop``, ``tensor_iterator``."""
+"""The bodies of branches and loops, as models, and their connections to the ports of the node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from ...errors import InputError, ValidationError
 from ...ir.graph import Body, Graph, Layer, PortSpec
 from ...ir.operation import Operation
 from ...ir.port_map import BackEdge, BodyInput, BodyOutput, Cut
-from ..editing import Editing
-from ..node_changes import UNKNOWN
-from ..nodes import Node, Output, as_output
+from ..model import Model
+from ..node import UNKNOWN, Node, Output, as_output
 from .descriptions import (
     BodyOutputDescription,
     ConcatOutputDescription,
@@ -24,7 +23,7 @@ from .descriptions import (
 )
 from .layer import incomplete, operation
 
-__all__ = ["BodyNode", "InputDescription", "cut_of", "named_cut", "place_of", "result_of"]
+__all__ = ["Bodies", "HasBodies", "InputDescription", "cut_of"]
 
 InputDescription = InvariantInputDescription | MergedInputDescription | SliceInputDescription
 OutputDescription = BodyOutputDescription | ConcatOutputDescription
@@ -32,15 +31,166 @@ OutputDescription = BodyOutputDescription | ConcatOutputDescription
 
 @dataclass(slots=True)
 class _Branch:
-    """A body, and how it is tied to the ports of the node, by the positions of its Parameters and Results."""
+    """A body, and its port map, in which Parameters and Results are numbered."""
 
-    model: Editing
+    model: Model
     inputs: list[InputDescription]
     outputs: list[OutputDescription]
 
 
-class BodyNode(Node):
-    """A node with bodies.
+class Bodies:
+    """The bodies of a node, and the changes of their connections.
+
+    Args:
+        node: the node; the bodies of one that was read are loaded when they are first asked for.
+        names: the names of the bodies in files, in the order of OpenVINO's indices.
+        opset: the opset of the operation.
+    """
+
+    def __init__(self, node: Node, names: Sequence[str], opset: int) -> None:
+        self.node, self.names = node, names
+        self.special: Sequence[int] = (-1, -1)
+        """The Parameter that gets the iteration number and the Result that is the condition of a Loop, or -1."""
+        self._opset = opset
+        self._loaded: dict[str, _Branch] | None = None
+
+    def build(self, type: str, sources: Iterable[object]) -> None:
+        """Initialize the node as a new one, whose bodies are set later."""
+        self.node._build_incomplete(incomplete(type, self._opset), [as_output(source) for source in sources])
+        self._loaded = {}
+
+    @property
+    def branches(self) -> dict[str, _Branch]:
+        """The bodies by name."""
+        return self._load_all() if self._loaded is None else self._loaded
+
+    def _load_all(self) -> dict[str, _Branch]:
+        bodies = {body.name: body for body in self.node.layer.bodies()}
+        self._loaded = {name: self._load(body) for name, body in bodies.items()}
+        self.special = _special_of(bodies["body"]) if "body" in bodies else (-1, -1)
+        return self._loaded
+
+    def _load(self, body: Body) -> _Branch:
+        name = self.node.layer.name
+        graph = _rename(body.graph, f"{name}/{body.name}/", "")
+        parameters, results = list(body.parameters), list(body.results)
+        merged = {edge.parameter: results.index(edge.result) for edge in body.back_edges}
+        return _Branch(
+            Model._of_graph(graph, f"{name}/{body.name}"),
+            [_describe_input(entry, parameters.index(entry.parameter), merged) for entry in body.inputs],
+            [_describe_output(entry, results.index(entry.result)) for entry in body.outputs],
+        )
+
+    def operation(self, name: str) -> Operation | None:
+        """Return the operation with the bodies as they are now; its layer is called ``name`` in the graph."""
+        op = self.node.layer.op
+        if self._loaded is None or self._loaded.keys() != set(self.names):
+            return op
+        bodies = {key: _body(key, branch, name, self.special) for key, branch in self.branches.items()}
+        return operation(self.node.layer.type, self._opset, bodies) if op is None else op.replace(**bodies)
+
+    def changed_since(self, edit: int) -> bool:
+        """Return whether a body was changed after the change of that number."""
+        return any(branch.model._changed_since(edit) for branch in (self._loaded or {}).values())
+
+    def get(self, name: str) -> Model:
+        """Return a body.
+
+        Raises:
+            InputError: if it was not set yet.
+        """
+        if name not in self.branches:
+            raise InputError(f"{self.node.friendly_name!r} has no {name} yet", code=Code.BAD_REQUEST)
+        return self.branches[name].model
+
+    def set(self, name: str, body: Model) -> None:
+        """Replace a body; its port map stays."""
+        self.node._edit()
+        former = self.branches.get(name)
+        self.branches[name] = _Branch(body, former.inputs if former else [], former.outputs if former else [])
+        self.infer_if_complete()
+
+    def add_input(self, value: object) -> int:
+        """Connect one more input of the node to an output, and return its index."""
+        node = self.node
+        node._edit()
+        node.set_argument(len(node._own_sources), as_output(value))
+        return len(node._own_sources) - 1
+
+    def feed(self, name: str, entry: InputDescription) -> None:
+        """Feed a Parameter of a body from an input of the node."""
+        self.branches[name].inputs.append(entry)
+        self.infer_if_complete()
+
+    @property
+    def next_output(self) -> int:
+        """The index of the output that `add_output` adds."""
+        return len(self.node.layer.outputs)
+
+    def add_output(self, entries: Mapping[str, OutputDescription]) -> Output:
+        """Add an output of the node, which Results of the bodies feed; the descriptions have the index `next_output`."""
+        node, index = self.node, self.next_output
+        for name, entry in entries.items():
+            self.branches[name].outputs.append(entry)
+        specs = (*node.layer.outputs, PortSpec(len(node.layer.inputs) + index))
+        node.layer = replace(node._edit(), outputs=specs)
+        node._own_values = (*node._own_values, UNKNOWN)
+        self.infer_if_complete()
+        return Output(node, index)
+
+    def parameter_index(self, name: str, parameter: Node) -> int:
+        """Return the position of a Parameter among those of a body.
+
+        Raises:
+            InputError: if the body has no such Parameter.
+        """
+        parameters: Sequence[Node] = self.get(name).parameters
+        if parameter not in parameters:
+            raise InputError(f"{parameter!r} is not a Parameter of the body", code=Code.BAD_REQUEST)
+        return parameters.index(parameter)
+
+    def result_index(self, name: str, value: Node | Output) -> int:
+        """Return the position of the Result that is, or passes on, a value.
+
+        Raises:
+            InputError: if the body has no such Result.
+        """
+        output = as_output(value)
+        for index, result in enumerate(self.get(name).results):
+            if output in (result.output(0), result.input_value(0)):
+                return index
+        raise InputError(f"{value!r} is not given by a Result of the body", code=Code.BAD_REQUEST)
+
+    def replace_inputs(self, index: int, entries: Sequence[InputDescription]) -> None:
+        """Replace the connections of inputs of the node to a body."""
+        self.node._edit()
+        self.branches[self.names[index]].inputs[:] = entries
+        self.infer_if_complete()
+
+    def replace_outputs(self, index: int, entries: Sequence[OutputDescription]) -> None:
+        """Replace the connections of a body to outputs of the node."""
+        self.node._edit()
+        self.branches[self.names[index]].outputs[:] = entries
+        self.infer_if_complete()
+
+    def replace_special(self, special: Sequence[int]) -> None:
+        """Replace `special`."""
+        self.node._edit()
+        if self._loaded is None:
+            self._load_all()
+        self.special = tuple(special)
+        self.infer_if_complete()
+
+    def infer_if_complete(self) -> None:
+        """Infer the outputs of the node, unless something is missing; the model that it joins is validated."""
+        try:
+            self.node._update()
+        except ValidationError:
+            return
+
+
+class HasBodies:
+    """The methods that all nodes with bodies have.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -56,159 +206,66 @@ class BodyNode(Node):
     (1, 1, 1)
     """
 
-    layer: Layer
-    names: ClassVar[tuple[str, ...]] = ("body",)
-    opset: ClassVar[int] = 1
-    model_class: ClassVar[type[Any]]
-    """`Model`, which makes models of bodies that were read."""
-
-    _loaded: dict[str, _Branch] | None = None
-    _special: Sequence[int] = (-1, -1)
-
-    def _start(self, type: str, sources: Iterable[object]) -> None:
-        self._build_incomplete(incomplete(type, self.opset), [as_output(source) for source in sources])
-        self._loaded = {}
+    _body_names: ClassVar[tuple[str, ...]] = ("body",)
+    _opset: ClassVar[int] = 1
 
     @property
-    def _branches(self) -> dict[str, _Branch]:
-        if self._loaded is None:
-            bodies = {body.name: body for body in self.layer.bodies()}
-            self._loaded = {name: self._branch(body) for name, body in bodies.items()}
-            self._special = _special_of(bodies["body"]) if "body" in bodies else (-1, -1)
-        return self._loaded
-
-    def _branch(self, body: Body) -> _Branch:
-        graph = _renamed(body.graph, f"{self.layer.name}/{body.name}/", "")
-        parameters, results = list(body.parameters), list(body.results)
-        merged = {edge.parameter: results.index(edge.result) for edge in body.back_edges}
-        return _Branch(
-            self.model_class._of_graph(graph, f"{self.layer.name}/{body.name}"),
-            [_input_of(entry, parameters.index(entry.parameter), merged) for entry in body.inputs],
-            [_output_of(entry, results.index(entry.result)) for entry in body.outputs],
-        )
-
-    def _operation(self, name: str) -> Operation | None:
-        """Return the operation with the bodies as they are now."""
-        if self._loaded is None or self._loaded.keys() != set(self.names):
-            return self.layer.op
-        bodies = {key: _body(key, branch, name, self._special) for key, branch in self._branches.items()}
-        if self.layer.op is None:
-            return operation(self.layer.type, self.opset, bodies)
-        return self.layer.op.replace(**bodies)
-
-    def _changed_since(self, edit: int) -> bool:
-        bodies = self._loaded or {}
-        return super()._changed_since(edit) or any(b.model._changed_since(edit) for b in bodies.values())
-
-    def _get(self, name: str) -> Editing:
-        if name not in self._branches:
-            raise InputError(f"{self.friendly_name!r} has no {name} yet", code=Code.BAD_REQUEST)
-        return self._branches[name].model
-
-    def _set(self, name: str, body: Editing) -> None:
-        self._edit()
-        known = self._branches.get(name)
-        self._branches[name] = _Branch(body, known.inputs if known else [], known.outputs if known else [])
-        self._infer_if_complete()
-
-    def _read(self, value: object) -> int:
-        """Read one more tensor, and return the index of the input."""
-        self._edit()
-        self.set_argument(len(self._own_sources), as_output(value))
-        return len(self._own_sources) - 1
-
-    def _give(self, entries: Mapping[str, OutputDescription], index: int) -> Output:
-        """Have one more output."""
-        for name, entry in entries.items():
-            self._branches[name].outputs.append(entry)
-        specs = (*self.layer.outputs, PortSpec(len(self.layer.inputs) + index))
-        self.layer = replace(self._edit(), outputs=specs)
-        self._own_values = (*self._own_values, UNKNOWN)
-        self._infer_if_complete()
-        return Output(self, index)
-
-    def _infer_if_complete(self) -> None:
-        """Infer the outputs, unless something is not said yet; the model that it becomes part of is validated."""
-        try:
-            self._update()
-        except ValidationError:
-            return
+    def _bodies(self) -> Bodies:
+        bodies = vars(self).get("_own_bodies")
+        if bodies is None:
+            assert isinstance(self, Node)
+            bodies = vars(self)["_own_bodies"] = Bodies(self, self._body_names, self._opset)
+        assert isinstance(bodies, Bodies)
+        return bodies
 
     def get_function(self, index: int = 0) -> Any:
-        """Return the body."""
-        return self._get(self.names[index])
+        """Return a body."""
+        return self._bodies.get(self._body_names[index])
 
     def set_function(self, *arguments: Any) -> None:
-        """Give the node its body: ``set_function(model)``, or of several ``set_function(index, model)``."""
+        """Set the body: ``set_function(model)``, or of several ``set_function(index, model)``."""
         index, model = arguments if len(arguments) > 1 else (0, *arguments)
-        self._set(self.names[index], model)
+        self._bodies.set(self._body_names[index], model)
 
     def get_input_descriptions(self, index: int = 0) -> list[InputDescription]:
-        """Return the descriptions of the inputs of the node that feed Parameters of a body."""
-        return list(self._branches[self.names[index]].inputs)
+        """Return the connections of inputs of the node to Parameters of a body."""
+        return list(self._bodies.branches[self._body_names[index]].inputs)
 
     def get_output_descriptions(self, index: int = 0) -> list[OutputDescription]:
-        """Return the descriptions of the outputs of the node that Results of a body feed."""
-        return list(self._branches[self.names[index]].outputs)
+        """Return the connections of Results of a body to outputs of the node."""
+        return list(self._bodies.branches[self._body_names[index]].outputs)
 
     def set_input_descriptions(self, *arguments: Any) -> None:
-        """Tie inputs of the node to Parameters of a body: ``(descriptions)`` or ``(index, descriptions)``."""
-        index, entries = arguments if len(arguments) > 1 else (0, *arguments)
-        self._edit()
-        self._branches[self.names[index]].inputs[:] = entries
-        self._infer_if_complete()
+        """Connect inputs of the node to Parameters of a body: ``(descriptions)`` or ``(index, descriptions)``."""
+        self._bodies.replace_inputs(*(arguments if len(arguments) > 1 else (0, *arguments)))
 
     def set_output_descriptions(self, *arguments: Any) -> None:
-        """Tie Results of a body to outputs of the node: ``(descriptions)`` or ``(index, descriptions)``."""
-        index, entries = arguments if len(arguments) > 1 else (0, *arguments)
-        self._edit()
-        self._branches[self.names[index]].outputs[:] = entries
-        self._infer_if_complete()
+        """Connect Results of a body to outputs of the node: ``(descriptions)`` or ``(index, descriptions)``."""
+        self._bodies.replace_outputs(*(arguments if len(arguments) > 1 else (0, *arguments)))
 
 
 def _special_of(body: Body) -> tuple[int, int]:
     parameters, results = list(body.parameters), list(body.results)
-    first = -1 if body.iteration is None else parameters.index(body.iteration)
-    return first, -1 if body.condition is None else results.index(body.condition)
+    iteration = -1 if body.iteration is None else parameters.index(body.iteration)
+    return iteration, -1 if body.condition is None else results.index(body.condition)
 
 
-def place_of(nodes: Sequence[Node], node: Node, what: str) -> int:
-    """Return the position of a node among those of a body."""
-    if node not in nodes:
-        raise InputError(f"{node!r} is not a {what} of the body", code=Code.BAD_REQUEST)
-    return nodes.index(node)
-
-
-def result_of(body: Editing, value: Node | Output) -> int:
-    """Return which Result gives a value: it is the Result, or what the Result takes."""
-    output = as_output(value)
-    for index, result in enumerate(body.results):
-        if output in (result.output(0), result.input_value(0)):
-            return index
-    raise InputError(f"{value!r} is not given by a Result of the body", code=Code.BAD_REQUEST)
-
-
-def named_cut(cut: Cut) -> dict[str, int]:
-    """Return a cut by the names of its parts."""
-    return cut._asdict()
-
-
-def _input_of(entry: BodyInput, parameter: int, merged: Mapping[int, int]) -> InputDescription:
+def _describe_input(entry: BodyInput, parameter: int, merged: Mapping[int, int]) -> InputDescription:
     if entry.cut is not None:
-        return SliceInputDescription(entry.port, parameter, **named_cut(entry.cut))
+        return SliceInputDescription(entry.port, parameter, **entry.cut._asdict())
     if entry.parameter in merged:
         return MergedInputDescription(entry.port, parameter, merged[entry.parameter])
     return InvariantInputDescription(entry.port, parameter)
 
 
-def _output_of(entry: BodyOutput, result: int) -> OutputDescription:
+def _describe_output(entry: BodyOutput, result: int) -> OutputDescription:
     if entry.cut is None:
         return BodyOutputDescription(result, entry.port)
-    return ConcatOutputDescription(result, entry.port, **named_cut(entry.cut))
+    return ConcatOutputDescription(result, entry.port, **entry.cut._asdict())
 
 
 def _body(name: str, branch: _Branch, path: str, special: Sequence[int]) -> Body:
-    graph = _renamed(branch.model._declared_graph(), "", f"{path}/{name}/")
+    graph = _rename(branch.model._declared_graph(), "", f"{path}/{name}/")
     parameters = [layer.id for layer in graph.of_type("Parameter")]
     results = [layer.id for layer in graph.of_type("Result")]
     merged = [entry for entry in branch.inputs if isinstance(entry, MergedInputDescription)]
@@ -224,21 +281,21 @@ def _body(name: str, branch: _Branch, path: str, special: Sequence[int]) -> Body
 
 
 def cut_of(entry: InputDescription | OutputDescription) -> Cut | None:
-    """Return how a description cuts a tensor into parts, if it does."""
+    """Return how a description slices or concatenates a tensor; None if it does not."""
     if not isinstance(entry, SliceInputDescription | ConcatOutputDescription):
         return None
     return Cut(entry.axis, entry.start, entry.end, entry.stride, entry.part_size)
 
 
-def _renamed(graph: Graph, former: str, prefix: str) -> Graph:
-    """Return a graph whose layers, also those in bodies, have names with another beginning."""
-    layers = [_with_prefix(layer, former, prefix) for layer in graph.layers.values()]
+def _rename(graph: Graph, former: str, prefix: str) -> Graph:
+    """Replace the prefix of the names of all layers, including those in bodies."""
+    layers = [_rename_layer(layer, former, prefix) for layer in graph.layers.values()]
     return Graph(layers, graph.edges, graph.severed)
 
 
-def _with_prefix(layer: Layer, former: str, prefix: str) -> Layer:
+def _rename_layer(layer: Layer, former: str, prefix: str) -> Layer:
     name = prefix + layer.name.removeprefix(former)
     where: Location = replace(layer.where, layer=name)
-    bodies = {b.name: replace(b, graph=_renamed(b.graph, former, prefix)) for b in layer.bodies()}
+    bodies = {b.name: replace(b, graph=_rename(b.graph, former, prefix)) for b in layer.bodies()}
     op = layer.op.replace(**bodies) if layer.op is not None and bodies else layer.op
     return replace(layer, name=name, where=where, op=op)

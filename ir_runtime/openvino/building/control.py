@@ -1,16 +1,16 @@
-"""The nodes that run bodies: If, Loop and TensorIterator. As OpenVINO's."""
+"""Nodes that run bodies: If, Loop and TensorIterator. As OpenVINO's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from ...codes import Code
 from ...errors import InputError
 from ...ir.port_map import Cut
-from ..editing import Editing
-from ..nodes import Node, Output
-from .bodies import BodyNode, InputDescription, cut_of, named_cut, place_of, result_of
+from ..model import Model
+from ..node import Node, Output
+from .bodies import HasBodies, cut_of
 from .descriptions import (
     BodyOutputDescription,
     ConcatOutputDescription,
@@ -22,7 +22,7 @@ from .descriptions import (
 __all__ = ["If", "Loop", "TensorIterator"]
 
 
-class If(BodyNode, type="If"):
+class If(HasBodies, Node, type="If"):
     """Runs one of two bodies. As OpenVINO's ``if_op``.
 
     >>> import numpy as np
@@ -47,122 +47,128 @@ class If(BodyNode, type="If"):
     """
 
     _shown_class = "if_op"
-
-    names: ClassVar[tuple[str, ...]] = ("then_body", "else_body")
-    opset = 8
+    _body_names = ("then_body", "else_body")
+    _opset = 8
 
     def __init__(self, execution_condition: Node | Output | None = None) -> None:
-        self._start("If", [] if execution_condition is None else [execution_condition])
+        self._bodies.build("If", [] if execution_condition is None else [execution_condition])
 
-    def set_then_body(self, body: Editing) -> None:
-        """Give the node the body that runs where the condition holds."""
-        self._set("then_body", body)
+    def set_then_body(self, body: Model) -> None:
+        """Set the body that runs if the condition holds."""
+        self._bodies.set("then_body", body)
 
-    def set_else_body(self, body: Editing) -> None:
-        """Give the node the body that runs where the condition does not hold."""
-        self._set("else_body", body)
+    def set_else_body(self, body: Model) -> None:
+        """Set the body that runs if the condition does not hold."""
+        self._bodies.set("else_body", body)
 
     def get_then_body(self) -> Any:
         """Return the body that runs if the condition holds."""
-        return self._get("then_body")
+        return self._bodies.get("then_body")
 
     def get_else_body(self) -> Any:
         """Return the body that runs if the condition does not hold."""
-        return self._get("else_body")
+        return self._bodies.get("else_body")
 
     def set_input(self, value: Output, then_parameter: Node | None, else_parameter: Node | None) -> None:
-        """Feed the tensor ``value`` to ``then_parameter`` and ``else_parameter``; ``None`` for a body that does not read it.
+        """Feed ``value`` to ``then_parameter`` and ``else_parameter``; ``None`` if a body does not read it.
 
         Raises:
             InputError: if a Parameter is not one of the body.
         """
-        index = self._read(value)
-        for name, parameter in zip(self.names, (then_parameter, else_parameter), strict=True):
+        bodies = self._bodies
+        index = bodies.add_input(value)
+        for name, parameter in zip(self._body_names, (then_parameter, else_parameter), strict=True):
             if parameter is not None:
-                place = place_of(self._get(name).parameters, parameter, "Parameter")
-                self._branches[name].inputs.append(InvariantInputDescription(index, place))
-        self._infer_if_complete()
+                place = bodies.parameter_index(name, parameter)
+                bodies.branches[name].inputs.append(InvariantInputDescription(index, place))
+        bodies.infer_if_complete()
 
     def set_output(self, then_result: Node, else_result: Node) -> Output:
-        """Add an output, which is ``then_result`` or ``else_result``, as the condition holds or not.
+        """Add an output, which is ``then_result`` if the condition holds, else ``else_result``.
 
         Raises:
             InputError: if a Result is not one of the body.
         """
-        index = len(self.layer.outputs)
-        both = zip(self.names, (then_result, else_result), strict=True)
-        places = {name: result_of(self._get(name), result) for name, result in both}
-        return self._give({name: BodyOutputDescription(at, index) for name, at in places.items()}, index)
+        bodies = self._bodies
+        results = zip(self._body_names, (then_result, else_result), strict=True)
+        places = {name: bodies.result_index(name, result) for name, result in results}
+        index = bodies.next_output
+        return bodies.add_output({name: BodyOutputDescription(at, index) for name, at in places.items()})
 
 
-class _Repeated(BodyNode):
-    """A loop."""
+class _RepeatsBody(HasBodies):
+    """The methods that loops have."""
 
     def set_sliced_input(
         self, parameter: Node, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> None:
-        """Feed a Parameter of the body one part of a tensor in each iteration."""
+        """Feed a Parameter of the body one slice of a tensor in each iteration."""
         cut = {"start": start, "stride": stride, "part_size": part_size, "end": end, "axis": axis}
-        self._feed(SliceInputDescription(self._read(value), self._parameter(parameter), **cut))
+        bodies = self._bodies
+        index = bodies.add_input(value)
+        bodies.feed("body", SliceInputDescription(index, bodies.parameter_index("body", parameter), **cut))
 
     def set_merged_input(self, body_parameter: Node, initial_value: Output, successive_value: Output) -> None:
-        """Feed ``body_parameter`` the tensor ``initial_value`` at first, then the ``successive_value`` of the iteration before.
+        """Feed ``body_parameter`` with ``initial_value``, and then with ``successive_value`` of the previous iteration.
 
         Raises:
             InputError: if the Parameter or the Result is not one of the body.
         """
-        result = result_of(self._get("body"), successive_value)
-        self._feed(MergedInputDescription(self._read(initial_value), self._parameter(body_parameter), result))
+        bodies = self._bodies
+        result = bodies.result_index("body", successive_value)
+        index = bodies.add_input(initial_value)
+        place = bodies.parameter_index("body", body_parameter)
+        bodies.feed("body", MergedInputDescription(index, place, result))
 
     def set_invariant_input(self, body_parameter: Node, value: Output) -> None:
-        """Feed ``body_parameter`` the tensor ``value`` in each iteration."""
-        self._feed(InvariantInputDescription(self._read(value), self._parameter(body_parameter)))
-
-    def _parameter(self, parameter: Node) -> int:
-        return place_of(self._get("body").parameters, parameter, "Parameter")
-
-    def _feed(self, entry: InputDescription) -> None:
-        self._branches["body"].inputs.append(entry)
-        self._infer_if_complete()
+        """Feed ``body_parameter`` with the tensor ``value`` in each iteration."""
+        bodies = self._bodies
+        index = bodies.add_input(value)
+        bodies.feed("body", InvariantInputDescription(index, bodies.parameter_index("body", body_parameter)))
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, -1 where it is not known before the model runs."""
+        """Return the number of iterations, -1 if it is not known before the model runs."""
         counts = [
-            self._count(e) for e in self.get_input_descriptions() if isinstance(e, SliceInputDescription)
+            self._count_slices(entry)
+            for entry in self.get_input_descriptions()
+            if isinstance(entry, SliceInputDescription)
         ]
         return max(counts, default=-1)
 
-    def _count(self, entry: SliceInputDescription) -> int:
-        cut, shape = cut_of(entry), self.input_value(entry.input_index)._type.shape
-        known = cut is not None and shape.rank is not None and shape[entry.axis].is_static
-        return cut.count(shape[entry.axis].get_length()) if known and cut is not None else -1
+    def _count_slices(self, entry: SliceInputDescription) -> int:
+        cut, shape = cut_of(entry), self._bodies.node.input_value(entry.input_index)._type.shape
+        if cut is None or shape.rank is None or shape[entry.axis].is_dynamic:
+            return -1
+        return cut.count(shape[entry.axis].get_length())
 
     def get_iter_value(self, body_value: Output, iteration: int = -1) -> Output:
-        """Have an output that is what a Result of the body gives in the last iteration.
+        """Add an output, which is a Result of the body in the last iteration.
 
         Raises:
             InputError: for another iteration, or if the Result is not one of the body.
         """
-        index = len(self.layer.outputs)
         if iteration != -1:
             raise InputError("only the last iteration, -1, can be an output", code=Code.BAD_REQUEST)
-        place = result_of(self._get("body"), body_value)
-        return self._give({"body": BodyOutputDescription(place, index)}, index)
+        bodies = self._bodies
+        place = bodies.result_index("body", body_value)
+        return bodies.add_output({"body": BodyOutputDescription(place, bodies.next_output)})
 
     def get_concatenated_slices(
         self, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> Output:
-        """Add an output that joins the ``value`` of all iterations along ``axis``, each in the place that the rest says.
+        """Add an output that concatenates the ``value`` of all iterations along ``axis``; the rest says where.
 
         Raises:
             InputError: if the Result is not one of the body.
         """
-        index, cut = len(self.layer.outputs), Cut(axis, start, end, stride, part_size)
-        place = result_of(self._get("body"), value)
-        return self._give({"body": ConcatOutputDescription(place, index, **named_cut(cut))}, index)
+        bodies, cut = self._bodies, Cut(axis, start, end, stride, part_size)
+        place = bodies.result_index("body", value)
+        return bodies.add_output(
+            {"body": ConcatOutputDescription(place, bodies.next_output, **cut._asdict())}
+        )
 
 
-class Loop(_Repeated, type="Loop"):
+class Loop(_RepeatsBody, Node, type="Loop"):
     """Runs its body while a condition holds. As OpenVINO's ``loop``.
 
     >>> import numpy as np
@@ -187,40 +193,36 @@ class Loop(_Repeated, type="Loop"):
     """
 
     _shown_class = "loop"
-
-    opset = 5
+    _opset = 5
 
     def __init__(
         self, trip_count: Node | Output | None = None, execution_condition: Node | Output | None = None
     ) -> None:
-        self._start("Loop", [end for end in (trip_count, execution_condition) if end is not None])
+        self._bodies.build("Loop", [end for end in (trip_count, execution_condition) if end is not None])
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, -1 where it is not known before the model runs."""
-        trips = self._sources[0]
-        most = None if trips is None else trips._node._value(trips._index).ints()
-        goes_on = self._condition()
-        return most[0] if most and goes_on else super().get_num_iterations()
+        """Return the number of iterations, -1 if it is not known before the model runs."""
+        trip_count = self._sources[0]
+        limit = None if trip_count is None else trip_count._node._value(trip_count._index).ints()
+        return limit[0] if limit and self._is_endless() else super().get_num_iterations()
 
-    def _condition(self) -> bool:
-        """Return whether the body's condition is always true."""
-        result = self.get_function().results[self._special[1]] if self._special[1] >= 0 else None
-        known = None if result is None else result._value(0).known()
-        return known is not None and bool(known.all())
+    def _is_endless(self) -> bool:
+        """Return whether the condition that the body computes is a constant, and true."""
+        index = self._bodies.special[1]
+        condition = self.get_function().results[index]._value(0).known() if index >= 0 else None
+        return condition is not None and bool(condition.all())
 
     def set_special_body_ports(self, special_body_ports: Sequence[int]) -> None:
-        """Say which Parameter gets the number of the iteration, -1 for none, and which Result is the condition."""
-        self._edit()
-        self._special = tuple(special_body_ports)
-        self._infer_if_complete()
+        """Set the Parameter that gets the iteration number (-1 for none), and the Result that is the condition."""
+        self._bodies.replace_special(special_body_ports)
 
     def get_special_body_ports(self) -> list[int]:
-        """Which Parameter gets the number of the iteration, and which Result is the condition."""
-        return list(self._special) if self._branches else [-1, -1]
+        """Return the Parameter that gets the iteration number, and the Result that is the condition; -1 for none."""
+        return list(self._bodies.special) if self._bodies.branches else [-1, -1]
 
 
-class TensorIterator(_Repeated, type="TensorIterator"):
-    """Runs its body for each part of its inputs. As OpenVINO's ``tensor_iterator``.
+class TensorIterator(_RepeatsBody, Node, type="TensorIterator"):
+    """Runs its body for each slice of its inputs. As OpenVINO's ``tensor_iterator``.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -244,12 +246,12 @@ class TensorIterator(_Repeated, type="TensorIterator"):
     _shown_class = "tensor_iterator"
 
     def __init__(self) -> None:
-        self._start("TensorIterator", [])
+        self._bodies.build("TensorIterator", [])
 
-    def set_body(self, body: Editing) -> None:
-        """Give the node its body."""
-        self._set("body", body)
+    def set_body(self, body: Model) -> None:
+        """Set the body."""
+        self._bodies.set("body", body)
 
     def get_body(self) -> Any:
         """Return the body."""
-        return self._get("body")
+        return self._bodies.get("body")

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from ...analysis.infer import Inferred
 from ...io.reader.weights import Weights
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
-from ..graph_nodes import GraphNodes
-from ..nodes import Node
+from ..node import GraphNodes, Node
 
 __all__ = ["Members", "derived", "joined_weights", "members_of", "reachable", "undeclared", "with_types"]
 

@@ -14,7 +14,7 @@ from ...ir.graph import Layer
 from ...ir.tensor import Array
 from ...ops.conversion import convert
 from ..layout import Layout
-from ..nodes import Node, Output, as_output
+from ..node import Node, Output, as_output
 from ..shapes import PartialShape, Shape, ShapeLike
 from ..tensor import Tensor
 from ..vectors import Strides
@@ -53,28 +53,33 @@ def _named(name: str) -> ElementType:
             raise unknown from None
 
 
-class _End(Node):
-    """An input or an output of a model."""
+class HasLayout:
+    """The layout of an input or output of a model."""
 
     @property
     def layout(self) -> Layout:
-        """The layout; an empty one where the model does not say."""
-        return self.output(0)._layout
+        """The layout; empty unless the model states one."""
+        return self._end._layout
 
     @layout.setter
     def layout(self, layout: Layout) -> None:
-        self.output(0)._layout = layout
+        self._end._layout = layout
+
+    @property
+    def _end(self) -> Output:
+        assert isinstance(self, Node)
+        return self.output(0)
 
     def get_layout(self) -> Layout:
-        """Return the layout; an empty one where the model does not say."""
+        """Return the layout; empty unless the model states one."""
         return self.layout
 
     def set_layout(self, layout: Layout) -> None:
-        """Give the tensor a layout; an empty one removes it."""
+        """Set the layout; an empty one removes it."""
         self.layout = layout
 
 
-class Parameter(_End, type="Parameter"):
+class Parameter(HasLayout, Node, type="Parameter"):
     """An input of a model.
 
     >>> Parameter(ElementType.f32, PartialShape([1, -1])).partial_shape
@@ -244,7 +249,7 @@ class Constant(Node, type="Constant"):
         return self.get_tensor_view()
 
 
-class Result(_End, type="Result"):
+class Result(HasLayout, Node, type="Result"):
     """An output of a model; its names are those of the tensor that it takes, until it is given its own.
 
     >>> import numpy as np

@@ -12,7 +12,7 @@ from ...codes import Code
 from ...errors import InputError
 from ...ir.element import ElementType
 from ...ir.tensor import Array
-from ..nodes import Node, Output, as_outputs
+from ..node import Node, Output, as_outputs
 from ..shapes import PartialShape, ShapeLike
 from ..tensor import Tensor
 from .control import If, Loop, TensorIterator

@@ -10,7 +10,7 @@ from ...ir.element import ElementType
 from ...ir.signature import Element, port_at
 from ...ir.tensor import Array
 from ...ops import Op
-from ..nodes import Node, Output
+from ..node import Node, Output
 from .filling import holds
 
 __all__ = ["with_types"]

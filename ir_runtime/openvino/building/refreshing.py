@@ -13,7 +13,7 @@ from ...errors import IRError, LimitError
 from ...ir.graph import Port
 from ...ir.tensor import Value
 from ..custom_operation import CustomOperation
-from ..nodes import Node
+from ..node import Node
 from .derive import Members, reachable
 
 __all__ = ["Refreshed", "refreshed", "values_of"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...codes import Code
 from ...errors import InputError
-from ..nodes import Node, Output, as_outputs
+from ..node import Node, Output, as_outputs
 
 __all__ = ["replace_node", "replace_output_update_name"]
 

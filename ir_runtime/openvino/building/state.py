@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from ...codes import Code
 from ...errors import InputError
-from ..member_changes import MemberChanges
+from ..model import Model
 from ..names import unknown_name
-from ..nodes import Node, Output
+from ..node import Node, Output
 from .ends import Assign, Parameter, ReadValue, Result
 from .variables import Variable, VariableInfo
 
@@ -20,7 +20,7 @@ Pairs: TypeAlias = "Mapping[str, str] | Iterable[tuple[Node, Node]]"
 """Inputs with the outputs whose values they get in the next run: names of tensors, or Parameters and Results."""
 
 
-def make_stateful(model: MemberChanges, pairs: Pairs) -> None:
+def make_stateful(model: Model, pairs: Pairs) -> None:
     """Let inputs be variables that hold, from run to run, what outputs give.
 
     Args:
@@ -35,7 +35,7 @@ def make_stateful(model: MemberChanges, pairs: Pairs) -> None:
     model.validate_nodes_and_infer_types()
 
 
-def _nodes(model: MemberChanges, pairs: Pairs) -> list[tuple[Node, Node, str]]:
+def _nodes(model: Model, pairs: Pairs) -> list[tuple[Node, Node, str]]:
     """Return inputs and outputs with the ids of their variables: the two names that they were asked for by."""
     if not isinstance(pairs, Mapping):
         found = [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
@@ -59,7 +59,7 @@ def _named(nodes: Sequence[Node], name: str, what: str) -> Node:
     raise unknown_name(what, name, sorted({n for node in nodes for n in node.output(0).names}))
 
 
-def _replace(model: MemberChanges, parameter: Node, result: Node, id: str) -> None:
+def _replace(model: Model, parameter: Node, result: Node, id: str) -> None:
     held = parameter.output(0)
     variable = Variable(VariableInfo.of(id, held.element_type, held.partial_shape))
     read = ReadValue(variable)
@@ -79,7 +79,7 @@ _CACHE = re.compile(
 _BEAMS = "beam_idx"
 
 
-def make_stateless(model: MemberChanges) -> None:
+def make_stateless(model: Model) -> None:
     """Let the variables of a language model be inputs and outputs.
 
     Those are the variables whose entries the input ``beam_idx`` selects; the model loses that input.
@@ -122,7 +122,7 @@ def _place(id: str) -> tuple[int, str]:
     return (int(found["layer"]), found["part"]) if found else (0, "")
 
 
-def _expose(model: MemberChanges, assign: Assign, selected: Output) -> None:
+def _expose(model: Model, assign: Assign, selected: Output) -> None:
     id = assign.get_variable_id()
     found = _CACHE.fullmatch(id)
     names = (found["input"], found["output"]) if found else (f"input_restored.{id}", f"output_restored.{id}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..._util.wrong_arguments import checked
 from ...errors import InputError
-from ..nodes import Node, Output, as_output
+from ..node import Node, Output, as_output
 from .patterns import AnyInput, Optional, Or, Pattern, WrapType
 from .symbols import Symbols
 
@@ -109,7 +109,7 @@ def _match(pattern: Output, value: Output, state: _State) -> bool:
     known = state.values.get(node)
     if known is not None:
         return known == value
-    if isinstance(node, WrapType):
+    if isinstance(node, WrapType | Optional):
         return _match_type(node, value, state)
     if isinstance(node, Or):
         trial = state.copy()
@@ -123,7 +123,7 @@ def _match(pattern: Output, value: Output, state: _State) -> bool:
     return is_same and _match_inputs(node, node.input_values(), value, state)
 
 
-def _match_type(pattern: WrapType, value: Output, state: _State) -> bool:
+def _match_type(pattern: WrapType | Optional, value: Output, state: _State) -> bool:
     if pattern.fits(value.node):  # few nodes do, and state is only copied for those
         trial = state.copy()
         if pattern._predicate(value, trial.symbols) and _match_inputs(pattern, pattern.sources, value, trial):

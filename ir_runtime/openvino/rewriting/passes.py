@@ -9,10 +9,10 @@ from typing import TypeVar
 from ..._util.wrong_arguments import checked
 from ...codes import Code
 from ...errors import InputError
-from ..building.bodies import BodyNode
+from ..building.bodies import HasBodies
 from ..callbacks import call_back
 from ..model import Model
-from ..nodes import Node
+from ..node import Node
 from .matcher import Matcher
 
 __all__ = [
@@ -214,10 +214,10 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
     return changed
 
 
-def bodies_of(node: Node) -> Iterator[Model]:
+def bodies_of(node: object) -> Iterator[Model]:
     """Yield the models of the bodies of a node."""
-    if isinstance(node, BodyNode):
-        yield from (branch.model for branch in node._branches.values() if isinstance(branch.model, Model))
+    if isinstance(node, HasBodies):
+        yield from (branch.model for branch in node._bodies.branches.values())
 
 
 _Pass = TypeVar("_Pass", bound=PassBase)

@@ -11,56 +11,50 @@ from ...diagnostics import Location
 from ...errors import InputError
 from ...ir.graph import Layer, PortSpec
 from ...ops import Op, find_operation, registry
-from ..node_changes import UNKNOWN
-from ..nodes import Node, Output, as_outputs
+from ..node import UNKNOWN, Node, Output, as_outputs
 from .predicates import Condition, Predicate
 
 __all__ = ["AnyInput", "Optional", "Or", "Pattern", "WrapType", "known_type"]
 
 Sources: TypeAlias = "Node | Output | Sequence[Node | Output]"
-"""What an operation reads: patterns of its only input, or of all."""
+"""The patterns of operands: of the only one, or of all."""
 
 _OPSET = "opset"
 _NEWEST = 17
 
 
-class Pattern(Node):
-    """A node that stands for others, of one output of any type."""
+class Pattern:
+    """What a pattern requires of the output that it matches."""
 
-    def __init__(self, inputs: Sequence[object] = (), predicate: Condition | None = None) -> None:
-        name = type(self).__name__
-        layer = Layer(-1, name, name, "", None, Location(layer=name), outputs=(PortSpec(0),))
-        sources = [source for each in inputs for source in as_outputs(each)]
-        self._build_incomplete(layer, sources)
-        self._own_values = (UNKNOWN,)
-        self._predicate = predicate if isinstance(predicate, Predicate) else Predicate(predicate)
+    _predicate: Predicate
 
     @property
     def sources(self) -> list[Output]:
-        """The patterns of what is read."""
+        """The patterns of the operands."""
+        assert isinstance(self, Node)
         return self.input_values()
 
 
-class AnyInput(Pattern):
-    """Any output that fits the predicate."""
+class AnyInput(Pattern, Node):
+    """Matches any output that fits the predicate."""
 
     def __init__(self, predicate: Condition | None = None) -> None:
-        super().__init__((), predicate)
+        self._predicate = _build(self, (), predicate)
 
 
-class Or(Pattern):
-    """What one of several patterns matches."""
+class Or(Pattern, Node):
+    """Matches what one of several patterns matches."""
 
     def __init__(self, inputs: Sequence[Node | Output]) -> None:
-        super().__init__(inputs)
+        self._predicate = _build(self, inputs, None)
 
 
-class WrapType(Pattern):
-    """An operation of one of the given types, such as ``opset13.Relu``, whose inputs match.
+class _OfTypes(Pattern):
+    """The types of operations that a pattern matches.
 
     Args:
-        type_names: the type or the types, each with an opset whose version of it is meant.
-        inputs: the pattern of its input, or of all inputs; any will do if none is given.
+        type_names: the type or the types, each with an opset that selects its version.
+        inputs: the pattern of its operand, or of all operands; any will do if none is given.
         predicate: what its output must fit.
         type_name: as ``type_names``.
         input: as ``inputs``.
@@ -80,11 +74,11 @@ class WrapType(Pattern):
         names = type_names if type_names is not None else type_name
         if names is None:
             raise TypeError("expected the type of an operation, such as 'opset13.Relu'")
-        given = input if inputs is None else inputs
-        if not isinstance(given, Node | Output | Sequence | None):
-            given, predicate = None, given
-        listed = [] if given is None else [given] if isinstance(given, Node | Output) else list(given)
-        super().__init__(listed, predicate or pred)
+        operands = input if inputs is None else inputs
+        if not isinstance(operands, Node | Output | Sequence | None):
+            operands, predicate = None, operands
+        listed = [operands] if isinstance(operands, Node | Output) else list(operands or ())
+        self._predicate = _build(self, listed, predicate or pred)
         self.types: list[type[Op]] = [
             known_type(name) for name in ([names] if isinstance(names, str) else names)
         ]
@@ -94,8 +88,22 @@ class WrapType(Pattern):
         return type(node.layer.op) in self.types
 
 
-class Optional(WrapType):
-    """As `WrapType`; or, where that does not match, what its first input is to match."""
+class WrapType(_OfTypes, Node):
+    """Matches an operation of one of the given types, such as ``opset13.Relu``, whose operands match."""
+
+
+class Optional(_OfTypes, Node):
+    """Matches as `WrapType`; otherwise it is skipped, and its first operand matches."""
+
+
+def _build(pattern: object, inputs: Sequence[object], predicate: Condition | None) -> Predicate:
+    """Initialize the node of a pattern, with one output of any type, and return its predicate."""
+    assert isinstance(pattern, Node)
+    name = type(pattern).__name__
+    layer = Layer(-1, name, name, "", None, Location(layer=name), outputs=(PortSpec(0),))
+    pattern._build_incomplete(layer, [source for operand in inputs for source in as_outputs(operand)])
+    pattern._own_values = (UNKNOWN,)
+    return predicate if isinstance(predicate, Predicate) else Predicate(predicate)
 
 
 def known_type(name: str) -> type[Op]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
-from ..nodes import Output
+from ..node import Output
 from .symbols import Symbols, match_shape
 
 __all__ = [

@@ -11,7 +11,7 @@ from ...ir.tensor import Array
 from ..building.ends import Constant
 from ..evaluating import evaluated
 from ..model import Model
-from ..nodes import Node, Output
+from ..node import Node, Output
 from .passes import ModelPass, bodies_of
 
 __all__ = ["CompressQuantizeWeights"]

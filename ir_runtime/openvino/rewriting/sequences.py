@@ -9,7 +9,7 @@ import numpy as np
 from ..building.control import TensorIterator
 from ..building.ends import Constant, Parameter, Result
 from ..model import Model
-from ..nodes import Node, Output
+from ..node import Node, Output
 from .passes import ModelPass
 
 __all__ = ["ConvertSequenceToTensorIterator"]

@@ -17,7 +17,7 @@ from ..building.state import Pairs, make_stateful
 from ..building.variables import Variable, VariableInfo
 from ..evaluating import evaluated
 from ..model import Model
-from ..nodes import Node, Output
+from ..node import Node, Output
 from ..saving import PathLike, serialize
 from .passes import ModelPass, bodies_of
 

@@ -1,0 +1,1131 @@
+"""Nodes: the layers of a model with their outputs and inputs. They can be changed, and exist without a model, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from weakref import WeakSet
+
+from .._util.absent import ExplainsAbsent
+from .._util.wrong_arguments import ArgumentTypeError, NoDataError, checked
+from ..analysis.infer import Inferred
+from ..analysis.infer_layer import infer_layer, infer_shapes
+from ..codes import Code
+from ..errors import InputError, ValidationError
+from ..io.reader.weights import Weights
+from ..ir import shape as shapes
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.operation import Operation
+from ..ir.tensor import Array, TensorType, Value
+from ..ops import find_operation
+from .any_value import Entries
+from .attributes import attributes_of
+from .building.layer import (
+    array_of,
+    changed,
+    completed,
+    constant,
+    incomplete,
+    informed,
+    named,
+    new_layer,
+    operation,
+    type_name,
+)
+from .custom_operation import CustomOperation
+from .evaluating import evaluated
+from .layout import Layout
+from .layout_info import check_layout, layout_of, with_layout
+from .ports import DescriptorTensor, TensorPort, check_names
+from .rt_info import HasRTInfo
+from .shapes import PartialShape, Shape, ShapeLike
+from .tensor import Tensor
+from .tensor_data import as_stored
+from .type_info import DiscreteTypeInfo
+
+__all__ = ["EDITS", "UNKNOWN", "GraphNodes", "Input", "Node", "Output", "as_output", "as_outputs"]
+
+UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
+"""The value of an output before inference."""
+
+
+class Edits:
+    """Counts the changes of nodes: a model compares the count with that of its own graph to see whether it is stale."""
+
+    count: int = 0
+
+    def next(self) -> int:
+        """Count a change, and return its number."""
+        self.count += 1
+        return self.count
+
+
+EDITS = Edits()
+
+
+class Operators:
+    """The arithmetic operators of nodes and outputs: ``a + b`` creates an Add, as in OpenVINO."""
+
+    # NumPy would otherwise apply ``array + node`` to each element.
+    __array_ufunc__ = None
+
+    def __add__(self, other: object) -> Node:
+        return Node.create("Add", 1, [self, other])
+
+    def __radd__(self, other: object) -> Node:
+        return Node.create("Add", 1, [other, self])
+
+    def __sub__(self, other: object) -> Node:
+        return Node.create("Subtract", 1, [self, other])
+
+    def __rsub__(self, other: object) -> Node:
+        return Node.create("Subtract", 1, [other, self])
+
+    def __mul__(self, other: object) -> Node:
+        return Node.create("Multiply", 1, [self, other])
+
+    def __rmul__(self, other: object) -> Node:
+        return Node.create("Multiply", 1, [other, self])
+
+    def __truediv__(self, other: object) -> Node:
+        return Node.create("Divide", 1, [self, other])
+
+    def __rtruediv__(self, other: object) -> Node:
+        return Node.create("Divide", 1, [other, self])
+
+
+class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
+    """An output of a node: a tensor of the model. As OpenVINO's ``Output``.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> port = opset1.relu(x, name="y").output(0)
+    >>> port.shape, port.element_type, port.get_node().friendly_name, port.index
+    (<Shape: [2,3]>, <Type: 'float32'>, 'y', 0)
+    >>> port.set_names(["first"])
+    >>> port.add_names(["second"])
+    >>> sorted(port.names), port.any_name, port.get_tensor() == port.tensor
+    (['first', 'second'], 'first', True)
+    >>> reader = opset1.exp(port)
+    >>> port.target_inputs == {reader.input(0)}
+    True
+    >>> port.replace(x.output(0))
+    >>> reader.input_value(0).get_node().friendly_name, sorted(x.output(0).names)
+    ('x', ['first', 'second'])
+    >>> x.output(0).remove_target_input(reader.input(0))
+    >>> x.output(0).get_target_inputs()
+    {<Input: shape[2,3] type: f32>}
+    """
+
+    def __init__(self, node: Node, index: int) -> None:
+        self._node, self._index = node, index
+
+    @staticmethod
+    def _from_node(node: Node) -> Output:
+        """Return the first output of a node; programs call it."""
+        return node.output(0)
+
+    @property
+    def _type(self) -> TensorType:
+        return self._node._value(self._index).type
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._node._names_of(self._index)
+
+    @property
+    def _owner(self) -> str:
+        node = self._node
+        if node.layer.type == "Result":
+            source = node._sources[0] if node._sources else None
+            return source._owner if source is not None else node.layer.name
+        single = len(node.layer.outputs) == 1
+        return node.layer.name if single else f"{node.layer.name}:{self._index}"
+
+    @property
+    def node(self) -> Node:
+        """The node; the node of a model's output is its Result."""
+        return self._node
+
+    def get_node(self) -> Node:
+        """Return the node."""
+        return self._node
+
+    @property
+    def index(self) -> int:
+        """The index among the outputs of the node."""
+        return self._index
+
+    def get_index(self) -> int:
+        """Return the index among the outputs of the node."""
+        return self.index
+
+    @property
+    def target_inputs(self) -> set[Input]:
+        """The inputs that read the tensor; none for the output of a model."""
+        return set(self._node._targets(self._index))
+
+    def get_target_inputs(self) -> set[Input]:
+        """Return the inputs that read the tensor."""
+        return self.target_inputs
+
+    @property
+    def tensor(self) -> DescriptorTensor:
+        """The tensor, whose names can be changed."""
+        return DescriptorTensor(self)
+
+    def get_tensor(self) -> DescriptorTensor:
+        """Return the tensor, whose names can be changed."""
+        return self.tensor
+
+    def _entries(self) -> Mapping[str, object]:
+        spec = self._node.layer.outputs[self._index : self._index + 1]
+        return spec[0].rt_info if spec else {}
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        layer = self._node._edit()
+        self._node.layer = replace(layer, outputs=informed(layer.outputs, self._index, entries))
+
+    @property
+    def _layout(self) -> Layout:
+        """The layout; empty unless the model states one."""
+        producer = self._producer()
+        return layout_of(producer._node.layer, producer._index)
+
+    @_layout.setter
+    def _layout(self, layout: Layout) -> None:
+        check_layout(layout, self._type.shape, self.label)
+        producer = self._producer()
+        producer._node._edit()
+        producer._node.layer = with_layout(producer._node.layer, producer._index, layout)
+
+    def _producer(self) -> Output:
+        """Return the output that computes the tensor: a Result passes on that of another node."""
+        source = self._node._sources[0] if self._node.layer.type == "Result" else None
+        return self if source is None else source
+
+    def set_names(self, names: Iterable[str]) -> None:
+        """Replace the names of the tensor."""
+        self._node._rename(self._index, check_names(names))
+
+    def add_names(self, names: Iterable[str]) -> None:
+        """Add names to those of the tensor."""
+        before = self._names
+        if added := tuple(name for name in dict.fromkeys(check_names(names)) if name not in before):
+            self._node._rename(self._index, (*before, *added))
+
+    def replace(self, replacement: Output) -> None:
+        """Connect all consumers of this tensor to another output, which also gets its names.
+
+        Raises:
+            InputError: if ``replacement`` is not an output of a node.
+        """
+        if not isinstance(replacement, Output):
+            got = type(replacement).__name__
+            raise ArgumentTypeError(f"expected an output of a node, got {got}", code=Code.BAD_REQUEST)
+        for target in self.target_inputs:
+            target.replace_source_output(replacement)
+        replacement.add_names(self._names)
+
+    def remove_target_input(self, target_input: Input) -> None:
+        """Disconnect an input that reads this tensor."""
+        if target_input in self.target_inputs:
+            target_input._node._connect(target_input._index, None)
+
+    def belongs_to(self, name: str) -> bool:
+        """Return whether ``name`` is that of the node, or of the Result that passes the tensor on."""
+        node = self._node
+        if node.layer.type != "Result":
+            return name in (node.layer.name, f"{node.layer.name}:{self._index}")
+        return name == node.layer.name or any(s is not None and s.belongs_to(name) for s in node._sources)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Output) and self._node is other._node and self._index == other._index
+
+    def __hash__(self) -> int:
+        return hash((id(self._node), self._index))
+
+    def __lt__(self, other: object) -> bool:
+        """Order the outputs of a node by index, and nodes by identity."""
+        return _position(self) < _position(other) if isinstance(other, Output) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return _position(self) <= _position(other) if isinstance(other, Output) else NotImplemented
+
+    def __copy__(self) -> Output:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Output:
+        raise TypeError(f"cannot copy {self!r}: copy the model, with model.clone()")
+
+
+class Input(HasRTInfo, ExplainsAbsent):
+    """An input of a node. As OpenVINO's ``Input``.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> port = opset1.relu(x).input(0)
+    >>> port.get_shape(), port.get_source_output().get_node().friendly_name
+    (<Shape: [2,3]>, 'x')
+    >>> port.get_index(), port.get_partial_shape(), port.get_element_type(), port.get_tensor().names
+    (0, <PartialShape: [2,3]>, <Type: 'float32'>, set())
+    >>> port.replace_source_output(opset1.exp(x).output(0))
+    >>> port.get_source_output().get_node().get_type_name()
+    'Exp'
+    """
+
+    def __init__(self, node: Node, index: int) -> None:
+        self._node, self._index = node, index
+
+    def get_source_output(self) -> Output:
+        """Return the output it is connected to.
+
+        Raises:
+            InputError: if it is not connected.
+        """
+        source = self._node._sources[self._index]
+        if source is None:
+            layer = self._node.layer
+            message = f"input port {layer.inputs[self._index].id} of layer {layer.name!r} has no edge"
+            raise InputError(message, code=Code.BAD_REQUEST)
+        return source
+
+    def replace_source_output(self, new_source_output: Output) -> None:
+        """Connect it to another output. Types are inferred again when the model is validated, saved or compiled."""
+        self._node._connect(self._index, new_source_output)
+
+    def get_node(self) -> Node:
+        """Return the node."""
+        return self._node
+
+    def get_index(self) -> int:
+        """Return the index among the inputs of the node."""
+        return self._index
+
+    def get_tensor(self) -> DescriptorTensor:
+        """Return the tensor that it reads."""
+        return self.get_source_output().tensor
+
+    def get_partial_shape(self) -> PartialShape:
+        """Return the shape, which may be dynamic."""
+        return self.get_source_output().partial_shape
+
+    def get_shape(self) -> Shape:
+        """Return the static shape."""
+        return self.get_source_output().shape
+
+    def get_element_type(self) -> ElementType:
+        """Return the element type."""
+        return self.get_source_output().element_type
+
+    def _entries(self) -> Mapping[str, object]:
+        return self._node.layer.inputs[self._index].rt_info
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        layer = self._node._edit()
+        self._node.layer = replace(layer, inputs=informed(layer.inputs, self._index, entries))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Input) and self._node is other._node and self._index == other._index
+
+    def __hash__(self) -> int:
+        return hash((id(self._node), self._index))
+
+    def __lt__(self, other: object) -> bool:
+        """Order the inputs of a node by index, and nodes by identity."""
+        return _position(self) < _position(other) if isinstance(other, Input) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return _position(self) <= _position(other) if isinstance(other, Input) else NotImplemented
+
+    def __repr__(self) -> str:
+        try:
+            return f"<Input: shape{self.get_partial_shape()} type: {self.get_element_type().label}>"
+        except InputError as reason:
+            return f"<Input: {reason.message}>"
+
+
+def _position(port: Input | Output) -> tuple[int, int]:
+    return id(port._node), port._index
+
+
+class AttributeVisitor(Protocol):
+    """Receives the attributes of a node."""
+
+    def on_attributes(self, attributes: dict[str, Any]) -> object:
+        """Receive attributes by name."""
+
+
+class NodeBodies(Protocol):
+    """The bodies of a node; see `Bodies`."""
+
+    def operation(self, name: str) -> Operation | None:
+        """Return the operation with the bodies as they are now."""
+
+    def changed_since(self, edit: int) -> bool:
+        """Return whether a body was changed after the change of that number."""
+
+
+class Node(HasRTInfo, Operators, ExplainsAbsent):
+    """A layer with its outputs and inputs. As OpenVINO's ``Node``.
+
+    A node that was read from a file finds its operands in the graph that it comes from (``_home``). Before the first
+    change of that graph, all its nodes are *settled*: each keeps its operands and values itself, as nodes that were
+    built in Python always do. A model derives its graph again from settled nodes when it is used.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, -1], np.float32, name="x")
+    >>> node = opset1.add(x, opset1.constant(np.float32(3), name="three"), name="y")
+    >>> node.friendly_name, node.type, node.type_info, node.get_input_size(), node.get_output_size()
+    ('y', 'Add', <DiscreteTypeInfo: Add opset1>, 2, 1)
+    >>> node.outputs(), node.inputs()
+    ([<Output: names[] shape[2,?] type: f32>], [<Input: shape[2,?] type: f32>, <Input: shape[] type: f32>])
+    >>> node.input_value(1).get_node().data, node.input_values()[0] == node.input(0).get_source_output()
+    (array(3., dtype=float32), True)
+    >>> node.partial_shape, node.element_type, node.get_attributes()
+    (<PartialShape: [2,?]>, <Type: 'float32'>, {'auto_broadcast': 'numpy'})
+    >>> total = ov.Tensor(np.zeros(2, np.float32))
+    >>> node.evaluate([total], [ov.Tensor(np.float32([1, 2])), ov.Tensor(np.float32(3))]), total.data
+    (True, array([4., 5.], dtype=float32))
+
+    Names, attributes and operands can be replaced; `validate_and_infer_types` then infers the outputs again:
+
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> node = opset1.reduce_sum(x, np.int64([1]), name="sum")
+    >>> node.set_friendly_name("total")
+    >>> node.set_attribute("keep_dims", True)
+    >>> node.validate_and_infer_types()
+    >>> node.friendly_name, node.name.startswith("ReduceSum_"), node.shape
+    ('total', True, <Shape: [2,1]>)
+    >>> node.set_argument(1, opset1.constant(np.int64([0])).output(0))
+    >>> node.validate_and_infer_types()
+    >>> node.shape
+    <Shape: [1,3]>
+    >>> node.set_arguments([x.output(0), opset1.constant(np.int64([0, 1])).output(0)])
+    >>> node.constructor_validate_and_infer_types()
+    >>> node.shape
+    <Shape: [1,1]>
+    >>> node.set_output_size(2)
+    >>> node.set_output_type(1, ElementType.f16, [5])
+    >>> node.output(1).partial_shape
+    <PartialShape: [5]>
+    """
+
+    layer: Layer
+    _home: GraphNodes | None
+    """The graph that it was read with; None once it is settled."""
+    _own_sources: list[Output | None]
+    """The operands of a settled node."""
+    _own_values: tuple[Value, ...]
+    """The values of the outputs of a settled node."""
+    _basis: Sequence[object] | None = None
+    """What these values were inferred from, see `_basis_of`; None if that is not known."""
+    _consumers: WeakSet[Node]
+    _edited = 0
+    """The number of its last change."""
+    _given_name: str
+    _weights: Weights | None
+    """Those of the model that it was read with: its contents may be a view of them."""
+    _classes: ClassVar[dict[str, type[Node]]] = {}
+    _shown_class: ClassVar[str] = ""
+    """The name of the class in OpenVINO, if it differs from that of the operation."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+
+    def __init_subclass__(cls, type: str = "", **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if type:
+            Node._classes[type] = cls
+
+    @staticmethod
+    def _of(home: GraphNodes, layer: Layer) -> Node:
+        """Create the node of a layer that was read."""
+        defined = layer.op.node if isinstance(layer.op, CustomOperation) else None
+        if layer.type not in Node._classes and layer.bodies():
+            import_module(
+                ".building.control", __package__
+            )  # the classes of nodes with bodies are used by few models
+        cls = type(defined) if isinstance(defined, Node) else Node._classes.get(layer.type, Node)
+        node = cls.__new__(cls)
+        if isinstance(defined, Node):  # with the attributes that programs have set
+            vars(node).update(vars(defined))
+        node.layer = layer
+        node._home, node._consumers, node._given_name = home, WeakSet(), layer.name
+        node._weights = home.weights
+        return node
+
+    @staticmethod
+    def create(
+        type: str, opset: int, inputs: Iterable[object] = (), attributes: Mapping[str, object] | None = None
+    ) -> Node:
+        """Create an operation on tensors, nodes or numbers.
+
+        Args:
+            type: the operation, such as ``Add``.
+            opset: the opset that selects its version.
+            inputs: the operands. A node stands for all its outputs, a number or an array for a Constant.
+            attributes: by name; those that are ``None`` have their defaults.
+
+        Raises:
+            UnsupportedError: if the opset has no such operation.
+            ValidationError: if attributes or operands do not fit.
+        """
+        sources = [source for value in inputs for source in as_outputs(value)]
+        node = Node.__new__(Node._classes.get(type, Node))
+        node._build(operation(type, opset, attributes or {}), sources)
+        return node
+
+    @staticmethod
+    def create_incomplete(type: str, opset: int) -> Node:
+        """Create an operation without operands and attributes, to be completed by ``set_arguments`` and ``set_attribute``.
+
+        >>> import numpy as np
+        >>> from ir_runtime import opset1
+        >>> node = Node.create_incomplete("Concat", 1)
+        >>> node.set_attribute("axis", 0)
+        >>> node.set_arguments([opset1.parameter([2], np.float32), opset1.parameter([3], np.float32)])
+        >>> node.validate_and_infer_types()
+        >>> node.shape
+        <Shape: [5]>
+
+        Raises:
+            UnsupportedError: if the opset has no such operation.
+        """
+        node = Node.__new__(Node._classes.get(type, Node))
+        node._build_incomplete(incomplete(type, opset), [])
+        return node
+
+    def _build(self, op: Operation, sources: Sequence[Output]) -> None:
+        """Initialize a new node, and infer its outputs."""
+        self._build_incomplete(new_layer(op, len(sources)), sources)
+        self._update()
+
+    def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
+        """Initialize a new node whose outputs are inferred later."""
+        if len(layer.inputs) != len(sources):
+            layer = replace(layer, inputs=tuple(map(PortSpec, range(len(sources)))))
+        self.layer = layer
+        self._home, self._weights, self._consumers, self._given_name = None, None, WeakSet(), layer.name
+        self._own_sources = list(sources)
+        for source in sources:
+            source._node._consumers.add(self)
+        self._own_values = ()
+
+    @property
+    def _bodies(self) -> NodeBodies | None:
+        """The bodies of an If, a Loop or a TensorIterator."""
+        return None
+
+    # The layer, to be read.
+
+    @property
+    def friendly_name(self) -> str:
+        """The name of the layer."""
+        return self.layer.name
+
+    @friendly_name.setter
+    def friendly_name(self, name: str) -> None:
+        self.set_friendly_name(name)
+
+    def get_friendly_name(self) -> str:
+        """Return the name of the layer."""
+        return self.layer.name
+
+    def set_friendly_name(self, name: str) -> None:
+        """Rename the layer."""
+        checked(name, str)
+        self._edit()
+        self.layer = replace(self.layer, name=name, where=replace(self.layer.where, layer=name))
+
+    @property
+    def name(self) -> str:
+        """The name that the layer was created with."""
+        return self._given_name
+
+    def get_name(self) -> str:
+        """Return the name that the layer was created with."""
+        return self._given_name
+
+    @property
+    def type(self) -> str:
+        """The operation as files spell it, such as ``ReLU``."""
+        return self.layer.type
+
+    def get_type_name(self) -> str:
+        """Return the operation as OpenVINO spells it, such as ``Relu``."""
+        return type_name(self.layer.type)
+
+    @property
+    def type_info(self) -> DiscreteTypeInfo:
+        """The operation, and the opset that introduced this version of it."""
+        op = self.layer.op
+        return DiscreteTypeInfo(
+            self.get_type_name(), self.layer.version if op is None else f"opset{op.since}"
+        )
+
+    def get_type_info(self) -> DiscreteTypeInfo:
+        """Return the operation, and the opset that introduced this version of it."""
+        return self.type_info
+
+    def get_instance_id(self) -> int:
+        """Return a number that identifies the node among those that exist."""
+        return id(self)
+
+    def _entries(self) -> Mapping[str, object]:
+        return self.layer.rt_info
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        self.layer = replace(self._edit(), rt_info=entries)
+
+    # Attributes.
+
+    def get_attributes(self) -> dict[str, Any]:
+        """Return the attributes by their names in files, with defaults, as numbers, strings and lists.
+
+        Attributes that depend on shapes have their inferred values, such as the pads of ``same_upper``.
+        """
+        return attributes_of(self.layer, self._shapes)
+
+    def _shapes(self) -> tuple[list[shapes.PartialShape], shapes.PartialShape]:
+        unknown = shapes.PartialShape.dynamic()
+        inputs = [unknown if source is None else source._type.shape for source in self._sources]
+        return inputs, self.output(0)._type.shape
+
+    def set_attribute(self, name: str, value: object) -> None:
+        """Set the attribute ``name`` of the operation to ``value``.
+
+        Raises:
+            ValidationError: if it is not allowed.
+        """
+        self._edit()
+        layer = self.layer
+        if layer.op is None and find_operation(layer.type, None) is None:
+            raise InputError(f"layer {layer.name!r} has no known attributes", code=Code.BAD_REQUEST)
+        self.layer = changed(layer, name, value)
+
+    def visit_attributes(self, visitor: AttributeVisitor) -> bool:
+        """Pass the attributes by name to ``visitor.on_attributes``."""
+        visitor.on_attributes(self.get_attributes())
+        return True
+
+    if not TYPE_CHECKING:  # or type checkers would accept any name
+
+        def __getattr__(self, name: str) -> object:
+            """Return the getter or setter of an attribute: ``get_axis`` and ``set_axis`` for ``axis``."""
+            if name in (
+                "data",
+                "elements",
+            ):  # whose properties have just raised: raise their error, not that of a name
+                return self._elements()
+            verb, _, rest = name.partition("_")
+            attributes = self.get_attributes() if verb in ("get", "set") and "layer" in vars(self) else {}
+            matches = [attribute for attribute in attributes if attribute.replace("-", "_") == rest]
+            if not matches:
+                return super().__getattr__(name)
+            if verb == "get":
+                return lambda: self.get_attributes()[matches[0]]
+            return lambda value: self.set_attribute(matches[0], value)
+
+    # The contents of Constants, and evaluation.
+
+    @property
+    def data(self) -> Array:
+        """The contents of a Constant, as in ``Tensor.data``."""
+        return self.get_data()
+
+    def get_data(self) -> Array:
+        """Return the contents of a Constant as a read-only array, as in ``Tensor.data``.
+
+        Raises:
+            InputError: for other layers.
+        """
+        array = as_stored(self._elements(), self.element_type)
+        array.flags.writeable = False
+        return array
+
+    @property
+    def elements(self) -> Array:
+        """The elements of a Constant as a read-only array of ml_dtypes where NumPy lacks the element type.
+
+        >>> import numpy as np
+        >>> from ir_runtime import opset1
+        >>> weights = opset1.constant([[1, -2, 3]], "i4")
+        >>> weights.elements, weights.data
+        (array([[1, -2, 3]], dtype=int4), array([-31,   3], dtype=int8))
+
+        Raises:
+            InputError: for other layers.
+        """
+        return self._elements()
+
+    def _elements(self) -> Array:
+        if self.layer.type != "Constant" or self.layer.op is None:
+            raise NoDataError(
+                f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
+                code=Code.BAD_REQUEST,
+            )
+        array: Array = self.layer.op.evaluate().view()
+        array.flags.writeable = False
+        return array
+
+    def evaluate(
+        self,
+        output_values: Sequence[Tensor],
+        input_values: Sequence[Tensor],
+        evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
+    ) -> bool:
+        """Compute the outputs into tensors, and set their shapes.
+
+        Args:
+            output_values: a tensor for each output, to write to.
+            input_values: a tensor for each input.
+            evaluationContext: ignored.
+
+        Returns:
+            Whether the layer can be evaluated alone, which layers with variables or bodies cannot.
+        """
+        arrays = [tensor._data for tensor in input_values]
+        results = evaluated(self.layer, arrays, [tensor.element_type for tensor in input_values])
+        for tensor, array in zip(output_values, results or (), strict=False):
+            tensor.copy_from(Tensor.of(array, tensor.element_type))
+        return results is not None
+
+    # Ports.
+
+    def outputs(self) -> list[Output]:
+        """Return all outputs. The output of a Result is that of the model."""
+        if self.layer.type == "Result":
+            return [Output(self, 0)] if any(source is not None for source in self._sources) else []
+        return [Output(self, i) for i in range(len(self.layer.outputs))]
+
+    def inputs(self) -> list[Input]:
+        """Return all inputs."""
+        return [Input(self, i) for i in range(len(self.layer.inputs))]
+
+    def output(self, index: int = 0) -> Output:
+        """Return an output.
+
+        Raises:
+            InputError: if the index is out of range.
+        """
+        return _at(self.outputs(), index, f"layer {self.friendly_name!r} has no output {index}")
+
+    def input(self, index: int) -> Input:
+        """Return an input.
+
+        Raises:
+            InputError: if the index is out of range.
+        """
+        return _at(self.inputs(), index, f"layer {self.friendly_name!r} has no input {index}")
+
+    def input_values(self) -> list[Output]:
+        """Return the outputs that the inputs are connected to."""
+        return [port.get_source_output() for port in self.inputs()]
+
+    def input_value(self, index: int) -> Output:
+        """Return the output that an input is connected to."""
+        return self.input(index).get_source_output()
+
+    def get_output_size(self) -> int:
+        """Return the number of outputs."""
+        return len(self.outputs())
+
+    def get_input_size(self) -> int:
+        """Return the number of inputs."""
+        return len(self.layer.inputs)
+
+    def get_output_tensor(self, index: int) -> DescriptorTensor:
+        """Return the tensor of an output, whose names can be changed."""
+        return self.output(index).tensor
+
+    def get_input_tensor(self, index: int) -> DescriptorTensor:
+        """Return the tensor that an input reads."""
+        return self.input(index).get_tensor()
+
+    @property
+    def shape(self) -> Shape:
+        """The static shape of the only output.
+
+        Raises:
+            InputError: if there are several outputs, or none.
+        """
+        return self._only_output.shape
+
+    @property
+    def partial_shape(self) -> PartialShape:
+        """The shape of the only output, which may be dynamic.
+
+        Raises:
+            InputError: if there are several outputs, or none.
+        """
+        return self._only_output.partial_shape
+
+    @property
+    def element_type(self) -> ElementType:
+        """The element type of the only output.
+
+        Raises:
+            InputError: if there are several outputs, or none.
+        """
+        return self._only_output.element_type
+
+    @property
+    def _only_output(self) -> Output:
+        outputs = self.outputs()
+        if len(outputs) != 1:
+            raise InputError(
+                f"layer {self.friendly_name!r} has {len(outputs)} outputs: its shape and element type are not unique",
+                code=Code.BAD_REQUEST,
+                hint="node.output(index) has those of one output",
+            )
+        return outputs[0]
+
+    def get_partial_shape(self) -> PartialShape:
+        """Return the shape of the only output, which may be dynamic."""
+        return self.partial_shape
+
+    def get_element_type(self) -> ElementType:
+        """Return the element type of the only output."""
+        return self.element_type
+
+    def get_output_partial_shape(self, index: int) -> PartialShape:
+        """Return the shape of an output, which may be dynamic."""
+        return self.output(index).partial_shape
+
+    def get_output_shape(self, index: int) -> Shape:
+        """Return the static shape of an output."""
+        return self.output(index).shape
+
+    def get_output_element_type(self, index: int) -> ElementType:
+        """Return the element type of an output."""
+        return self.output(index).element_type
+
+    def get_input_partial_shape(self, index: int) -> PartialShape:
+        """Return the shape of an input, which may be dynamic."""
+        return self.input_value(index).partial_shape
+
+    def get_input_shape(self, index: int) -> Shape:
+        """Return the static shape of an input."""
+        return self.input_value(index).shape
+
+    def get_input_element_type(self, index: int) -> ElementType:
+        """Return the element type of an input."""
+        return self.input_value(index).element_type
+
+    # Operands and consumers.
+
+    @property
+    def _sources(self) -> Sequence[Output | None]:
+        """The operands; None for an input that is not connected."""
+        if self._home is None:
+            return self._own_sources
+        ports = self._home.graph.sources(self.layer)
+        return [None if port is None else self._home.output(port) for port in ports]
+
+    def _reads(self) -> list[Node]:
+        """Return the nodes of the operands, in order."""
+        return [source._node for source in self._sources if source is not None]
+
+    def _targets(self, index: int) -> Iterable[Input]:
+        """Yield the inputs that read an output."""
+        source = Output(self, index)
+        for node in list(self._consumers):
+            yield from (Input(node, i) for i, operand in enumerate(node._sources) if operand == source)
+        if self._home is not None:
+            for reader in self._home.graph.readers(Port(self.layer.id, index)):
+                yield Input(self._home.node(reader.layer), reader.number)
+
+    def set_argument(self, index: int, source: Output) -> None:
+        """Connect input ``index`` to the output ``source``; the index after the last adds an input."""
+        self._edit()
+        if index == len(self._own_sources):
+            self._set_operands([*self._own_sources, None])
+        self.input(index).replace_source_output(source)
+
+    def set_arguments(self, arguments: Sequence[object]) -> None:
+        """Replace all operands."""
+        self._edit()
+        sources = [source for argument in arguments for source in as_outputs(argument)]
+        self._set_operands([None] * len(sources))
+        for port, source in zip(self.inputs(), sources, strict=True):
+            port.replace_source_output(source)
+
+    def _set_operands(self, sources: Sequence[Output | None]) -> None:
+        """Replace the operands, and with them the number of inputs."""
+        self._own_sources = list(sources)
+        specs = [*self.layer.inputs, *map(PortSpec, range(len(self.layer.inputs), len(sources)))]
+        self.layer = replace(self.layer, inputs=tuple(specs[: len(sources)]))
+
+    def _connect(self, index: int, source: Node | Output | None) -> None:
+        self._edit()
+        operand = None if source is None else as_output(source)
+        if operand is not None:
+            operand._node._edit()
+            operand._node._consumers.add(self)
+        self._own_sources[index] = operand
+
+    # Names of tensors.
+
+    def _names_of(self, index: int) -> tuple[str, ...]:
+        """Return the names of the tensor of an output; a Result passes on those of its operand."""
+        if self.layer.type != "Result":
+            return tuple(name for spec in self.layer.outputs[index : index + 1] for name in spec.names)
+        own = self._own_names
+        if self._home is None and own:
+            return own
+        return tuple(dict.fromkeys((*own, *(n for s in self._sources if s is not None for n in s._names))))
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        """The names that a Result was given itself; other layers have none."""
+        specs = self.layer.inputs[:1] if self.layer.type == "Result" else ()
+        return tuple(name for spec in specs for name in spec.names)
+
+    def _rename(self, index: int, names: tuple[str, ...]) -> None:
+        """Rename the tensor of an output. A Result's own names are also names of the tensor that it reads."""
+        self._edit()
+        if self.layer.type != "Result":
+            own = (name for target in self._targets(index) for name in target._node._own_names)
+            self._set_names(index, tuple(dict.fromkeys((*names, *own))))
+            return
+        former = self._own_names
+        self._set_names(index, names)
+        for source in self._sources:
+            if source is not None:
+                kept = [name for name in source._names if name not in former]
+                source._node._rename(source._index, (*kept, *names))
+
+    def _set_names(self, index: int, names: tuple[str, ...]) -> None:
+        if self.layer.type == "Result":
+            self.layer = replace(self.layer, inputs=named(self.layer.inputs, index, names))
+        else:
+            self.layer = replace(self.layer, outputs=named(self.layer.outputs, index, names))
+
+    # Inference.
+
+    def _value(self, index: int) -> Value:
+        """Return the inferred type, shape and contents of an output."""
+        if self.layer.type == "Result":
+            source = self._sources[0] if self._sources else None
+            return UNKNOWN if source is None else source._node._value(source._index)
+        if self._home is None:
+            return self._own_values[index]
+        value = self._home.values.get(Port(self.layer.id, index))
+        return value if isinstance(value, Value) else UNKNOWN
+
+    def _operation(self, name: str) -> Operation | None:
+        """Return the operation, with bodies and attributes as they are now; its layer is called ``name`` in the graph."""
+        if self._bodies is not None:
+            return self._bodies.operation(name)
+        return completed(self.layer) if self.layer.op is None else self.layer.op
+
+    def _update(self) -> None:
+        """Infer the outputs from the operands."""
+        op = self._operation(self.layer.name)
+        if op is not self.layer.op:
+            self.layer = replace(self.layer, op=op)
+        operands = [source._node._value(source._index) for source in self._own_sources if source is not None]
+        if len(operands) != len(self._own_sources):
+            self.input_values()  # raises, and says which input is not connected
+        try:
+            self._set_values(infer_layer(self.layer, operands), self._basis_of(operands))
+        except ValidationError:
+            if (values := infer_shapes(self.layer, operands)) is None:
+                raise
+            self._set_values(
+                values, None
+            )  # inference of the whole graph says why the layer cannot be computed
+
+    def _basis_of(self, operands: Sequence[Value]) -> Sequence[object]:
+        """Return what the outputs follow from: operation, operands, and the name, which symbols of a Parameter carry."""
+        return self.layer.op, self.layer.name if self.layer.type == "Parameter" else "", *operands
+
+    def _set_values(self, values: Sequence[Value], basis: Sequence[object] | None) -> None:
+        """Keep inferred values and what they follow from; adapt the number of outputs."""
+        self._own_values, self._basis = tuple(values), basis
+        if self.layer.type != "Result" and len(self.layer.outputs) != len(values):
+            first = len(self.layer.inputs)
+            former = self.layer.outputs[: len(values)]
+            added = [PortSpec(first + i) for i in range(len(former), len(values))]
+            self.layer = replace(self.layer, outputs=(*former, *added))
+
+    def validate_and_infer_types(self) -> None:
+        """Infer the outputs from the operands.
+
+        Raises:
+            ValidationError: if the operation refuses its operands.
+        """
+        self._edit()
+        self._update()
+
+    def constructor_validate_and_infer_types(self) -> None:
+        """Infer the outputs from the operands; as `validate_and_infer_types`."""
+        self.validate_and_infer_types()
+
+    def set_output_type(self, index: int, element_type: ElementType, shape: ShapeLike) -> None:
+        """Set ``element_type`` and ``shape`` of output ``index``, until types are inferred again."""
+        self._edit()
+        if index >= len(self._own_values):
+            self.set_output_size(index + 1)
+        values = list(self._own_values)
+        values[index] = Value(TensorType(element_type, shapes.PartialShape(shape)))
+        self._own_values, self._basis = tuple(values), None
+
+    def set_output_size(self, size: int) -> None:
+        """Set the number of outputs; new ones are unknown until types are inferred."""
+        self._edit()
+        first = len(self.layer.inputs)
+        specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]
+        self.layer = replace(self.layer, outputs=tuple(specs[:size]))
+        added = [UNKNOWN] * (size - len(self._own_values))
+        self._own_values, self._basis = (*self._own_values, *added)[:size], None
+
+    # Changes.
+
+    def _edit(self) -> Layer:
+        """Prepare for a change, and return the layer before it."""
+        if self._home is not None:
+            self._home.settle()
+        self._edited = EDITS.next()
+        return self.layer
+
+    def _changed_since(self, edit: int) -> bool:
+        """Return whether the node or a body of it was changed after the change of that number."""
+        return self._edited > edit or (self._bodies is not None and self._bodies.changed_since(edit))
+
+    def _settle(self) -> None:
+        """Keep operands and values in the node itself."""
+        if self._home is None:
+            return
+        sources, values = self._sources, tuple(self._value(i) for i in range(len(self.layer.outputs)))
+        if self.layer.type == "Result":
+            self._set_names(0, self._names_of(0))
+        if self.layer.type == "Parameter" and values and self.layer.op is not None:
+            self._declare(values[0].type)
+        operands = [source._node._value(source._index) for source in sources if source is not None]
+        is_complete = self._home.is_sound and len(operands) == len(sources)
+        self._basis = self._basis_of(operands) if is_complete else None
+        self._own_sources, self._own_values, self._home = list(sources), values, None
+        for source in sources:
+            if source is not None:
+                source._node._consumers.add(self)
+
+    def _declare(self, type: TensorType) -> None:
+        """Set the attributes of a Parameter to the type that the model was reshaped to."""
+        for name, value in (("element_type", type.element), ("shape", type.shape)):
+            if vars(self.layer.op)[name] != value:
+                self.layer = changed(self.layer, name, value)
+
+    def __repr__(self) -> str:
+        shapes = [str(o.partial_shape) for o in self.outputs()]
+        element = [o.element_type.c_name for o in self.outputs()] if self.layer.type == "Parameter" else []
+        return f"<{self._shown_class or self.get_type_name()}: {self.layer.name!r} ({', '.join(shapes + element)})>"
+
+
+_Item = TypeVar("_Item")
+
+
+def _at(items: Sequence[_Item], index: int, message: str) -> _Item:
+    if not 0 <= index < len(items):
+        raise InputError(message, code=Code.NO_SUCH_NAME, hint=f"it has {len(items)}")
+    return items[index]
+
+
+def as_outputs(value: object) -> list[Output]:
+    """Return the operands for an argument: an output, all outputs of a node, or a Constant of numbers."""
+    if isinstance(value, Output):
+        return [value]
+    if isinstance(value, Node):
+        return value.outputs()
+    node = Node.__new__(Node._classes.get("Constant", Node))
+    node._build(constant(array_of(value)), ())
+    return node.outputs()
+
+
+def as_output(value: object) -> Output:
+    """Return the only operand for an argument.
+
+    Raises:
+        InputError: if the argument is a node with several outputs, or none.
+    """
+    outputs = as_outputs(value)
+    if len(outputs) != 1:
+        raise InputError(f"expected one output, got the {len(outputs)} of {value!r}", code=Code.BAD_REQUEST)
+    return outputs[0]
+
+
+class GraphNodes:
+    """The nodes of an immutable graph, each created when it is first asked for.
+
+    Args:
+        graph: the layers.
+        values: the inferred values of their outputs.
+        origin: the nodes of the graph that this one is a variant of; layers with the same id share a node.
+        nodes: the nodes by layer, if the graph was derived from them.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        values: Inferred,
+        origin: GraphNodes | None = None,
+        nodes: Mapping[int, Node] | None = None,
+    ) -> None:
+        self.graph: Graph = graph
+        self.values: Inferred = values
+        self.origin: GraphNodes | None = origin
+        self.weights: Weights | None = None
+        self.is_sound: bool = False
+        """Whether the graph has no findings, so that the values of each layer follow from its operands."""
+        self.made: dict[int, Node] = dict(nodes or {})
+        self.is_settled: bool = nodes is not None
+        """Whether the nodes keep their operands themselves, and may differ from the graph."""
+
+    def node(self, layer: int) -> Node:
+        """Return the node of a layer."""
+        if layer not in self.made:
+            self.made[layer] = Node._of(self, self.graph[layer])
+        return self.made[layer]
+
+    def original(self, layer: int) -> Node:
+        """Return the node of a layer in the graph that this is a variant of, or in this one."""
+        if self.origin is not None and layer in self.origin.graph.layers:
+            return self.origin.original(layer)
+        return self.node(layer)
+
+    def output(self, port: Port) -> Output:
+        """Return an output of a layer."""
+        return Output(self.node(port.layer), port.number)
+
+    def port(self, output: Output) -> Port | None:
+        """Return the port of an output; None if it belongs to another graph."""
+        if self.origin is not None and (port := self.origin.port(output)):
+            return port
+        if not self.is_settled:
+            id = output._node.layer.id
+            return Port(id, output._index) if self.made.get(id) is output._node else None
+        ids = (id for id, node in self.made.items() if node is output._node)
+        return next((Port(id, output._index) for id in ids), None)
+
+    def follow(self) -> None:
+        """Update the layers of the nodes after the graph was replaced."""
+        for id, node in self.made.items():
+            node.layer = self.graph[id]
+
+    def settle(self) -> None:
+        """Create all nodes, and let them keep their operands themselves, so that they can be changed."""
+        if self.is_settled:
+            return
+        for layer in self.graph.layers:
+            self.node(layer)
+        for node in self.made.values():
+            node._settle()
+        self.is_settled = True
