@@ -33,7 +33,7 @@ from .tensors import name_of, named_ports
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["parts_side", "side_of", "variants_of"]
+__all__ = ["parts_side", "saved", "side_of", "variants_of"]
 
 
 def side_of(side: object) -> Side:
@@ -90,7 +90,7 @@ def variants_of(side: SideLike) -> dict[str, Side]:
 
 def _named(name: str) -> Side:
     if name.endswith(".npz"):
-        return _Arrays(name, _saved(name))
+        return _Arrays(name, saved(name))
     if name.endswith(".xml"):
         return OtherModel(name)
     kind, _, hint = name.partition(":")
@@ -111,7 +111,12 @@ def _named(name: str) -> Side:
     )
 
 
-def _saved(path: str) -> dict[int | str, Array]:
+def saved(path: str) -> dict[int | str, Array]:
+    """Return the arrays of an ``.npz``, by name, or by index where the name is a number.
+
+    Raises:
+        InputError: if it cannot be read, or is no such archive.
+    """
     try:
         with open(path, "rb") as file:
             check_claims(file, path, current())

@@ -99,9 +99,11 @@ def test_a_guide_can_be_followed(name: str, tmp_path: Path, monkeypatch: pytest.
 def test_the_hook_to_copy_is_the_one_that_is_defined() -> None:
     defined = (PACKAGE.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines()
     settings = [line.strip("- ") for line in defined if not line.startswith(("#", "  description"))]
-    local = [text for language, text in blocks(guide("continuous-integration").text) if language == "yaml"][
-        -1
-    ]
+    (local,) = (
+        text
+        for language, text in blocks(guide("continuous-integration").text)
+        if language == "yaml" and "repo: local" in text
+    )
     assert len(settings) == 5
     assert [
         line for line in settings if line not in [shown.strip("- ") for shown in local.splitlines()]

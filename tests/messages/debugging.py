@@ -16,6 +16,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.cli import main
 from ir_runtime.debug.caching import Cache
+from ir_runtime.testing import Golden
 
 FOLDER = "messages"
 X = np.float32([1, 2])
@@ -57,12 +58,24 @@ def of_files(call: str) -> None:
     (folder / "unlike.xml").write_bytes(unlike().xml())
     (folder / "longer.xml").write_bytes(net(length="3").xml())
     (folder / "theirs.npz").write_bytes(b"no archive")
+    np.savez(folder / "arrays.npz", X)
     (folder / "bug").mkdir()
     (folder / "shared").mkdir()
     (folder / "shared").chmod(0o777)
     (folder / "bug" / "notes.txt").write_text("kept")
     try:
-        eval(call, {"debug": debug, "model": model(), "X": X, "at": folder, "wrong": Wrong(), "Cache": Cache})
+        eval(
+            call,
+            {
+                "debug": debug,
+                "model": model(),
+                "X": X,
+                "at": folder,
+                "wrong": Wrong(),
+                "Cache": Cache,
+                "Golden": Golden,
+            },
+        )
     except ir.IRError as reason:
         raise type(reason)(
             reason.message.replace(f"{folder}/", ""),
@@ -151,6 +164,7 @@ REFUSALS = [
         lambda: of_files("debug.bisect(model, X, str(at / 'unlike.xml'))"),
     ),
     Call("unknown types", lambda: debug.compare(model(), X, "reference", types="ideal")),
+    Call("archive without recorded outputs", lambda: of_files("Golden.load(at / 'arrays.npz')")),
     Call("cache that is a file", lambda: of_files("Cache(at / 'theirs.npz')")),
     Call("cache that others may write", lambda: of_files("Cache(at / 'shared')")),
     Call("cache of another user", of_another_user),
