@@ -2,13 +2,79 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 
+from .._util.forks import register
 from ..codes import Code
 from ..errors import ExecutionError, InputError
 
 __all__ = ["Background"]
+
+
+# Seconds that a thread waits for another job before it ends.
+IDLE_SECONDS = 10.0
+
+_Job = Callable[["_Worker"], None]
+
+
+class _Workers:
+    """Threads that wait for a job: starting one for each run takes longer than a small model runs."""
+
+    def __init__(self) -> None:
+        self.idle: list[_Worker] = []
+        register(self)
+
+    def run(self, job: _Job) -> None:
+        """Run a job in a thread that waits, else in a new one."""
+        try:
+            worker = self.idle.pop()
+        except IndexError:
+            worker = _Worker(self.idle)
+            worker.jobs.put(job)
+            worker.start()
+        else:
+            worker.jobs.put(job)
+
+    def after_fork(self) -> None:
+        """Forget the threads, which the child process has not."""
+        self.idle = []
+
+
+class _Worker:
+    """A thread that runs one job after another, each in a context of its own, as a new thread would."""
+
+    def __init__(self, idle: list[_Worker]) -> None:
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._idle = idle
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def release(self) -> None:
+        """Wait for another job as soon as this one returns; called by the job, before it says that it has ended."""
+        self._idle.append(self)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                job = self.jobs.get(timeout=IDLE_SECONDS)
+            except Empty:
+                try:
+                    self._idle.remove(self)
+                except ValueError:  # just taken: a job comes
+                    continue
+                return
+            contextvars.Context().run(job, self)
+            del job  # with the data that it refers to
+            if threading.current_thread() is threading.main_thread():  # the job has forked: this is the child
+                return
+
+
+_WORKERS = _Workers()
 
 
 class Background:
@@ -35,7 +101,7 @@ class Background:
     def start(self) -> None:
         """Start the thread; an interrupt either prevents the start or has no effect on the work."""
         try:
-            threading.Thread(target=self._go, daemon=True).start()
+            _WORKERS.run(self._go)
         except BaseException:
             self.cancel()
             raise
@@ -43,7 +109,7 @@ class Background:
     def cancel(self) -> None:
         """Cancel the work if it has not started."""
         if self._take_ticket():
-            self._end()
+            self._end(None)
 
     def _take_ticket(self) -> bool:
         try:
@@ -52,20 +118,23 @@ class Background:
             return False
         return True
 
-    def _go(self) -> None:
+    def _go(self, worker: _Worker) -> None:
         if not self._take_ticket():
+            worker.release()
             return
         self._thread = threading.get_ident()
         try:
             self._work()
         except BaseException as reason:  # of every kind: it is raised where the result is awaited
             self.failure = reason
-        self._end()
+        self._end(worker)
 
-    def _end(self) -> None:
+    def _end(self, worker: _Worker | None) -> None:
         try:
             self._after()
         finally:
+            if worker is not None:
+                worker.release()
             self._ended.set()
 
     def wait(self, seconds: float | None) -> bool:

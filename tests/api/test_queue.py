@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
+from ir_runtime.openvino import background
 
 X = np.ones(2, np.float32)
 
@@ -227,6 +230,7 @@ def test_a_thread_that_cannot_be_started_leaves_the_request_idle(
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patch:
+        patch.setattr(background._WORKERS, "idle", [])
         patch.setattr(threading.Thread, "start", full)
         for _ in range(2):
             with pytest.raises(RuntimeError, match="can't start new thread"):
@@ -247,6 +251,7 @@ def test_an_interrupt_after_a_thread_was_started_does_not_stop_the_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
+        patch.setattr(background._WORKERS, "idle", [])
         patch.setattr(threading.Thread, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
             queue.start_async(X, 1)
@@ -255,3 +260,44 @@ def test_an_interrupt_after_a_thread_was_started_does_not_stop_the_run(
     queue.wait_all()
     assert seen == [1, 2]
     assert list(queue._idle) == [0]
+
+
+def test_runs_of_a_queue_share_their_threads(
+    compiled: ir.CompiledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, start = [], threading.Thread.start
+
+    def count(thread: threading.Thread) -> None:
+        started.append(thread)
+        start(thread)
+
+    level, levels = contextvars.ContextVar("level", default=0), []
+    queue = ir.AsyncInferQueue(compiled, 2)
+    queue.set_callback(lambda request, userdata: levels.append((level.get(), level.set(1))[0]))
+    monkeypatch.setattr(background._WORKERS, "idle", [])
+    monkeypatch.setattr(threading.Thread, "start", count)
+    for _ in range(20):
+        queue.start_async(X)
+    queue.wait_all()
+    assert 1 <= len(started) <= 2
+    assert levels == [0] * 20, "the context of a run is its own"
+
+
+def test_threads_end_that_have_nothing_to_do_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "IDLE_SECONDS", 0.01)
+    workers, threads = background._Workers(), []
+    workers.run(lambda worker: (threads.append(threading.current_thread()), worker.release()))
+    while not threads:
+        time.sleep(0.001)
+    threads[0].join(60)
+    assert not threads[0].is_alive()
+    assert not workers.idle
+
+
+def test_a_thread_that_was_just_taken_waits_for_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "IDLE_SECONDS", 0.01)
+    worker, done = background._Worker([]), threading.Event()
+    worker.start()
+    time.sleep(0.05)
+    worker.jobs.put(lambda worker: (done.set(), worker.release()))
+    assert done.wait(60)
