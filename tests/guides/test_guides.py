@@ -96,6 +96,15 @@ def test_a_guide_can_be_followed(name: str, tmp_path: Path, monkeypatch: pytest.
                 assert_shown(command, shown, tmp_path)
 
 
+def test_fields_that_programs_are_told_to_read_are_in_the_schemas() -> None:
+    for _, command, fields in rows("agents", "# For programs and agents"):
+        name = re.findall(r"`ir-runtime ([\w-]+)", command)[0]
+        schema = json.loads(invoke("explain", "json", name).stdout)
+        read = {re.split(r"[.\[]", field)[0] for field in re.findall(r"`([^`]+)`", fields)}
+        assert read
+        assert read <= set(schema["properties"]), name
+
+
 def test_the_hook_to_copy_is_the_one_that_is_defined() -> None:
     defined = (PACKAGE.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines()
     settings = [line.strip("- ") for line in defined if not line.startswith(("#", "  description"))]
