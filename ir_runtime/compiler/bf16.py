@@ -1,38 +1,41 @@
-"""Tensors in bf16: results that kernels round anyway are stored rounded, in half the memory."""
+"""The pass ``store-bf16``: results that kernels round anyway are stored rounded, in half the memory."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from ..backends import KernelTemplate
 from ..ir.graph import Port
-from .fuse import Group
+from .program import Group, Options, Program
 
 __all__ = ["store_bf16"]
 
 
-def store_bf16(groups: Sequence[Group], outputs: Collection[Port]) -> list[Group]:
-    """Let kernels store what they compute in bf16 where all that read it take it so.
+def store_bf16(program: Program, options: Options) -> None:
+    """Let kernels store results in bf16 that all their readers would round to it.
 
-    Args:
-        groups: the layers that each kernel computes, in the order in which they run.
-        outputs: what the model computes, which keeps its type.
+    Before: kernels have fused all layers that they compute; none is prepared.
+    After: the kernel of a group may return bf16 where its type is f32, if the kernels of all groups that read it take that.
     """
-    kept, found = set(outputs), list[Group]()
+    if program.fold and options.precision.products == "bf16":
+        program.groups = _with_bf16(program.groups, set(program.outputs))
+
+
+def _with_bf16(groups: Sequence[Group], outputs: Collection[Port]) -> list[Group]:
+    changed = list[Group]()
     readers: dict[Port, list[tuple[KernelTemplate, int]]] = {}
     for group in reversed(groups):  # readers first: what they take may depend on what they store
         first, *others = group.writes or (None,)
         if (
             first is not None
-            and first not in kept
-            and not any(port in kept or port in readers for port in others)
+            and first not in outputs
+            and not any(port in outputs or port in readers for port in others)
         ):
             group = _storing(group, readers.get(first, ()))
         for place, port in enumerate(group.reads):
             readers.setdefault(port, []).append((group.kernel, place))
-        found.append(group)
-    return found[::-1]
+        changed.append(group)
+    return changed[::-1]
 
 
 def _storing(group: Group, readers: Collection[tuple[KernelTemplate, int]]) -> Group:
@@ -40,4 +43,4 @@ def _storing(group: Group, readers: Collection[tuple[KernelTemplate, int]]) -> G
     if not readers or not all(kernel.reads_bf16(place) for kernel, place in readers):
         return group
     kernel = group.kernel.storing_bf16()
-    return group if kernel is None else replace(group, choose=lambda: kernel)
+    return group if kernel is None else group.with_kernel(kernel)

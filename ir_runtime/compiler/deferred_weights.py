@@ -14,7 +14,7 @@ from ..ops.arithmetic.binary import Multiply, Subtract
 from ..ops.convolution.forward import ForwardConvolution
 from ..ops.infrastructure.ends import Constant
 from ..ops.type import Convert
-from .fold import evaluated
+from .evaluate import evaluated
 
 __all__ = ["defer_weights"]
 

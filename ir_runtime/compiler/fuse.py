@@ -1,72 +1,30 @@
-"""Fusion: group the layers that one kernel computes."""
+"""The pass ``fuse``: kernels compute the layers that read their results, one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
-from .._util.cached import cached_property
-from ..backends import Kernel, KernelTemplate
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
+from .program import Group, Options, Program
 
-__all__ = ["Group", "fuse"]
+__all__ = ["fuse"]
 
 
-@dataclass(frozen=True)
-class Group:
-    """Layers of which the last one gives the result, and the kernel that computes them together.
+def fuse(program: Program, options: Options) -> None:
+    """Let kernels compute the layers that alone read their results, as epilogues.
 
-    They are in topological order; only the outputs of the last one are visible outside.
+    Before: ``groups`` has a group for each layer that runs, in order; some were matched with others already.
+    After: a group stands where its last layer stood, so that everything it reads has been computed; no output of the
+    program is inside a group.
     """
-
-    layers: tuple[Layer, ...]
-    choose: Callable[[], KernelTemplate]
-    """Returns the kernel."""
-    reads: tuple[Port, ...]
-    """The inputs of the kernel; where layers are in a row, each with one reader, their inputs in order."""
-    pattern: str = ""
-    """The name of the pattern that the layers match, if they match one."""
-
-    @classmethod
-    def of(cls, graph: Graph, layer: Layer, choose: Callable[[], KernelTemplate]) -> Group:
-        """Return a group of one layer."""
-        return cls((layer,), choose, graph.reads(layer))
-
-    @cached_property
-    def kernel(self) -> KernelTemplate:
-        """The kernel, chosen when it is first asked for: layers that others fuse need none of their own."""
-        return self.choose()
-
-    def prepared(self) -> Group:
-        """Return the group with its kernel prepared: no more layers are fused, and what chose it is no longer needed."""
-        ready = self.kernel.prepare()
-        return replace(self, choose=lambda: ready)
-
-    @property
-    def ready(self) -> Kernel:
-        """The kernel of a prepared group."""
-        return self.kernel.prepare()
-
-    @property
-    def writes(self) -> tuple[Port, ...]:
-        """The outputs of the last layer."""
-        return self.layers[-1].output_ports
+    if program.fold:
+        program.groups = _fused(program.graph, program.groups, set(program.outputs), program.visible_value)
 
 
-def fuse(
+def _fused(
     graph: Graph, alone: Iterable[Group], outputs: Collection[Port], seen: Callable[[Port], Value]
 ) -> list[Group]:
-    """Let kernels take over the layers that read their results, one after the other.
-
-    A group stands where its last layer stood, so that everything it reads has been computed.
-
-    Args:
-        graph: the layers.
-        alone: a group for each layer that runs, in order; some may have been matched with others already.
-        outputs: what must be computed; no kernel may keep it to itself.
-        seen: what a kernel may rely on of a port.
-    """
     single = {group.layers[-1].id: group for group in alone}
     readers: dict[Port, list[Group]] = {}
     for group in single.values():

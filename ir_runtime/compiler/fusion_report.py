@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from ..ir.graph import Layer
 from ..ops.elementwise import Binary, Unary
-from .fuse import Group
-from .program import Program
+from .program import Group, Program
 
 __all__ = ["FusedLayers", "FusionReport", "UnfusedLayer", "fusion_report"]
 

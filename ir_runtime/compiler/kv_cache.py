@@ -1,185 +1,44 @@
-"""KV caches that grow in place: a variable is concatenated with new keys or values, and assigned again.
-
-A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining again
-would copy the whole cache each time. Here the result is in a buffer with room behind it, and the next
-run writes into that room. The part before it is never written again, so arrays that others hold stay
-as they are; where a buffer has gone another way meanwhile, or beams are reordered, a copy is made.
-"""
+"""The pass ``kv-cache``: append to caches of keys and values in place, and hold them in 8 bits on request."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import NamedTuple, TypeAlias
+from ..backends import Fusion, MatchContext
+from .growing_cache import Copy, cache_kernels, growing_caches
+from .program import Options, Program
+from .quantized_caches import find_quantized_caches, packed_cache_kernels, variable_kernels
 
-import numpy as np
-
-from ..backends import Kernel, any_lengths
-from ..backends.core.host_calls import made_before
-from ..ir.graph import Graph, Layer
-from ..ir.tensor import Array
-
-__all__ = ["Copy", "GrowingCache", "append_kernel", "cache_kernels", "growing_caches"]
-
-# Entries of the smallest buffer; others are half as large again. What follows from the length alone is the same in all runs
-# that come to it, so that they can be replayed.
-ROOM = 64
-
-Copy: TypeAlias = Callable[[Array, Array], bool]
-"""Copies an array to another one by a call that is recorded, or returns false."""
+__all__ = ["append_to_caches"]
 
 
-class GrowingCache(NamedTuple):
-    """The layers of a cache: what reads the variable, reorders its beams, joins it with what is new, and assigns it."""
+def append_to_caches(program: Program, options: Options) -> None:
+    """Let a Concat that extends a KV cache append to it in place.
 
-    read: Layer
-    gather: Layer | None
-    concat: Layer
-    assign: Layer
-
-    @property
-    def axis(self) -> int:
-        """The axis along which it grows."""
-        assert self.concat.op is not None
-        axis: int = self.concat.op.attributes()["axis"]
-        return axis
-
-
-def cache_kernels(graph: Graph, copy: Copy | None = None) -> dict[int, Kernel]:
-    """Return the kernels of the layers of each such pattern, by layer id."""
-    kernels: dict[int, Kernel] = {}
-    for cache in growing_caches(graph):
-        kernels[cache.concat.id] = append_kernel(cache.axis, copy)
-        if cache.gather is not None:
-            kernels[cache.gather.id] = _gather_kernel(cache.gather)
-    return kernels
-
-
-def growing_caches(graph: Graph) -> Iterator[GrowingCache]:
-    """Return the caches of a graph."""
-    for assign in graph.of_type("Assign"):
-        if (cache := _pattern(graph, assign)) is not None:
-            yield cache
-
-
-def _pattern(graph: Graph, assign: Layer) -> GrowingCache | None:
-    join = _feeding(graph, assign, 0)
-    if join is None or join.op is None or join.type != "Concat" or len(join.inputs) != 2:
-        return None
-    first = _feeding(graph, join, 0)
-    if first is None:
-        return None
-    if _reads(first, assign):
-        return GrowingCache(first, None, join, assign)
-    if first.type == "Gather" and (held := _feeding(graph, first, 0)) and _reads(held, assign):
-        return GrowingCache(held, first, join, assign)
-    return None
-
-
-def _feeding(graph: Graph, layer: Layer, index: int) -> Layer | None:
-    sources = graph.sources(layer)
-    source = sources[index] if index < len(sources) else None
-    return None if source is None else graph[source.layer]
-
-
-def _reads(layer: Layer, assign: Layer) -> bool:
-    name = assign.attributes.get("variable_id")
-    return layer.type == "ReadValue" and layer.attributes.get("variable_id") == name
-
-
-def _gather_kernel(layer: Layer) -> Kernel:
-    """Return a kernel for a Gather that does not copy the cache if no beam is reordered."""
-    assert layer.op is not None
-    evaluate = layer.op.evaluate
-
-    def picked(data: Array, indices: Array, axis: Array) -> Array:
-        if indices.ndim == 1 and indices.tolist() == list(range(data.shape[axis.item()])):
-            return data
-        found: Array = evaluate(data, indices, axis)
-        return found
-
-    def pick(data: Array, indices: Array, axis: Array) -> Array:
-        return made_before(picked(data, indices, axis), picked, data, indices, axis)
-
-    def result_shape(data: Array, indices: Array, axis: Array) -> tuple[int, ...] | None:
-        if indices.ndim != 1 or axis.size != 1:
-            return None
-        at = axis.item() % data.ndim
-        return (*data.shape[:at], len(indices), *data.shape[at + 1 :])
-
-    return Kernel(pick, accepts=any_lengths, result_shape=result_shape, has_host_calls=True)
-
-
-class _Buffer(np.ndarray):
-    """An array with room along an axis behind what is used of it, from its beginning."""
-
-    axis: int
-    used: weakref.ref[Array]
-
-    def claim(self, held: Array, axis: int) -> bool:
-        """Return whether an array is what is used of it, and no other one extends that: then only the caller may."""
-        used = vars(self).get("used")
-        is_used = used is not None and used() is held and self.axis == axis
-        return is_used and vars(self).pop("used", None) is used  # of several threads, one gets it
-
-
-def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
-    return (slice(None),) * axis + (slice(start, stop),)
-
-
-def append_kernel(axis: int, copy: Copy | None = None) -> Kernel:
-    """Concat of two tensors, the first of which may be in a buffer with room for the second.
-
-    Args:
-        axis: along which they are joined.
-        copy: copies the second one where a run is recorded.
+    Before: no kernel is chosen, no pattern matched.
+    After: ``kernels`` has those of the layers of caches; where caches are held in 8 bits, ``variables`` and ``fusions`` have
+    those of the layers that read and assign them, and of attention.
     """
-
-    def append(held: Array, new: Array) -> Array:
-        at = axis % held.ndim
-        length = held.shape[at]
-        total = length + new.shape[at]
-        longer = _longer(held, at, total)
-        room = longer[_until(at, total, length)]
-        if copy is not None and copy(new, room):
-            return made_before(longer, partial(_longer, axis=at, length=total), held)
-        room[...] = new
-        return longer
-
-    def result_shape(held: Array, new: Array) -> tuple[int, ...]:
-        at = axis % held.ndim
-        return (*held.shape[:at], held.shape[at] + new.shape[at], *held.shape[at + 1 :])
-
-    return Kernel(append, accepts=partial(_joinable, axis), result_shape=result_shape, has_host_calls=True)
+    if program.fold:
+        program.kernels = cache_kernels(program.graph, _copy(options))
+        _quantize_caches(program, options)
 
 
-def _joinable(axis: int, held: Array, new: Array) -> bool:
-    """Return whether two tensors differ along one axis only."""
-    at = axis % held.ndim
-    return held.shape[:at] == new.shape[:at] and held.shape[at + 1 :] == new.shape[at + 1 :]
+def _copy(options: Options) -> Copy | None:
+    """Return what copies to caches where a run is recorded."""
+    return next((backend.copy() for backend in options.backends if backend.copy is not None), None)
 
 
-def _longer(held: Array, axis: int, length: int) -> Array:
-    """Return an array that begins with ``held`` and has room for what is new: in the same buffer, or in a new one."""
-    shape = (*held.shape[:axis], length, *held.shape[axis + 1 :])
-    if held.dtype.hasobject:
-        longer = np.empty(shape, held.dtype)
-        longer[_until(axis, held.shape[axis])] = held
-        return longer
-    buffer = held.base
-    if not isinstance(buffer, _Buffer) or length > buffer.shape[axis] or not buffer.claim(held, axis):
-        buffer = _Buffer((*shape[:axis], _capacity(length), *shape[axis + 1 :]), held.dtype)
-        buffer.axis = axis
-        buffer[_until(axis, held.shape[axis])] = held
-    longer = np.ndarray(shape, held.dtype, buffer, 0, buffer.strides)
-    buffer.used = weakref.ref(longer)
-    return longer
-
-
-def _capacity(length: int) -> int:
-    """Return how many entries a buffer has room for, some of which are in use."""
-    found = ROOM
-    while found < length:
-        found += found // 2
-    return found
+def _quantize_caches(program: Program, options: Options) -> None:
+    """Hold caches in 8 bits between runs, if that is asked for and the first backend has kernels for it."""
+    first = options.backends[0] if options.backends else None
+    if options.precision.kv_cache == "f32" or first is None or first.quantized_cache is None:
+        return
+    if not any(growing_caches(program.graph)):
+        return
+    context = MatchContext(program.graph, program.visible_value)
+    caches = find_quantized_caches(context, program.outputs, first.quantized_cache())
+    program.kernels = {**program.kernels, **packed_cache_kernels(caches, _copy(options))}
+    program.variables = variable_kernels(caches)
+    name = f"{first.name}: cached_attention"
+    program.fusions |= {
+        id: Fusion(each.layers, each.reads, each.kernel, name) for id, each in caches.attention.items()
+    }

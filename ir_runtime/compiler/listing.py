@@ -14,8 +14,7 @@ from collections.abc import Iterator
 
 from .._util.escaping import cut, visible
 from ..ir.graph import Layer, Port
-from .fuse import Group
-from .program import Program
+from .program import Group, Program
 
 __all__ = ["listing"]
 
@@ -48,22 +47,22 @@ def _group_lines(program: Program, group: Group) -> Iterator[str]:
 def _line(program: Program, layer: Layer) -> str:
     operation = layer.operation
     inputs = ", ".join(_input(program, port) for port in program.reads(layer))
-    outputs = ", ".join(str(program.state.type(port)) for port in layer.output_ports)
+    outputs = ", ".join(str(program.type(port)) for port in layer.output_ports)
     return f"{_quoted(layer.name)} = {operation}({inputs}) : {outputs or 'nothing'}"
 
 
 def _input(program: Program, port: Port) -> str:
-    if port in program.state.packed:
-        return f"quantized {program.state.type(port)}"
-    if program.state.is_fixed(port):
-        return f"const {program.state.type(port)}"
+    if port in program.packed:
+        return f"quantized {program.type(port)}"
+    if program.is_fixed(port):
+        return f"const {program.type(port)}"
     layer = program.graph[port.layer]
     return _quoted(layer.name) + (f":{port.number}" if len(layer.outputs) > 1 else "")
 
 
 def _is_constant(program: Program, layer: Layer) -> bool:
     ports = layer.output_ports
-    return bool(ports) and all(program.state.is_fixed(port) for port in ports)
+    return bool(ports) and all(program.is_fixed(port) for port in ports)
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Layers whose inputs have several floating-point types: the reference computes them, in the widest of these."""
+"""The pass ``mixed-inputs``: the reference computes layers whose inputs have several floating-point types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ..ir.graph import Graph
 from ..ir.operation import Operation
-from .program import Program
+from .program import Options, Program
 
 __all__ = ["hide_mixed_inputs", "plain"]
 
@@ -27,21 +27,26 @@ class MixedInputs:
         return getattr(self.plain, name)
 
 
-def hide_mixed_inputs(program: Program) -> None:
-    """Hide layers with mixed inputs from the kernels and patterns of all backends."""
-    state = program.state
+def hide_mixed_inputs(program: Program, options: Options) -> None:
+    """Leave layers whose inputs have several floating-point types to the reference, which computes in the widest.
+
+    Before: element types are final.
+    After: the operation of such a layer is a `MixedInputs`, so that no backend finds a kernel or a pattern for it.
+    """
+    if not options.backends:
+        return
     mixed = {
         layer.id: replace(layer, op=cast("Operation", MixedInputs(op)))
         for layer in program.layers
         if (op := layer.op) is not None
         and op.has_mixed_inputs
-        and op.is_mixed([state.values[port].element for port in program.reads(layer)])
+        and op.is_mixed([program.values[port].element for port in program.reads(layer)])
     }
     if mixed:
-        layers = [mixed.get(layer.id, layer) for layer in state.graph.layers.values()]
-        graph = Graph(layers, state.graph.edges, state.graph.severed)
-        program.state = replace(state, graph=graph)
-        program.layers = [graph[layer.id] for layer in program.layers]
+        graph = program.graph
+        layers = [mixed.get(layer.id, layer) for layer in graph.layers.values()]
+        program.graph = Graph(layers, graph.edges, graph.severed)
+        program.layers = [program.graph[layer.id] for layer in program.layers]
 
 
 def plain(op: Operation) -> Operation:

@@ -1,4 +1,4 @@
-"""Find quantized weights, and the layers that dequantize them.
+"""The pass ``quantized-weights``: find quantized weights that a kernel can multiply as they are stored.
 
 Tools write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``, of which any but the first may
 be missing. What they compute is one matrix, of which backends may prefer the packed form.
@@ -18,23 +18,51 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.quantized_weights import QuantizedWeights
 from ..ir.tensor import Array, Value
+from ..limits import current
 from ..ops import Op
 from ..ops.conversion import convert
 from ..ops.infrastructure.ends import Constant
 from ..ops.type import Convert
+from .evaluate import evaluated
+from .program import Options, Program, StoredWeights
 
-__all__ = ["Found", "find_quantized_weights"]
+__all__ = ["find_quantized_weights", "keep_quantized", "unpack"]
 
 # Smaller weights are folded to f32, which costs little memory; of 16 bits, of which kernels gain less, 128 KiB at most.
 MIN_NUMBERS, MIN_HALVES = 1 << 10, 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Quantized weights, and the layers that dequantize their constant, in order."""
+def keep_quantized(program: Program, options: Options) -> None:
+    """Keep quantized weights that a kernel can multiply as they are stored.
 
-    weights: QuantizedWeights
-    layers: tuple[Layer, ...]
+    Before: nothing is folded.
+    After: ``packed`` has such weights by the port at which they would be dequantized; the contents of that port, and of
+    the layers in between, are dropped.
+    """
+    readers = {op for backend in options.backends for op in backend.packed}
+    if not program.fold or not readers:
+        return
+    values = program.values
+    program.packed = find_quantized_weights(
+        program.graph, program.layers, program.types, program.outputs, readers
+    )
+    for stored in program.packed.values():
+        for layer in stored.layers:
+            values[Port(layer.id, 0)] = Value(values[Port(layer.id, 0)].type)
+
+
+def unpack(program: Program, ports: Iterable[Port]) -> None:
+    """Dequantize weights to f32 where no kernel takes them as they are stored."""
+    values = program.values
+    for port in ports:
+        if program.is_fixed(port):
+            continue
+        layers = program.packed[port].layers
+        for layer in layers:
+            (array,) = evaluated(program.graph, layer, values, current().memory)
+            values[Port(layer.id, 0)] = Value.constant(array, values[Port(layer.id, 0)].element)
+        for layer in layers[:-1]:
+            values[Port(layer.id, 0)] = Value(values[Port(layer.id, 0)].type)
 
 
 def find_quantized_weights(
@@ -43,7 +71,7 @@ def find_quantized_weights(
     types: Mapping[Port, Value],
     outputs: Collection[Port],
     readers: Collection[type[Op]],
-) -> dict[Port, Found]:
+) -> dict[Port, StoredWeights]:
     """Return quantized matrices by the port at which they are dequantized.
 
     Args:
@@ -55,7 +83,7 @@ def find_quantized_weights(
     """
     needed = {layer.id: layer for layer in layers}
     search = _Search(graph, needed, types, outputs)
-    found: dict[Port, Found] = {}
+    found: dict[Port, StoredWeights] = {}
     for layer in needed.values():
         port = Port(layer.id, 0)
         if layer.type not in _STEPS or port in outputs:
@@ -90,7 +118,7 @@ class _Search:
     types: Mapping[Port, Value]
     outputs: Collection[Port]
 
-    def at(self, port: Port) -> Found | None:
+    def at(self, port: Port) -> StoredWeights | None:
         steps: list[Layer] = []
         found = _Dequantization()
         layer = self.graph[port.layer]
@@ -117,7 +145,7 @@ class _Search:
             return found.zero is not None
         return False
 
-    def _found(self, layer: Layer, steps: list[Layer], found: _Dequantization) -> Found | None:
+    def _found(self, layer: Layer, steps: list[Layer], found: _Dequantization) -> StoredWeights | None:
         op, scale, zero, shape = layer.op, found.scale, found.zero, found.shape
         if not steps or not isinstance(op, Constant):
             return None
@@ -135,7 +163,7 @@ class _Search:
         if arithmetic is None or {arithmetic, op.element_type} == {ElementType.f16, ElementType.bf16}:
             return None
         weights = QuantizedWeights(codes, op.element_type, scale, zero, (shape[0], shape[1]), arithmetic)
-        return Found(weights, tuple(reversed(steps)))
+        return StoredWeights(weights, tuple(reversed(steps)))
 
     def _arithmetic(self, steps: list[Layer]) -> ElementType | None:
         """Return the type of all that is computed; ``None`` if there are several, or numbers are rounded again later."""

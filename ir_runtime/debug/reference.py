@@ -12,12 +12,12 @@ from .._util.cached import cached_property
 from ..analysis.infer import Inferred
 from ..backends import load
 from ..codes import Code
+from ..compiler.compile import compile_plan
+from ..compiler.least_memory import least_memory
+from ..compiler.memory import Peak
 from ..compiler.widen import has_f16, widen
 from ..errors import InputError, IRError
-from ..executor.compile import compile_plan
 from ..executor.guard import check_room
-from ..executor.least_memory import least_memory
-from ..executor.memory import Peak
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
 from ..ir.blocks import by_blocks

@@ -16,9 +16,9 @@ from .._util.escaping import name_of_member
 from .._util.nearest import did_you_mean
 from ..backends import Precision, available, load
 from ..codes import Code
+from ..compiler.compile import compile_plan
 from ..compiler.widen import has_f16, widen
 from ..errors import InputError
-from ..executor.compile import compile_plan
 from ..executor.step import Step
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port

@@ -1,62 +1,24 @@
 """A cache of shape arithmetic: what follows from shapes alone is computed once for each of them.
 
-A model with open lengths measures its tensors, picks lengths, multiplies and joins them, and even makes masks
+A model of dynamic shapes measures its tensors, picks lengths, multiplies and joins them, and even makes masks
 and first values of caches of them. Run after run, the shapes are mostly the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ..backends import Kernel
-from ..ir.graph import Graph, Layer, Port
-from ..ir.tensor import Array, Value
-from ..ops.shape.shape_of import ShapeOfBase
+from ..ir.tensor import Array
 from .context import RUN
 from .plan import ExecutionPlan
 
-__all__ = ["ShapeCache", "shape_arithmetic", "dependency_chain"]
+__all__ = ["ShapeCache"]
 
 # What is kept for a step: results of this many bytes, for this many shapes.
 KEPT = 1 << 20
 REMEMBERED = 64
-# The most layers in one step: other layers may need intermediate results, too.
-MOST = 64
-
-
-def shape_arithmetic(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
-    """Return the ids of layers whose results follow from shapes, and from constants, numbered in order.
-
-    Args:
-        graph: the layers.
-        layers: those to look at, in order.
-        seen: what may be relied on of a port; contents only where they are fixed.
-    """
-    found: dict[int, int] = {}
-    for layer in layers:
-        if not found and not isinstance(layer.op, ShapeOfBase):
-            continue
-        if layer.op is None or not layer.op.pure or layer.bodies():
-            continue
-        sources = [s for s in graph.sources(layer) if s is not None]
-        open_ = [s for s in sources if seen(s).known() is None]
-        if isinstance(layer.op, ShapeOfBase) or (open_ and all(s.layer in found for s in open_)):
-            found[layer.id] = len(found)
-    return found
-
-
-def dependency_chain(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
-    """Return a layer after all layers ``among`` those given that it depends on; ``None`` if they are too many."""
-    found, waiting = {layer.id}, [layer]
-    while waiting:
-        for source in graph.sources(waiting.pop()):
-            if source is not None and source.layer in among and source.layer not in found:
-                found.add(source.layer)
-                waiting.append(graph[source.layer])
-        if len(found) > MOST:
-            return None
-    return tuple(graph[id] for id in sorted(found, key=among.__getitem__))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

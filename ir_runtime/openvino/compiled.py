@@ -22,12 +22,12 @@ from ..backends import awaited, load
 from ..backends.common.kept_memory import kept_memory, release_memory
 from ..backends.core.threads import at_most
 from ..codes import Code
+from ..compiler.compile import compile_plan
+from ..compiler.quantized_caches import APPEND
 from ..diagnostics import Diagnostics
 from ..errors import InputError
-from ..executor.compile import compile_plan
 from ..executor.context import State
 from ..executor.plan import ExecutionPlan
-from ..executor.quantized_variables import APPEND
 from ..executor.step import Observer, Patch
 from ..ir.element import ElementType
 from ..ir.graph import Port

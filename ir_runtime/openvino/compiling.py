@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from ..backends import Precision, load
+from ..compiler.compile import PASSES, After, compile_plan, named
 from ..compiler.fusion_report import FusionReport, fusion_report
 from ..compiler.listing import listing
-from ..compiler.passes import named
 from ..compiler.program import Program
-from ..compiler.state import CompileState
-from ..executor.compile import PASSES, After, compile_plan
 from .model import Model
 
 __all__ = ["NARROW", "PASS_NAMES", "fusions_of", "program_after"]
@@ -62,12 +60,7 @@ def _compile(model: Model, backend: str | None, after: After, narrow: bool = Fal
     runnable = model._runnable(narrow)
     ports = [output._port for output in runnable._const_outputs()]
     if narrow:
-        after(
-            NARROW,
-            Program(
-                CompileState(runnable._graph, dict(runnable._values), False, {}), list(runnable._graph), ports
-            ),
-        )
+        after(NARROW, Program(runnable._graph, dict(runnable._values), list(runnable._graph), ports))
     name, chain = load(backend, runnable._is_large)
     precision = Precision(f16="f16") if narrow else None
     compile_plan(

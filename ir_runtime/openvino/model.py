@@ -873,7 +873,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _compile(self, backend: str | None, limits: Limits) -> Callable[[Sequence[object]], list[Array]]:
         """Compile the model for a backend, and return the function that computes the outputs of given inputs."""
         from ..backends import load
-        from ..executor.compile import compile_plan
+        from ..compiler.compile import compile_plan
         from .feeding import bind
 
         model = self._runnable()

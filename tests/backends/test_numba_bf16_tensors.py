@@ -29,7 +29,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _elementwise_plan, _gemm, _products, concat
-from ir_runtime.executor.compile import compile_plan
+from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value

@@ -13,7 +13,7 @@ from harness.ours import Ours
 from ir_runtime._util.forks import computing
 from ir_runtime.backends import load
 from ir_runtime.backends.numpy import backend
-from ir_runtime.executor.compile import compile_plan
+from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.executor.plan import ExecutionPlan
 from ir_runtime.ir.tensor import Array
 

@@ -17,8 +17,8 @@ from ir_runtime.backends.numpy.math import gemm, panels
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.backends.numpy.tiling import tile_plan
 from ir_runtime.backends.numpy.tiling.tiled_layer import TiledLayer
+from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.errors import ExecutionError
-from ir_runtime.executor.compile import compile_plan
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops.convolution.forward import Convolution, GroupConvolution
 

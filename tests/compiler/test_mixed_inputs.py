@@ -9,7 +9,7 @@ from harness.nets import Net
 from harness.ours import Ours
 
 from ir_runtime.backends import Backend, Fusion, Kernel, KernelTemplate, MatchContext
-from ir_runtime.executor.compile import compile_plan
+from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.ir.graph import Layer
 from ir_runtime.ir.operation import Operation
 from ir_runtime.ir.tensor import Value

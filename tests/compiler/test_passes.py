@@ -9,9 +9,10 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.backends import Kernel
-from ir_runtime.executor.compile import PASSES
-from ir_runtime.executor.select_kernel import KernelSelector
+from ir_runtime.backends import KernelTemplate
+from ir_runtime.compiler import select
+from ir_runtime.compiler.compile import PASSES
+from ir_runtime.compiler.program import Options, Program
 from ir_runtime.ir.graph import Layer, Port
 from ir_runtime.openvino.compiling import PASS_NAMES, fusions_of, program_after
 
@@ -52,12 +53,12 @@ def test_the_program_after_each_pass() -> None:
 def test_no_kernel_is_chosen_for_a_layer_that_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[str] = []
 
-    def kernel(selector: KernelSelector, layer: Layer, read: Collection[Port]) -> Kernel:
+    def kernel(program: Program, options: Options, layer: Layer, read: Collection[Port]) -> KernelTemplate:
         chosen.append(layer.type)
-        return choose(selector, layer, read)
+        return choose(program, options, layer, read)
 
-    choose = KernelSelector.kernel
-    monkeypatch.setattr(KernelSelector, "kernel", kernel)
+    choose = select.choose_kernel
+    monkeypatch.setattr(select, "choose_kernel", kernel)
     ir.compile_model(convolution(), backend="numpy")
     assert sorted(chosen) == ["Convolution", "Transpose"]
     chosen.clear()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ir_runtime.analysis.infer import infer
 from ir_runtime.analysis.validate.structure import check
 from ir_runtime.backends import load as load_backend
+from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.diagnostics import Diagnostics
-from ir_runtime.executor.compile import compile_plan
 from ir_runtime.io.reader.load import load
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array, Value

@@ -1,6 +1,6 @@
 """The lengths for which a kernel is valid: what kernels declare in ``accepts``.
 
-Lengths that were unknown when a kernel was chosen are checked before the kernel runs (`compiler.length_check`), by asking
+Lengths that were unknown when a kernel was chosen are checked before the kernel runs (`executor.length_check`), by asking
 inference about each new shape. That takes some 100 µs: too long for lengths that grow with every run, as those of caches
 do. A kernel that can tell by a few comparisons says so in ``accepts``.
 """

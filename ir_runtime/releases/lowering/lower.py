@@ -9,7 +9,7 @@ from itertools import count
 
 from ...analysis.infer import Inferred
 from ...codes import Code
-from ...compiler.fold import evaluated, foldable
+from ...compiler.evaluate import evaluated, foldable
 from ...diagnostics import Diagnostic
 from ...errors import ValidationError
 from ...io.reader.replacing import Rebuilt, Tensor, Unused

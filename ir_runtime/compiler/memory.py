@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ..executor.plan import ExecutionPlan
+from ..executor.step import Step
 from ..ir.tensor import Array
-from .plan import ExecutionPlan
-from .step import Step
 
 __all__ = ["Peak", "with_frees", "peak", "reuse_slots"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from ..analysis.infer import Inferred, infer
 from ..backends import Kernel
-from ..compiler.state import CompileState
 from ..diagnostics import Diagnostics
+from ..executor.step import Step
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.sizes import bytes_of
 from .memory import Peak, peak, with_frees
 from .needed import needed
-from .step import Step
+from .program import Program
 
 __all__ = ["least_memory"]
 
@@ -30,7 +30,7 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
         outputs: what is computed.
         patched: count the results of a layer twice while it runs, as a patch may replace them by copies.
     """
-    state = CompileState(graph, types, fold=False, packed={})
+    program = Program(graph, types, (), outputs)
     slots: dict[Port, int] = {}
 
     def slots_of(ports: Sequence[Port]) -> tuple[int, ...]:
@@ -40,12 +40,12 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
     steps = [
         Step(layer, _NOTHING, slots_of(graph.reads(layer)), slots_of(layer.output_ports))
         for layer in needed(graph, outputs)
-        if _runs(state, layer)
+        if _runs(program, layer)
     ]
     steps = with_frees(steps, slots_of(outputs))
     written = {slot for step in steps for slot in step.writes}
-    fixed = [port for port, slot in slots.items() if slot not in written and state.owned(port)]
-    sizes = [bytes_of(state.type(port)) for port in slots]
+    fixed = [port for port, slot in slots.items() if slot not in written and program.owned(port)]
+    sizes = [bytes_of(program.type(port)) for port in slots]
     inside = {step.layer.id: _of_bodies(step.layer, types, patched) for step in steps if step.layer.bodies()}
     if patched:
         copies = {step.layer.id: sum(sizes[slot] for slot in step.writes) for step in steps}
@@ -53,10 +53,10 @@ def least_memory(graph: Graph, types: Inferred, outputs: Sequence[Port], patched
     return peak(steps, sum(sizes[slots[port]] for port in fixed), sizes, inside)
 
 
-def _runs(state: CompileState, layer: Layer) -> bool:
+def _runs(program: Program, layer: Layer) -> bool:
     """Return whether a layer is computed; constants are where they are stored, unless a run unpacks them."""
     if layer.type == "Constant":
-        return not state.is_fixed(Port(layer.id, 0))
+        return not program.is_fixed(Port(layer.id, 0))
     return layer.type != "Parameter"
 
 

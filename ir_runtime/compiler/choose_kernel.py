@@ -1,0 +1,180 @@
+"""The kernel of one layer: that of the first backend that has one; else the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from .._util import deadline
+from ..analysis.infer import Inferred, infer
+from ..backends import Kernel, KernelTemplate, choose
+from ..backends.core.host_calls import called_after, made_before
+from ..codes import Code
+from ..diagnostics import Diagnostics
+from ..errors import UnsupportedError
+from ..executor.context import VARIABLES, advance
+from ..executor.output_contract import OutputContract
+from ..executor.plan import ExecutionPlan
+from ..executor.subgraphs import Visitor, contract_checked, with_booleans
+from ..ir.array import Packed
+from ..ir.element import ElementType
+from ..ir.graph import Body, Layer, Port
+from ..ir.operation import Operation, is_external
+from ..ir.pages import held
+from ..ir.tensor import Array, TensorType, Value
+from ..ops import Op
+from ..ops.infrastructure.ends import Constant
+from .mixed_inputs import plain
+from .needed import needed
+from .program import Group, Options, Program
+from .quantized_weights import unpack
+
+__all__ = ["choose_kernel", "lone_group", "needs_run"]
+
+
+def choose_kernel(program: Program, options: Options, layer: Layer, read: Collection[Port]) -> KernelTemplate:
+    """Return the kernel of a layer: that of a pass, of the first backend that has one, or the reference.
+
+    Args:
+        program: the program.
+        options: its options.
+        layer: the layer.
+        read: the ports that some layer reads, or that are outputs.
+
+
+    Raises:
+        UnsupportedError: if there is none.
+    """
+    assert layer.op is not None
+    deadline.check(layer.where)
+    if needs_run(layer):
+        around = program.variables.get(layer.id, partial(_noted, layer.op))
+        return around(_with_run(program, options, layer, layer.op))
+    if layer.id in program.kernels:
+        return program.kernels[layer.id]
+    reads = program.reads(layer)
+    inputs = [program.visible_value(port) for port in reads]
+    if any(value.quantized is not None for value in inputs):
+        if (kernel := _quantized(options, layer.op, inputs)) is not None:
+            return kernel
+        unpack(program, (port for port in reads if port in program.packed))
+        inputs = [program.visible_value(port) for port in reads]
+    unread = [i for i, port in enumerate(layer.output_ports) if program.fold and port not in read]
+    kernel = choose(layer.op, inputs, options.backends, unread)
+    program.release(reads)
+    if kernel is None:
+        return _reference(program, layer, plain(layer.op), inputs)
+    return _advancing(program, layer, kernel)
+
+
+def lone_group(program: Program, options: Options, layer: Layer, read: Collection[Port]) -> Group:
+    """Return a group of one layer, whose kernel is chosen now."""
+    kernel = choose_kernel(program, options, layer, read)
+    return Group.of(program.graph, layer, lambda: kernel)
+
+
+def _reference(program: Program, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
+    """Return the reference of an operation, its `evaluate`.
+
+    Raises:
+        UnsupportedError: if it has none.
+    """
+    if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
+        op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
+    evaluate = op.evaluator([value.element for value in inputs])
+    program.references.add(layer.id)
+    if getattr(evaluate, "__func__", None) is Op.evaluate:
+        raise UnsupportedError(
+            f"{op.versioned_name()} can be checked, but not run",
+            code=Code.UNKNOWN_OPERATION,
+            where=layer.where,
+            hint="its class has no evaluate, and no backend has a kernel for it",
+        )
+    kernel = _advancing(program, layer, Kernel(evaluate)).prepare()
+    if not is_external(op):
+        return kernel
+    types = _types(program, layer)
+    if any(type.element in (ElementType.boolean, ElementType.dynamic) for type in types):
+        kernel = replace(kernel, run=with_booleans(kernel.run))
+    return replace(kernel, run=contract_checked(kernel.run, layer, types))
+
+
+def _quantized(options: Options, op: Operation, inputs: Sequence[Value]) -> KernelTemplate | None:
+    """Return a kernel that multiplies weights as they are stored."""
+    offers = (backend.kernel_packed(op, inputs) for backend in options.backends)
+    return next((kernel for kernel in offers if kernel is not None), None)
+
+
+def _with_run(program: Program, options: Options, layer: Layer, op: Operation) -> Kernel:
+    """Return the reference of an operation that has bodies or variables."""
+    context: dict[str, Any] = {"variables": VARIABLES} if op.needs("variables") else {}
+    if op.needs("visit"):
+        types = {body.name: _inferred(program, layer, body) for body in layer.bodies()}
+        plans = {
+            body.name: _plan_of_body(program, options, layer, body, types[body.name])
+            for body in layer.bodies()
+        }
+        program.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
+        context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
+    return Kernel(contract_checked(partial(op.evaluate, **context), layer, _types(program, layer)))
+
+
+def _inferred(program: Program, layer: Layer, body: Body) -> Inferred:
+    types = program.types.bodies.get((layer.id, body.name))
+    # A branch that is never taken was not inferred.
+    return infer(body.graph, Diagnostics()) if types is None else types
+
+
+def _advancing(program: Program, layer: Layer, kernel: KernelTemplate) -> KernelTemplate:
+    """Return a kernel that continues the sequence of an operation of random numbers, which it takes as a keyword."""
+    op = program.original(layer).op  # all plans of a model continue the same one
+    if op is None or not op.needs("advance"):
+        return kernel
+    ready = kernel.prepare()
+    return replace(ready, run=partial(ready.run, advance=partial(advance, op)))
+
+
+def _types(program: Program, layer: Layer) -> list[TensorType]:
+    return list(map(program.type, layer.output_ports))
+
+
+def _plan_of_body(
+    program: Program, options: Options, layer: Layer, body: Body, types: Inferred
+) -> ExecutionPlan:
+    """Compile a body of a layer."""
+    assert options.compile_graph is not None
+    outputs = list(body.results.values())
+    inner = Program(
+        body.graph, dict(types), needed(body.graph, outputs), outputs, program.fold, types,
+        program.widened_body(layer, body),
+    )  # fmt: skip
+    return options.compile_graph(inner, replace(options, is_body=True))
+
+
+def _noted(op: Operation, kernel: Kernel) -> Kernel:
+    """Return a kernel that notes how it reads or assigns a variable, for replays; they need no check of equal shapes."""
+    if op.needs("visit"):
+        return kernel
+    compute, again = kernel.whole, partial(op.evaluate, variables=VARIABLES)
+
+    def read(*arrays: Array) -> Any:
+        return made_before(compute(*arrays), again, *arrays)
+
+    def assign(array: Array) -> Any:
+        found = compute(array)
+        called_after(again, array)
+        return found
+
+    return Kernel(assign if op.has_side_effects else read, has_host_calls=True)
+
+
+def needs_run(layer: Layer) -> bool:
+    """Return whether a layer needs more than its inputs: bodies or variables."""
+    return layer.op is not None and (layer.op.needs("visit") or layer.op.needs("variables"))
+
+
+def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
+    """Return what each Parameter of a body must be given, by layer id."""
+    return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}

@@ -1,0 +1,73 @@
+"""The pass ``match``: find layers that one kernel computes together, and drop those that nothing reads any more."""
+
+from __future__ import annotations
+
+from ..backends import Fusion, MatchContext, Refusal
+from ..executor.shape_cache import ShapeCache
+from ..ir.graph import Layer, Port
+from .build_plan import PlanBuilder
+from .choose_kernel import lone_group
+from .needed import sinks
+from .program import Options, Program
+from .shape_arithmetic import dependency_chain
+
+__all__ = ["match"]
+
+
+def match(program: Program, options: Options) -> None:
+    """Match patterns, from the outputs backwards, and drop layers that nothing reads any more.
+
+    Before: all kernels are those of caches.
+    After: ``fusions`` has the fusion that each remaining layer ends, or ``None``; ``layers`` are those whose results are
+    read, without Parameters; ``refused`` says why patterns did not match.
+    """
+    used = {layer.id for layer in sinks(program.graph)}
+    waiting = list(program.outputs)
+    for id in used:
+        waiting += _reads(program, options, program.graph[id])
+    while waiting:
+        port = waiting.pop()
+        known = port in program.packed or program.is_fixed(port)
+        if port.layer not in used and not known:
+            used.add(port.layer)
+            waiting += _reads(program, options, program.graph[port.layer])
+    program.layers = [la for la in program.layers if la.id in used and la.type != "Parameter"]
+
+
+def _reads(program: Program, options: Options, layer: Layer) -> tuple[Port, ...]:
+    """Return what must be computed before a layer: its inputs, or those of the fusion that it ends."""
+    fusions = program.fusions
+    if layer.id not in fusions:
+        fusions[layer.id] = _shape_cached(program, options, layer) or _matched(program, options, layer)
+    fusion = fusions[layer.id]
+    return program.reads(layer) if fusion is None else fusion.reads
+
+
+def _matched(program: Program, options: Options, layer: Layer) -> Fusion | None:
+    """Return the first fusion that a pattern of some backend finds."""
+    refused = list[Refusal]()
+    if not program.fold or layer.op is None or layer.id in program.kernels:
+        return None
+    context = MatchContext(program.graph, program.visible_value)
+    for backend in options.backends:
+        fusion, more = backend.match(context, layer)
+        if fusion is not None:
+            return fusion
+        refused += more
+    program.refused += refused
+    return None
+
+
+def _shape_cached(program: Program, options: Options, layer: Layer) -> Fusion | None:
+    """Return a layer that depends on nothing but shapes, with all that it follows from."""
+    if layer.id not in program.shape_only:
+        return None
+    if (layers := dependency_chain(program.graph, layer, program.shape_only)) is None:
+        return None
+    inner, writes = {each.id for each in layers}, layer.output_ports
+    sources = [port for each in layers for port in program.reads(each)]
+    reads = tuple(dict.fromkeys(s for s in sources if s.layer not in inner and program.contents(s) is None))
+    read = {*sources, *writes}
+    groups = [lone_group(program, options, each, read) for each in layers]
+    plan = PlanBuilder(program, options).inner_plan(groups, reads, writes)
+    return Fusion(layers, reads, ShapeCache(plan).kernel, "shape arithmetic")

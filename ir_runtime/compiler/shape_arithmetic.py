@@ -1,0 +1,59 @@
+"""The pass ``shape-arithmetic``: find layers whose results follow from shapes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ..ir.graph import Graph, Layer, Port
+from ..ir.tensor import Value
+from ..ops.shape.shape_of import ShapeOfBase
+from .program import Options, Program
+
+__all__ = ["MOST", "dependency_chain", "find_shape_arithmetic"]
+
+MOST = 64
+"""The most layers in one step: other layers may need intermediate results, too."""
+
+
+def find_shape_arithmetic(program: Program, options: Options) -> None:
+    """Find layers whose results follow from shapes alone, which are computed once for each shape.
+
+    Before: ``values`` have the contents of all that follows from constants.
+    After: ``shape_only`` numbers these layers in order.
+    """
+    if program.fold:
+        program.shape_only = _shape_arithmetic(program.graph, program.layers, program.visible_value)
+
+
+def _shape_arithmetic(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
+    """Return the ids of layers whose results follow from shapes, and from constants, numbered in order.
+
+    Args:
+        graph: the layers.
+        layers: those to look at, in order.
+        seen: what may be relied on of a port; contents only where they are fixed.
+    """
+    found: dict[int, int] = {}
+    for layer in layers:
+        if not found and not isinstance(layer.op, ShapeOfBase):
+            continue
+        if layer.op is None or not layer.op.pure or layer.bodies():
+            continue
+        sources = [s for s in graph.sources(layer) if s is not None]
+        open_ = [s for s in sources if seen(s).known() is None]
+        if isinstance(layer.op, ShapeOfBase) or (open_ and all(s.layer in found for s in open_)):
+            found[layer.id] = len(found)
+    return found
+
+
+def dependency_chain(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
+    """Return a layer after all layers ``among`` those given that it depends on; ``None`` if they are too many."""
+    found, waiting = {layer.id}, [layer]
+    while waiting:
+        for source in graph.sources(waiting.pop()):
+            if source is not None and source.layer in among and source.layer not in found:
+                found.add(source.layer)
+                waiting.append(graph[source.layer])
+        if len(found) > MOST:
+            return None
+    return tuple(graph[id] for id in sorted(found, key=among.__getitem__))
