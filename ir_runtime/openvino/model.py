@@ -12,9 +12,8 @@ from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
 from ..analysis.correct import corrected
 from ..analysis.former import Former
 from ..analysis.infer import Inferred, infer
-from ..analysis.state import check_assigned, variables_of, with_variables
-from ..analysis.validate.structure import check
-from ..analysis.validate.variables import check_assigns
+from ..analysis.state import variables_of, with_variables
+from ..analysis.validate import COMPILED_WITH, SAVED_WITH, check_graph, check_shapes
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
@@ -49,26 +48,10 @@ if TYPE_CHECKING:
     from ..analysis.constraints.constraint import Constraints
     from ..io.writer.document import Content
 
-__all__ = ["SAVED_WITH", "Model", "PortShapes"]
+__all__ = ["Model", "PortShapes"]
 
 PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
 """Shapes by index, name or port; ``Any``, as a mapping with one type of keys is not one with several."""
-
-SAVED_WITH = (Code.UNKNOWN_OPERATION, *DECLARED)
-"""Codes of findings that do not prevent saving: unknown operations are written as they were read, and declarations of
-ports are replaced by inferred ones."""
-
-# Codes of findings that do not prevent compiling: it looks at needed layers only, and refuses those without an operation;
-# what outputs declare has no effect on results.
-_COMPILED_WITH = frozenset(
-    {
-        Code.BAD_ATTRIBUTE,
-        *DECLARED,
-        Code.UNKNOWN_OPERATION,
-        Code.WEIGHTS_MISSING,
-        Code.WEIGHTS_RANGE,
-    }
-)
 
 # Bounds on the runs that confirm constraints: least and most CPU seconds, bytes of files per further second, and
 # the limits of each run.
@@ -185,19 +168,14 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _read(cls, document: Document, report: Diagnostics) -> Model:
         """Create the model of a document; add findings to the report."""
         graph, model = document.graph, cls.__new__(cls)
-        check(graph, report)
-        before = Diagnostics(report.most)
-        before.extend(report)
         # A page is there to show what ports declare, and old files say so how their layers were meant.
         strict = document.is_page or document.version < FORMER_IR
-        nodes = GraphNodes(graph, infer(graph, report, explain=True, strict=strict))
+        checked = check_graph(graph, report, strict=strict, is_page=document.is_page)
+        report.arrange()
+        nodes = GraphNodes(graph, checked.values)
         nodes.weights = document.weights
         model._start(document, nodes, report)
-        report.arrange()
-        check_assigned(graph, nodes.values, report)
-        check_assigns(graph, report, document.is_page)
-        if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
-            model._ignore_declared(before)
+        model._contradicted = checked.contradicted
         model._retype_outputs()
         model._table.is_sound = not len(report)
         return model
@@ -206,14 +184,6 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _of_graph(cls, graph: Graph, name: str) -> Model:
         """Create the model of the body of a layer."""
         return cls._read(replace(empty_document(name), graph=graph), Diagnostics())
-
-    def _ignore_declared(self, found: Diagnostics) -> None:
-        """Infer types and shapes without the declarations of ports, as running does; add what is wrong even so."""
-        nodes = self._table
-        nodes.values = infer(nodes.graph, found, compare=False, explain=True)
-        check_assigned(nodes.graph, nodes.values, found)
-        check_assigns(nodes.graph, found, self._document.is_page)
-        self._contradicted = found
 
     def _retype_outputs(self) -> None:
         """Convert the outputs of old files to today's element types where the file declares others than inferred."""
@@ -341,7 +311,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._seen = EDITS.count
         graph, nodes = derived(members)
         report = Diagnostics(self._document.limits.findings)
-        values = values_of(nodes) if is_refreshed else self._inferred(graph, nodes, report)
+        if is_refreshed:
+            values = values_of(nodes)
+        else:
+            with within(self._document.limits):
+                values = check_graph(graph, report, is_built=True, former=self._former(nodes)).values
         if missing := undeclared(nodes.values(), members):
             message = f"{missing.friendly_name!r} is not among the parameters of the model"
             report.error(Code.BAD_REQUEST, message, missing.layer.where)
@@ -351,14 +325,6 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._table.is_sound = not len(report)
         if not is_refreshed:
             self._refreshed = None
-
-    def _inferred(self, graph: Graph, nodes: Mapping[int, Node], report: Diagnostics) -> Inferred:
-        with within(self._document.limits):
-            check(graph, report)
-            values = infer(graph, report, compare=False, explain=True, former=self._former(nodes))
-            check_assigned(graph, values, report)
-            check_assigns(graph, report)
-        return values
 
     def _former(self, nodes: Mapping[int, Node]) -> Former | None:
         """Return the inference of the graph before its change; None if the graph had findings."""
@@ -751,8 +717,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         graph = self._with_variables(variables_shapes or {})
         report = Diagnostics(self.limits.findings)
         with within(self.limits):
-            values = infer(graph, report, self._all_parameters(parameters), explain=True)
-        check_assigned(graph, values, report)
+            values = check_shapes(graph, report, self._all_parameters(parameters))
         if report.errors:
             raise ValidationError.of(report.errors, report.more)
         if nodes.is_settled:
@@ -889,7 +854,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         Raises:
             ValidationError: if an error keeps the model from running.
         """
-        model = self.raise_if_invalid(_COMPILED_WITH)._variant()
+        model = self.raise_if_invalid(COMPILED_WITH)._variant()
         model._correct()
         if f16:
             model._narrow()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._util.files import making_folders, replacing
+from ..analysis.validate import SAVED_WITH
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError, ValidationError
@@ -16,7 +17,7 @@ from ..io.writer.compress import compress
 from ..io.writer.document import Content, write
 from ..ir.element import ElementType
 from ..ir.graph import Graph
-from .model import SAVED_WITH, Model
+from .model import Model
 
 if TYPE_CHECKING:
     from ..releases.release import Release

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .._util.garbage import no_collection
 from .._util.nearest import limited_lookups
+from ..analysis.validate import validate as find_defects
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
 from ..io.reader.load import load
@@ -119,20 +120,16 @@ def _settle(
 def _examine(
     model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes | None, release: Release | None
 ) -> None:
-    """Add findings beyond those of reading and inference."""
-    from ..analysis.constraints.solver import check_lengths
-    from ..analysis.validate.audit import audit
-    from ..analysis.validate.constants import check_bytes
-    from ..analysis.validate.variables import check_reads
-
-    graph, weights = model._graph, model._document.weights
-    audit(graph, model._values, report)
-    if not model._document.is_page:
-        check_reads(graph, report)
-    if weights.data is not None:
-        check_bytes(graph, len(weights), weights.name, report)
-    if report.ok:
-        check_lengths(graph, model._values, model._parameter_types, report)
+    """Add findings beyond those that make a model invalid."""
+    graph, document = model._graph, model._document
+    find_defects(
+        graph,
+        report,
+        model._values,
+        parameters=model._parameter_types,
+        weights=None if document.weights.data is None else (document.weights.name, len(document.weights)),
+        is_page=document.is_page,
+    )
     if shapes is not None and report.ok:
         try:
             model.clone().reshape(shapes)
@@ -141,4 +138,4 @@ def _examine(
     if release is not None:
         from ..releases.needs import check_release, needs_of_file
 
-        check_release(release, needs_of_file(model._document, graph, model._values), report)
+        check_release(release, needs_of_file(document, graph, model._values), report)

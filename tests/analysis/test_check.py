@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from harness.nets import End, Net
 
 import ir_runtime as ir
+from ir_runtime.analysis.validate import validate
 from ir_runtime.codes import Code
+from ir_runtime.diagnostics import Diagnostics
+from ir_runtime.io.reader.load import load
 
 
 def found(net: Net) -> list[tuple[Code, int | None, str | None, str]]:
@@ -94,3 +98,34 @@ def test_a_result_may_declare_an_output() -> None:
     net = Net()
     net.layer("Result", [net.parameter("x", "2")], ["FP32 2"], name="end")
     assert found(net) == []
+
+
+def assigning(element: str, shape: str = "2") -> Net:
+    """A variable of two numbers of f32, to which a tensor of some type is assigned."""
+    net = Net()
+    x = net.parameter("x", "2")
+    held = net.op("ReadValue", x, variable_id="v", variable_type="f32", variable_shape="2", version="opset6")
+    value = net.parameter("value", shape, element)
+    assigned = net.op("Assign", value, variable_id="v", version="opset6")
+    net.result(held)
+    net.result(assigned)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("element", "shape", "message"),
+    [
+        ("f32", "2", ""),
+        ("f16", "2", "assigns f16[2] to variable 'v', which is read as f32[2]"),
+        ("i32", "2", "assigns i32[2] to variable 'v', which is read as f32[2]"),
+        ("f32", "3", "assigns f32[3] to variable 'v', which is read as f32[2]"),
+    ],
+)
+def test_variables_hold_what_is_assigned(element: str, shape: str, message: str) -> None:
+    net = assigning(element, shape)
+    report = Diagnostics()
+    (document,) = load(net.xml(), net.weights, report)
+    validate(document.graph, report)
+    messages = [finding.message for finding in report if finding.code == Code.CONTRADICTION]
+    assert messages == [message] * bool(message)
+    assert [finding.message for finding in ir.validate(net.xml(), net.weights)] == [f.message for f in report]

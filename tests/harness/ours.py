@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ir_runtime.analysis.infer import infer
-from ir_runtime.analysis.validate.structure import check
+from ir_runtime.analysis.validate import check_graph
 from ir_runtime.backends import load as load_backend
 from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.diagnostics import Diagnostics
@@ -20,8 +19,7 @@ class Ours:
     def __init__(self, xml: bytes, weights: bytes = b"") -> None:
         self.report = Diagnostics()
         self.graph = load(xml, weights, self.report)[0].graph
-        check(self.graph, self.report)
-        self.values = infer(self.graph, self.report)
+        self.values = check_graph(self.graph, self.report).values
         results = self.graph.of_type("Result")
         self.outputs = [p for r in results for p in self.graph.sources(r) if p is not None]
 

@@ -9,17 +9,17 @@ from ...codes import Code
 from ...diagnostics import Diagnostics, Mark
 from ...ir.graph import Body, Graph, Layer, Port
 
-__all__ = ["check"]
+__all__ = ["check_structure"]
 
 
-def check(graph: Graph, report: Diagnostics) -> None:
+def check_structure(graph: Graph, report: Diagnostics) -> None:
     """Report inputs without an edge, cycles, and unknown output ports."""
     for layer in check_periodically(graph.layers.values()):
         _check_inputs(graph, layer, report)
         bodies = layer.bodies()
         _check_outputs(layer, bodies, report)
         for body in bodies:
-            check(body.graph, report)
+            check_structure(body.graph, report)
     for cycle in graph.cycles():
         path = " → ".join(repr(layer.name) for layer in [*cycle[:6], cycle[0]])
         report.error(

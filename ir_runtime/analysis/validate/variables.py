@@ -1,16 +1,19 @@
-"""Check that every variable is read and assigned."""
+"""Check that every variable is read and assigned, and that it can hold what is assigned."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..._util.deadline import check_periodically
 from ...codes import Code
 from ...diagnostics import Diagnostics, Mark
-from ...ir.graph import Graph, Layer
+from ...ir.element import ElementType
+from ...ir.graph import Graph, Layer, Port
+from ...ir.tensor import TensorType, Value
+from ..state import variable_id, variables_of
 
-__all__ = ["check_assigns", "check_reads"]
+__all__ = ["check_assigned", "check_assigns", "check_reads"]
 
 _MARK = Mark(attribute="variable_id")
 
@@ -68,6 +71,33 @@ def check_reads(graph: Graph, report: Diagnostics) -> None:
             message = f"variable {name!r} is read, but no Assign gives it a value"
             hint = "add the Assign, or feed the value as a Parameter"
             report.warning(Code.VARIABLE, message, layers[0].where, hint, _MARK)
+
+
+def check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnostics) -> None:
+    """Report assignments of a type that the variable cannot hold."""
+    variables = variables_of(graph, values)
+    for layer, given in _assigned(graph, values):
+        variable = variables.get(variable_id(layer))
+        if variable is None or _fits(given, variable):
+            continue
+        report.error(
+            Code.CONTRADICTION,
+            f"assigns {given} to variable {variable_id(layer)!r}, which is read as {variable}",
+            layer.where,
+            "a variable of other shapes needs a variable_shape that allows them",
+        )
+
+
+def _assigned(graph: Graph, values: Mapping[Port, Value]) -> Iterator[tuple[Layer, TensorType]]:
+    for layer in graph.of_type("Assign"):
+        for source in graph.sources(layer)[:1] if layer.op is not None else ():
+            if source is not None and source in values:
+                yield layer, values[source].type
+
+
+def _fits(given: TensorType, variable: TensorType) -> bool:
+    same = ElementType.dynamic in (given.element, variable.element) or given.element is variable.element
+    return same and given.shape.compatible(variable.shape)
 
 
 def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
