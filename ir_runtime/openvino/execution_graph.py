@@ -12,6 +12,7 @@ from ..executor.step import Step
 from ..io.reader.model import Document
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..ir.tensor import Array, TensorType
+from .building.layer import type_name
 
 __all__ = ["ExecutionGraph", "Performance"]
 
@@ -93,7 +94,7 @@ class ExecutionGraph:
 
     def _add_step(self, step: Step) -> None:
         reads = [slot for slot in step.reads if slot in self.writers]
-        kind = step.pattern or step.layer.type
+        kind = step.pattern or type_name(step.layer.type)
         seen = {**self._computed(step), **self._seen(step)}
         self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, step.types, reads, step.writes, seen)
 

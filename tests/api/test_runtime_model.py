@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,19 @@ def test_what_openvino_fuses_into_convolutions_is_fused_here() -> None:
 
     assert fused("ir_runtime") == fused("openvino")
     assert len(fused("ir_runtime")) == 3
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_kinds_of_nodes_are_spelled_as_in_profiles(package: str) -> None:
+    api, ops = PACKAGES[package], import_module(f"{package}.opset13")
+    x = ops.parameter([2, 3], np.float32)
+    model = api.compile_model(api.Model([ops.softmax(ops.relu(x), 1)], [x]), "CPU", {"PERF_COUNT": True})
+    request = model.create_infer_request()
+    request.infer([np.ones((2, 3), np.float32)])
+    kinds = {info["layerType"] for info in infos(model.get_runtime_model())}
+    profiled = {info.node_type for info in request.profiling_info}
+    assert "Softmax" in kinds & profiled
+    assert package == "openvino" or kinds == {"Input", "Relu", "Softmax", "Output"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
