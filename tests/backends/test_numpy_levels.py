@@ -180,9 +180,3 @@ def test_a_zero_that_is_no_level_is_left_to_other_kernels(low: float) -> None:
     assert not kernels
     wanted = ov.compile_model(model, backend="reference")(data)[0]
     np.testing.assert_allclose(found(data)[0], wanted, atol=1e-5)
-
-
-def test_convolutions_are_joined_where_tiles_can_be() -> None:
-    model, _ = built(inverted_residual, *NETS[inverted_residual])
-    (kernel,) = {id(each): each for each in compiled(model)[1]}.values()
-    assert len(kernel.steps) == 1

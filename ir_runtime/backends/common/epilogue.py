@@ -66,12 +66,6 @@ class RowPostOp:
     inputs: int
     call: Callable[[Array, Array, Array], Call]
     full_tensor: bool = False
-    for_channels: Callable[[slice], RowPostOp] | None = None
-    """Returns the post-op for some of the channels, where it depends on the channel."""
-
-    def part(self, channels: slice) -> RowPostOp:
-        """Return the post-op for some of the channels."""
-        return self if self.for_channels is None else self.for_channels(channels)
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,7 @@ def _with_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
             return ufunc, (block, rows[: len(block)], out)
         return _call(contiguous, strided, block, out, other)
 
-    return RowPostOp(1, call, for_channels=lambda channels: _with_row(ufunc, row[channels]))
+    return RowPostOp(1, call)
 
 
 def _quantize_rows(rows: Array) -> RowPostOp | None:
@@ -182,13 +176,7 @@ def _quantize_rows(rows: Array) -> RowPostOp | None:
         passes(block.reshape(-1), block.reshape(-1))
         out[...] = block
 
-    by_channel = (lambda channels: _known(_quantize_rows(rows[:, channels]))) if rows.shape[1] > 1 else None
-    return RowPostOp(4, partial(_call, passes, strided), for_channels=by_channel)
-
-
-def _known(post_op: RowPostOp | None) -> RowPostOp:
-    assert post_op is not None
-    return post_op
+    return RowPostOp(4, partial(_call, passes, strided))
 
 
 def _call(contiguous: Activation, strided: Activation, block: Array, out: Array, _: Array) -> Call:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -96,12 +96,6 @@ class _Rounding:
 
         return run
 
-    def part(self, channels: slice) -> _Rounding:
-        """Return the rounding of some channels."""
-        return (
-            self if self.shift is None or self.shift.size == 1 else replace(self, shift=self.shift[channels])
-        )
-
 
 @dataclass(frozen=True)
 class _Residual:
@@ -131,7 +125,7 @@ def _post_op(first: _Rounding, residual: _Residual | None = None) -> RowPostOp:
     one_by_one = first.activation()
     if residual is None:
         call = partial(_rounded, one_by_one)
-        return RowPostOp(0, call, for_channels=lambda channels: _post_op(first.part(channels)))
+        return RowPostOp(0, call)
     last, factor, other = residual.rounding.activation(), residual.factor, residual.other_factor
 
     def run(block: Array, out: Array, rows: Array) -> None:

@@ -8,14 +8,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from ....ir.operation import Operation
 from ....ir.pages import let_go
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import KernelTemplate
 from ...common.epilogue import OutOfPlaceEpilogue, RowEpilogue, RowKernel
 from ...common.layout import FEW_CHANNELS, as_rows, channels_first, channels_last, is_f32, pad_spatial
-from ...common.tape import Tape
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
@@ -23,17 +21,14 @@ from ..math.gemm import EPILOGUE_COST, gemm, split_range
 from ..math.panels import Panels
 from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
-from ..tiling.tiled_chain import TiledChain
-from ..tiling.tiled_layer import TiledLayer
-from ._depthwise_windows import DepthwiseWindows
+from ._depthwise import Depthwise
 from ._grouped_products import GroupedProducts
 from ._im2col import im2col
 from ._patches import MIN_ROWS, PATCH_BYTES, SHARED_FACTOR
 from ._shifted_products import shifted_products
 from ._winograd import suits_winograd, winograd
-from .depthwise import depthwise
 
-__all__ = ["next_tiled_layer"]
+__all__: list[str] = []
 
 # Copying an element of a patch from rows of an image, with few channels, takes as long as this many multiplications.
 PIXEL_COST = 24
@@ -90,49 +85,22 @@ def _one_position(w: Array) -> RowKernel:
     return RowKernel(compute, 2, 1)
 
 
-def _pointwise(op: Convolution, w: Array) -> KernelTemplate:
-    """Return a pointwise (1x1) convolution, which is one product; over two axes, it can be tiled."""
+def _pointwise(op: Convolution, w: Array) -> RowKernel:
+    """Return a pointwise (1x1) convolution, which is one product."""
     columns = len(w)
-    packed = cache(partial(Panels.of, w.reshape(w.shape[:2]).T, w))
+    packed = Panels.of(w.reshape(w.shape[:2]).T, w)
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
     fit = window_fit(op, w.shape[2:])
 
-    def compute(x: Array, epilogue: RowEpilogue) -> Array:
+    def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         fit(x.shape[2:])  # raises if no window fits
         sampled = x[steps] if strided else x
-        rows = as_rows(sampled, 1)
         y = np.empty((len(sampled), *sampled.shape[2:], columns), np.float32)
-        gemm(rows, packed(), y.reshape(-1, columns), epilogue)
+        gemm(as_rows(sampled, 1), packed, y.reshape(-1, columns), epilogue)
         return channels_first(y)
 
-    def tape(source: Array, out: Array, scratch: Array, channels: slice) -> Tape:
-        rows = source.reshape(-1, source.shape[-1])
-        return packed().tape_of_columns(rows, out.reshape(-1, out.shape[-1]), channels)
-
-    if w.ndim != 4 or strided:
-        packed()
-        return RowKernel(lambda x, _, epilogue: compute(x, epilogue), 2, 1, accepts=_accepts(op, w[None]))
-    return TiledChain(
-        (TiledLayer(op, (1, 1), columns, w.size, tape, untiled=compute, pack=packed),),
-        next_tiled_layer,
-        w.shape[1],
-    )
-
-
-def next_tiled_layer(op: Operation, inputs: Sequence[Value], last: TiledLayer) -> TiledLayer | None:
-    """Return the next layer of a chain: depthwise behind a pointwise convolution, pointwise behind any other layer."""
-    if len(inputs) != 2:
-        return None
-    pointwise = last.op is not None and last.pad is None
-    shape = inputs[1].shape.static if inputs[1].shape.is_static else ()
-    if not pointwise and isinstance(op, Convolution) and shape[2:] == (1, 1):
-        kernel = convolution(op, *inputs)
-    elif pointwise and isinstance(op, GroupConvolution) and shape[1:3] == (1, 1):
-        kernel = group_convolution(op, *inputs)
-    else:
-        return None
-    return kernel.layers[0] if isinstance(kernel, TiledChain) else None
+    return RowKernel(compute, 2, 1, accepts=_accepts(op, w[None]))
 
 
 def _cost(out: Array, depth: int, copy: int) -> int:
@@ -142,7 +110,7 @@ def _cost(out: Array, depth: int, copy: int) -> int:
     return cost
 
 
-def _few_channels(op: Convolution, w: Array, lengths: Sequence[int | None]) -> KernelTemplate:
+def _few_channels(op: Convolution, w: Array, lengths: Sequence[int | None]) -> Kernel:
     """With few channels, stored first, im2col copies along rows of the image instead of along channels."""
     outputs, _, *kernel = w.shape
     packed = Panels.of(w.reshape(outputs, -1).T, w)
@@ -197,8 +165,6 @@ def group_convolution(op: GroupConvolution, data: Value, filters: Value) -> Kern
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
-    if w.shape[1:3] == (1, 1) and w.ndim == 5:
-        return TiledChain((depthwise(op, w),), next_tiled_layer, len(w))
     if w.shape[1:3] == (1, 1):
-        return RowKernel(DepthwiseWindows(op, w).compute, 2, 1, accepts=_accepts(op, w))
+        return RowKernel(Depthwise(op, w).compute, 2, 1, accepts=_accepts(op, w))
     return RowKernel(GroupedProducts(op, w).compute, 2, 1, accepts=_accepts(op, w))

@@ -24,7 +24,6 @@ from ...patterns.layer_by_layer import LayerByLayer, with_deferred
 from ...patterns.quantized_graph import find_subgraph
 from ...patterns.quantized_nodes import MaxPool, Node, Pooled, Product, Source, Subgraph
 from .._backend import backend
-from ..tiling.tiled_chain import TiledChain
 from ._requantize import dequantize, level_scale, quantize, requantization
 
 __all__: list[str] = []
@@ -72,17 +71,15 @@ class _Step:
 
 
 class _Steps:
-    """Builds the kernels of a quantized subgraph: convolutions that can be computed tile by tile are joined."""
+    """Builds the kernels of a quantized subgraph."""
 
     def __init__(self, context: MatchContext, graph: Subgraph[Value]) -> None:
         self._context, self.found = context, list[_Step]()
-        reads = [read for node in graph.nodes for read in node.reads]
-        self._readers = {id(node): reads.count(node) for node in graph.nodes}
         for node in graph.nodes:
             if isinstance(node, Pooled):
                 self.found.append(_Step(self._pooling(node), (node.data,), node))
             elif isinstance(node, Product):
-                self._product(node)
+                self.found.append(self._product(node))
 
     def _pooling(self, node: Pooled[Value]) -> KernelTemplate:
         (layer, *_), unread = node.layers, range(1, len(node.op.outputs))
@@ -91,21 +88,13 @@ class _Steps:
         assert kernel is not None
         return kernel
 
-    def _product(self, node: Product[Value]) -> None:
+    def _product(self, node: Product[Value]) -> _Step:
         data = self._context.value(self._context.sources(node.layers[0])[0])
-        values = data, _scaled(node)
         zeros = np.broadcast_to(np.float32(0), node.weights.shape.static)
+        kernel = backend.kernel(node.op, (data, _scaled(node)))
+        assert isinstance(kernel, RowKernel)
         more = () if node.other is None else (node.other,)
-        before = next((step for step in self.found if step.node is node.data), None)
-        if before is not None and self._readers[id(node.data)] == 1 and isinstance(before.kernel, TiledChain):
-            joined = before.kernel.fuse(node.op, values, 0)
-            if joined is not None:
-                self.found.remove(before)
-                self.found.append(_Step(_finished(joined, node), (*before.reads, zeros, *more), node))
-                return
-        kernel = backend.kernel(node.op, values)
-        assert kernel is not None
-        self.found.append(_Step(_finished(kernel, node), (node.data, zeros, *more), node))
+        return _Step(replace(kernel, post_ops=(requantization(node),)), (node.data, zeros, *more), node)
 
 
 def _scaled(node: Product[Value]) -> Value:
@@ -116,16 +105,6 @@ def _scaled(node: Product[Value]) -> Value:
     scale = level_scale(node).reshape(known.shape[: 1 + groups] + (1,) * 3)
     scaled = np.multiply(known, scale, out=np.empty(known.shape, np.float32), casting="same_kind")
     return Value.constant(scaled)
-
-
-def _finished(kernel: KernelTemplate, node: Product[Value]) -> KernelTemplate:
-    """Return the kernel of a convolution that also computes the levels of its result."""
-    post_op = requantization(node)
-    if isinstance(kernel, TiledChain):
-        *before, last = kernel.layers
-        return replace(kernel, layers=(*before, replace(last, post_ops=(post_op,))))
-    assert isinstance(kernel, RowKernel)
-    return replace(kernel, post_ops=(post_op,))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Depthwise convolutions over one or three spatial axes, block by block of the first one."""
+"""Depthwise convolution: each channel has its own filter.
+
+It uses `np.einsum` over windows, NumPy's only fused multiply-add, block by block of rows.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,18 @@ from ...common.window_fit import window_fit
 from ..math.gemm import block_count, split_range
 from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
-from .depthwise import COST, INNER_LOOP
 
-__all__ = ["DepthwiseWindows"]
+__all__ = ["Depthwise"]
+
+# A multiplication here takes as long as this many of a GEMM.
+COST = 6
+# Elements of an inner loop, if a row of the feature map has as many.
+INNER_LOOP = 2048
 
 _POSITION, _ELEMENT = "uvw", "xyz"
 
 
-class DepthwiseWindows:
+class Depthwise:
     """A depthwise convolution by filters ``[C, 1, 1, kernel...]``.
 
     Where the last stride is 1, the channels of neighbouring windows are contiguous, and several windows are computed as one.
