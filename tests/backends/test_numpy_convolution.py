@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.kernels import _shifted_products
-from ir_runtime.backends.numpy.kernels._patches import neighbours
 from ir_runtime.backends.numpy.kernels._shifted_products import shifted_products
 from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
 
@@ -125,7 +124,7 @@ def test_nan_and_infinity_reach_only_their_windows() -> None:
         ((2, 72, 20, 21), (3, 24, 24, 3, 3), 2, 1),
     ],
 )
-def test_depthwise_windows_and_joined_groups(
+def test_depthwise_windows_and_groups(
     x: tuple[int, ...], w: tuple[int, ...], stride: int, dilation: int
 ) -> None:
     axes = len(w) - 3
@@ -133,31 +132,6 @@ def test_depthwise_windows_and_joined_groups(
     op = layer("GroupConvolution-1", **{name: text([n] * axes) for name, n in each.items()})
     agree(op, numbers(*x, special=True), numbers(*w))
     agree(op, numbers(*x), numbers(*w))
-
-
-@quick
-@given(st.data(), st.booleans())
-def test_neighbouring_results_of_one_row_of_patches(data: st.DataObject, finite: bool) -> None:
-    spatial = data.draw(st.integers(1, 3))
-    lengths = [data.draw(st.sampled_from([8, 12])) for _ in range(spatial)]
-    batch, channels, outputs = (data.draw(st.integers(1, n)) for n in (2, 8, 16))
-    wide, stride = data.draw(st.integers(2, 5)), data.draw(st.integers(1, 2))
-    more = {"dilations": text([1] * spatial), "auto_pad": "same_upper"}
-    op = layer("Convolution-1", **window(spatial, data.draw) | more | {"strides": text([stride] * spatial)})
-    x, w = numbers(batch, channels, *lengths), numbers(outputs, channels, *[3] * (spatial - 1), wide)
-    if not finite:
-        x[(-1, 0, *[3] * spatial)], x[(0, -1, *[0] * spatial)] = np.nan, np.inf
-    agree(op, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1), w)
-
-
-def test_few_outputs_are_computed_with_their_neighbours() -> None:
-    op, wide = layer("Convolution-1", **SAME_PADDING), {"strides": "1,1", "dilations": "1,2"}
-    dilated = layer("Convolution-1", **SAME_PADDING | wide | {"pads_begin": "1,2", "pads_end": "1,2"})
-    few, many = numbers(4, 8, 3, 3), numbers(64, 8, 3, 3)
-    assert neighbours(op, few, (16, 16)) in (4, 8)
-    assert neighbours(op, few, (16, 15)) in (1, 3, 5)
-    assert neighbours(op, many, (16, 16)) == neighbours(dilated, few, (16, 16)) == 1
-    assert neighbours(op, few, (16, None)) == neighbours(op, np.full_like(few, np.inf), (16, 16)) == 1
 
 
 def test_a_map_of_one_position_is_one_product() -> None:

@@ -1,4 +1,4 @@
-"""Products with packed matrices on the NumPy backend, of one thread and of several."""
+"""Products with constant matrices on the NumPy backend, of one thread and of several."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import pytest
 from harness.numpy_kernels import numbers
 
 from ir_runtime.backends.numpy.math import gemm as gemm_module
-from ir_runtime.backends.numpy.math import panels
-from ir_runtime.backends.numpy.math.gemm import gemm
-from ir_runtime.backends.numpy.math.panels import Panels
+from ir_runtime.backends.numpy.math.gemm import gemm, own_matrix
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.ir.tensor import Array
 
@@ -20,32 +18,19 @@ def plus_one(block: Array, first: int) -> None:
     np.add(block, 1, out=block)
 
 
-@pytest.mark.parametrize("tiled", [True, False])
-@pytest.mark.parametrize(("rows", "depth", "columns"), [(3, 40, 200), (1, 7, 65), (50, 9, 401), (70, 5, 33)])
-def test_every_column_is_computed(tiled: bool, rows: int, depth: int, columns: int) -> None:
-    x, matrix = numbers(rows, depth), numbers(depth, columns)
-    out = np.full((rows, columns), np.nan, np.float32)
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"), [(3, 40, 200), (1, 7, 65), (50, 9, 401), (70, 5, 33), (0, 4, 40)]
+)
+def test_every_element_is_computed(transposed: bool, rows: int, depth: int, columns: int) -> None:
+    x, source = numbers(rows, depth), numbers(columns, depth) if transposed else numbers(depth, columns)
+    matrix = source.T if transposed else source
+    out, own = np.full((rows, columns), np.nan, np.float32), own_matrix(matrix, source)
     with parallel.single_blas():
-        gemm(x, Panels.of(matrix, matrix, tiled), out, plus_one)
+        gemm(x, own, out, plus_one)
     np.testing.assert_allclose(out, x @ matrix + 1, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("rows", [3, 300])
-def test_deeper_matrices_than_the_cache_holds_are_packed_by_blas(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(panels, "MAX_DEPTH", 39)
-    monkeypatch.setattr(panels, "TILED", True)
-    x, matrix = numbers(rows, 40), numbers(40, 200)
-    packed = Panels.of(matrix, matrix)
-    assert not packed.is_tiled
-    assert packed.count == 1
-    assert Panels.of(matrix, matrix, tiled=True).is_tiled
-    assert Panels.of(matrix[1:], matrix).is_tiled
-    out = np.full((rows, 200), np.nan, np.float32)
-    with parallel.single_blas():
-        gemm(x, packed, out, plus_one)
-    np.testing.assert_allclose(out, x @ matrix + 1, rtol=1e-4, atol=1e-4)
+    assert own.flags.c_contiguous
+    np.testing.assert_array_equal(own, matrix)
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(2, (9, 128)), (300, (9, 200))])
@@ -57,18 +42,18 @@ def test_each_thread_lets_blas_pack_as_little_as_possible(
 
     def spy(a: Array, b: Array, out: Array) -> None:
         packed_by_blas.append(b.shape[-2:])
-        multiply(a, b, out=out)
+        multiply(a, b, out)
 
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     monkeypatch.setattr(parallel, "max_threads", 2)
-    monkeypatch.setattr(panels.np, "matmul", spy)
+    monkeypatch.setattr(gemm_module.np, "matmul", spy)
     x, matrix, out = numbers(rows, 9), numbers(9, 200), np.empty((rows, 200), np.float32)
-    gemm(x, Panels.of(matrix, matrix, tiled=False), out, plus_one)
+    gemm(x, matrix, out, plus_one)
     assert packed_by_blas[0] == expected
     np.testing.assert_allclose(out, multiply(x, matrix) + 1, rtol=1e-4, atol=1e-4)
 
 
-def test_threads_share_the_columns_of_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_columns_where_rows_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     shared: list[int] = []
 
     def spy(work: object, chunks: list[object], size: int) -> None:
@@ -78,5 +63,5 @@ def test_threads_share_the_columns_of_a_panel(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(gemm_module, "parallel_for", spy)
     monkeypatch.setattr(parallel, "max_threads", 3)
     x, matrix = numbers(2, 9), numbers(9, 200)
-    gemm(x, Panels.of(matrix, matrix, tiled=False), np.empty((2, 200), np.float32), lambda block, first: None)
+    gemm(x, matrix, np.empty((2, 200), np.float32), lambda block, first: None)
     assert shared[0] == 2  # 128 and 72 columns

@@ -11,11 +11,9 @@ from harness.numpy_kernels import SPECIAL, agree, layouts, numbers, same, unknow
 
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.common.layout import flat_view
-from ir_runtime.backends.common.tape import replay
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.kernels import matmul, sdpa
-from ir_runtime.backends.numpy.math import gemm, panels
-from ir_runtime.backends.numpy.math.panels import Panels, tiled_product
+from ir_runtime.backends.numpy.math import gemm
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.backends.numpy.threading.parallel import multithreaded_blas
 from ir_runtime.ir.tensor import Value
@@ -51,48 +49,6 @@ def test_lstm(direction: str, batch: int, time: int, inputs: int, hidden: int, s
         array.setflags(write=False)
     for found, wanted in zip(kernel(*arrays), op.evaluate(*arrays), strict=True):
         same(found, wanted)
-
-
-@pytest.mark.parametrize("tiled", [True, False])
-@pytest.mark.parametrize("stack", [(), (3,)])
-@pytest.mark.parametrize(
-    ("rows", "depth", "columns"),
-    [
-        (1, 5, 3),
-        (0, 4, 40),
-        (7, 64, 31),
-        (100, 700, 64),
-        (130, 333, 97),
-        (3, 9000, 33),
-        (2, 1, 1),
-        (17, 400, 1),
-    ],
-)
-def test_gemm_with_packedpanels(
-    rows: int, depth: int, columns: int, stack: tuple[int, ...], tiled: bool
-) -> None:
-    x, w = numbers(*stack, rows, depth), numbers(*stack, depth, columns, seed=1)
-    panels = Panels.of(w.swapaxes(-1, -2).copy().swapaxes(-1, -2), w, tiled)
-    wanted = (x.astype(np.float64) @ w).astype(np.float32)
-    out = np.empty_like(wanted)
-    panels.multiply(x, out)
-    same(out, wanted)
-    out[...] = np.nan
-    for panel in range(panels.count):
-        panels.multiply(x, out, slice(panel, panel + 1))
-    same(out, wanted)
-
-
-@pytest.mark.parametrize("tiled", [True, False])
-@pytest.mark.parametrize("count", [0, 5, 2000])
-def test_gemm_of_a_small_matrix_and_many_columns(
-    count: int, tiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(panels, "TILED", tiled)
-    matrix, columns = numbers(16, 36), numbers(36, count)
-    out = np.empty((16, count), np.float32)
-    replay(tiled_product(matrix, columns, out))
-    same(out, (matrix.astype(np.float64) @ columns).astype(np.float32))
 
 
 ACTIVATIONS: dict[str, dict[str, str]] = {

@@ -8,13 +8,11 @@ import time
 import numpy as np
 import pytest
 
-from ir_runtime.backends.common.tape import replay
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.threading import event as event
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.backends.numpy.threading import pool as pool
 from ir_runtime.backends.numpy.threading.event import Event
-from ir_runtime.backends.numpy.tiling.scratch import MAX_KEPT, borrow_scratch
 
 WAYS = ["awake", "soon asleep", "asleep at once"]
 
@@ -108,34 +106,6 @@ def test_threads_share_what_saves_enough(monkeypatch: pytest.MonkeyPatch) -> Non
         least = saved * threads // max(threads - 1, 1)
         assert parallel.thread_count(least - 8) == 1
         assert parallel.thread_count(least + 8) == threads
-
-
-def test_scratch_is_used_by_one_at_a_time_and_kept() -> None:
-    with borrow_scratch(10) as mine, borrow_scratch(20) as other:
-        assert mine.id != other.id
-        assert not np.shares_memory(mine.memory, other.memory)
-        kept = {mine.id: mine.memory, other.id: other.memory}
-    with borrow_scratch(5) as again:
-        assert again.memory is kept[again.id]
-
-
-def test_scratch_grows() -> None:
-    with borrow_scratch(1) as mine:
-        before, id = mine.memory.size, mine.id
-    with borrow_scratch(before + 1) as mine:
-        assert (mine.id, mine.memory.size) == (id, before + 1)
-
-
-def test_large_scratch_is_freed() -> None:
-    with borrow_scratch(MAX_KEPT + 1) as mine:
-        assert mine.memory.size > MAX_KEPT
-    assert mine.memory.size == 0
-
-
-def test_calls_are_made_in_order() -> None:
-    said: list[object] = []
-    replay([(said.append, (1,)), (said.extend, ([2, 3],))])
-    assert said == [1, 2, 3]
 
 
 def test_blas_has_its_threads_again_after_a_run() -> None:

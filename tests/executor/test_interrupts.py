@@ -90,7 +90,7 @@ class Calls:
             "runs": [*parallel._blas._runs, *self.scene.compiled._running],
             "forks": [forks.SAFEPOINT.computing, forks.SAFEPOINT.halted],
             "limits": [limits._CURRENT.get(), deadline._DEADLINE.get(), threads._MOST.get()],
-            "run": [context.RUN.get(None), compiled_threads._RUN.get(), parallel._DEFERRED.get()],
+            "run": [context.RUN.get(None), compiled_threads._RUN.get()],
             "errors": np.geterr(),
             "idle": [sorted(self.queue._idle), self.request._runs()],
         }

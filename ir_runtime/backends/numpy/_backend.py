@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from .. import Backend
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..common.kept_weights import budget
 from ._index import MODULES, PATTERNS
-from .threading.parallel import compiling, single_blas
+from .threading.parallel import single_blas
 
 __all__ = ["backend"]
 
 
-@contextmanager
-def _compiling() -> Iterator[None]:
-    with budget(), compiling():
-        yield
-
-
 backend = Backend(
-    "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    "numpy", around=single_blas, compiling=budget, kernel_modules=MODULES, pattern_modules=PATTERNS,
     dynamic_groups=(0, *GROUP_SIZES),
 )  # fmt: skip

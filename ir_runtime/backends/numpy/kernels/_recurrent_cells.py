@@ -15,8 +15,7 @@ import numpy as np
 from ...._util import deadline
 from ....ir.tensor import Array
 from ...common.recurrence import sigmoid_gates_first
-from ..math.gemm import gemm
-from ..math.panels import WIDTH, Panels
+from ..math.gemm import gemm, own_matrix
 
 __all__ = ["Direction", "GRUDirection", "GRULinearBeforeResetDirection", "LSTMDirection", "RNNDirection"]
 
@@ -33,21 +32,16 @@ class RecurrentWeights:
 
         Args:
             matrix: the weights of all gates, stacked.
-            single_row: whether the batch size is 1; several rows are multiplied panel by panel.
+            single_row: whether the batch size is 1.
         """
-        rows, self.single_row, self.hidden = len(matrix), single_row, matrix.shape[1]
-        if single_row:
-            self._matrix = np.ascontiguousarray(matrix)
-        else:
-            width = WIDTH if rows % WIDTH == 0 else rows
-            self._matrix = np.ascontiguousarray(matrix.reshape(-1, width, matrix.shape[1]).swapaxes(1, 2))
+        self.single_row, self.hidden = single_row, matrix.shape[1]
+        self._matrix = np.array(matrix if single_row else matrix.T, order="C")
 
     def multiply_into(self, out: Array) -> Callable[[Array], object]:
         """Return a function that multiplies a state ``[batch, hidden]`` into ``out[batch, rows]``."""
         matrix = self._matrix
         if not self.single_row:
-            panels = out.reshape(len(out), len(matrix), -1).swapaxes(0, 1)
-            return lambda state: np.matmul(state, matrix, out=panels)
+            return lambda state: np.matmul(state, matrix, out=out)
         if len(out) == 1:
             row = out[0]
             return lambda state: np.dot(matrix, state[0], out=row)
@@ -74,7 +68,7 @@ class Direction:
     """One direction of a sequence."""
 
     reverse: bool
-    inputs: Panels
+    inputs: Array
     biases: Array
     recurrent: tuple[RecurrentWeights, ...]
     recurrent_bias: Array
@@ -95,7 +89,7 @@ class Direction:
         """Pack the weights ``w[gates * hidden, input]``, ``r[gates * hidden, hidden]`` and the biases ``b``."""
         w, r, b = (cls.arrange_gates(array, r.shape[1]) for array in (w, r, b))
         weights = tuple(RecurrentWeights(part, single_row) for part in cls.split_recurrent(r))
-        return cls(reverse, Panels.of(w.T, w), b[: len(w)], weights, b[len(w) :])
+        return cls(reverse, own_matrix(w.T, w), b[: len(w)], weights, b[len(w) :])
 
     @staticmethod
     def arrange_gates(array: Array, hidden: int) -> Array:

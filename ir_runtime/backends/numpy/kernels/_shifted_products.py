@@ -18,8 +18,7 @@ from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last
 from ...common.window_fit import window_fit
-from ..math.gemm import split_range
-from ..math.panels import Panels
+from ..math.gemm import own_matrix, split_range
 from ..threading.parallel import parallel_for, thread_count
 
 __all__ = ["shifted_products"]
@@ -76,7 +75,7 @@ def shifted_products(
     if positions > MAX_SHARE * all_positions or saved < MIN_SAVED * len(met):
         return None
     by_element = w.transpose(*range(2, w.ndim), 1, 0)
-    packed = [Panels.of(by_element[element.place], w) for element in met]
+    packed = [own_matrix(by_element[element.place], w) for element in met]
 
     def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
         data = channels_last(x)
@@ -131,12 +130,8 @@ def _overlap(shift: int, length: int, count: int) -> _Overlap:
     return _Overlap(slice(start, stop), slice(start + shift, stop + shift))
 
 
-def _add(data: Array, result: Array, element: _Element, filters: Panels) -> None:
+def _add(data: Array, result: Array, element: _Element, filters: Array) -> None:
     """Add the products of an element of the kernel to the result."""
-    if not element.size:
-        return
-    rows = np.ascontiguousarray(data[element.source])
-    products = np.empty((*rows.shape[:-1], filters.columns), np.float32)
-    filters.multiply(rows.reshape(-1, filters.depth), products.reshape(-1, filters.columns))
-    target = result[element.out]
-    np.add(target, products, out=target)
+    if element.size:
+        target = result[element.out]
+        np.add(target, np.matmul(np.ascontiguousarray(data[element.source]), filters), out=target)

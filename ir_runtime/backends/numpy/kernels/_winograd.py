@@ -17,26 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 
+from ....ir.pages import let_go
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
-from ....ops.window import Pads
 from ...common.epilogue import RowEpilogue
-from ...common.layout import channels_first, channels_last
-from ...common.tape import Tape, replay
+from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit
 from ..math.finite import is_finite
-from ..math.gemm import apply_epilogue, split_range
-from ..math.panels import WIDTH, Panels, tiled_product
+from ..math.gemm import split_range
 from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
-from ..tiling.scratch import KeptViews, borrow_scratch
-from ._padded_rows import PaddedRows
 
 __all__ = ["suits_winograd", "winograd"]
 
@@ -73,132 +66,41 @@ def winograd(
     that ``fallback`` returns.
     """
     outputs, channels = w.shape[:2]
-    filters = _transformed_filters(w)
-    plan_for = lru_cache(maxsize=16)(partial(_planned, op, (channels, outputs)))
+    filters = _transform_filters(w)
+    fit = window_fit(op, (KERNEL, KERNEL))
 
     def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
-        plan = plan_for(x.shape[2:], thread_count(1 << 62))
-        data, finite = channels_last(x), list[bool]()
-        y = np.empty((len(x), *plan.out, outputs), np.float32)
-        each = math.prod(plan.out)
+        ((top, bottom), (left, right)), (height, width) = fit(x.shape[2:])
+        rows, columns = -(-height // OUT), -(-width // OUT)
+        more = (top, bottom + OUT * rows - height), (left, right + OUT * columns - width)
+        data = pad_spatial(channels_last(x), more)
+        y, finite = np.empty((len(x), height, width, outputs), np.float32), list[bool]()
 
-        def work(chunk: tuple[int, _Part]) -> None:
+        def work(chunk: tuple[int, slice]) -> None:
             image, part = chunk
-            with borrow_scratch(plan.size) as scratch:
-                bound = plan.bound.of(scratch, part.key, partial(_bind, plan, part, filters))
-                bound.source.fill(data[image])
-                replay(bound.tape)
-                finite.append(is_finite(bound.results.reshape(-1)))
-                rows = y[image, OUT * part.rows.start : OUT * part.rows.stop]
-                _place(bound.results, rows[..., part.outputs])
-            if not plan.shares_outputs:
-                first = image * each + OUT * part.rows.start * plan.out[1]
-                epilogue(rows.reshape(-1, outputs), first)
+            results = _tiles(data[image, OUT * part.start : OUT * part.stop + KERNEL - 1], filters)
+            finite.append(is_finite(results.reshape(-1)))
+            block = y[image, OUT * part.start : OUT * part.stop]
+            _place(results, block)
+            epilogue(block.reshape(-1, outputs), (image * height + OUT * part.start) * width)
 
-        chunks = [(image, part) for image in range(len(x)) for part in plan.parts]
-        parallel_for(work, chunks, y.size * w.size // outputs)
-        if not all(finite):
-            return fallback()(x, w, epilogue)
-        if plan.shares_outputs:
-            apply_epilogue(y.reshape(-1, outputs), epilogue)
-        return channels_first(y)
+        cost = y.size * w.size // outputs
+        blocks = rows * columns * POINT_COUNT * (channels + outputs) // BLOCK_SIZE
+        parts = split_range(rows, max(blocks, thread_count(cost)))
+        parallel_for(work, [(image, part) for image in range(len(x)) for part in parts], cost)
+        return channels_first(y) if all(finite) else fallback()(x, w, epilogue)
 
     return compute
 
 
-class _Part(NamedTuple):
-    """Rows of tiles that are computed at once, and of which outputs."""
-
-    rows: slice
-    outputs: slice
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Where it begins."""
-        return self.rows.start, self.outputs.start
-
-
-class _Bound(NamedTuple):
-    """The views of a scratch memory for a part."""
-
-    source: PaddedRows
-    tape: Tape
-    """The calls that compute the results from the data."""
-    results: Array
-    """``[4, 4, row, column, output]`` of tiles."""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """How the images of one shape are computed.
-
-    Where there are fewer tiles than outputs, most of the time filters are read: threads share the outputs, and each
-    transforms all data of a tile.
-    """
-
-    lengths: tuple[int, int]
-    pads: Pads
-    """The padding of the data, which is longer where tiles are not whole."""
-    out: tuple[int, int]
-    """The lengths of the result."""
-    columns: int
-    """Tiles of a row."""
-    parts: tuple[_Part, ...]
-    size: int
-    """The most elements that a part needs."""
-    shares_outputs: bool
-    bound: KeptViews[_Bound] = field(default_factory=KeptViews)
-
-
-def _planned(op: Convolution, channels: tuple[int, int], lengths: tuple[int, int], threads: int) -> _Plan:
-    """Return the plan for data of some lengths; ``channels`` are those of the data and of the result."""
-    pads, (height, width) = window_fit(op, (KERNEL, KERNEL))(lengths)
-    rows, columns = -(-height // OUT), -(-width // OUT)
-    (top, bottom), (left, right) = pads
-    longer = (top, bottom + OUT * rows - height), (left, right + OUT * columns - width)
-    blocks = rows * columns * POINT_COUNT * sum(channels) // BLOCK_SIZE
-    threads = min(thread_count(height * width * math.prod(channels) * KERNEL * KERNEL), threads)
-    shares_outputs = threads > 1 and rows * columns < channels[1]
-    parts = tuple(
-        _Part(some, outputs)
-        for some in split_range(rows, blocks if shares_outputs else max(blocks, threads))
-        for outputs in split_range(channels[1], threads if shares_outputs else 1, WIDTH)
-    )
-    most = max((part.rows.stop - part.rows.start for part in parts), default=0)
-    size = sum(_sizes(channels, most, columns))
-    return _Plan(lengths, longer, (height, width), columns, parts, size, shares_outputs)
-
-
-def _sizes(channels: tuple[int, int], rows: int, columns: int) -> tuple[int, int, int]:
-    """Return the elements of padded data, of tiles or products, and of what they are transformed to."""
-    padded = (rows * OUT + KERNEL - 1) * (columns * OUT + KERNEL - 1) * channels[0]
-    most = rows * columns * POINT_COUNT * max(channels)
-    return padded, most, most
-
-
-def _bind(plan: _Plan, part: _Part, filters: Panels, memory: Array) -> _Bound:
-    """Lay out a part in scratch memory, and make the calls that compute it."""
-    channels, outputs = filters.depth, part.outputs.stop - part.outputs.start
-    rows, columns = part.rows.stop - part.rows.start, plan.columns
-    height, width, count = rows * OUT + KERNEL - 1, columns * OUT + KERNEL - 1, rows * columns
-    padded, size, _ = _sizes((channels, filters.columns), rows, columns)
-    image = memory[: height * width * channels].reshape(height, width, channels)
-    one, two = memory[padded : padded + size], memory[padded + size :]
-    top = part.rows.start * OUT
-    tiles = one[: POINT_COUNT * count * channels].reshape(TILE, TILE, rows, columns, channels)
-    data = two[: tiles.size].reshape(POINT_COUNT, count, channels)
-    products = one[: POINT_COUNT * count * outputs].reshape(POINT_COUNT, count, outputs)
-    results = two[: OUT * OUT * count * outputs].reshape(OUT * OUT, -1)
-    view = windows(image, (TILE, TILE), (OUT, OUT), (1, 1)).transpose(2, 3, 0, 1, 4)
-    tape: Tape = [(np.copyto, (tiles, view))]
-    tape += tiled_product(_DATA, tiles.reshape(POINT_COUNT, -1), data.reshape(POINT_COUNT, -1))
-    tape += filters.tape_of_columns(data, products, part.outputs)
-    tape += tiled_product(_RESULT, products.reshape(POINT_COUNT, -1), results)
-    return _Bound(
-        PaddedRows.of(slice(top, top + height), plan.lengths[0], plan.pads, image),
-        tape,
-        results.reshape(OUT, OUT, rows, columns, outputs),
-    )
+def _tiles(rows: Array, filters: Array) -> Array:
+    """Return the results ``[4, 4, row, column, output]`` of tiles of some padded rows ``[row, column, C]``."""
+    tiles = windows(rows, (TILE, TILE), (OUT, OUT), (1, 1)).transpose(2, 3, 0, 1, 4)
+    *_, height, width, channels = tiles.shape
+    data = _DATA @ tiles.reshape(POINT_COUNT, -1)
+    products = np.matmul(data.reshape(POINT_COUNT, -1, channels), filters)
+    results: Array = _RESULT @ products.reshape(POINT_COUNT, -1)
+    return results.reshape(OUT, OUT, height, width, -1)
 
 
 def _place(results: Array, out: Array) -> None:
@@ -233,15 +135,10 @@ _DATA = np.kron(_BT, _BT).astype(np.float32)
 _RESULT = np.kron(_AT, _AT).astype(np.float32)
 
 
-def _transformed_filters(w: Array) -> Panels:
-    """Return filters ``[outputs, C, 3, 3]`` at each point, as packed matrices ``[C, outputs]``."""
+def _transform_filters(w: Array) -> Array:
+    """Return filters ``[outputs, C, 3, 3]`` at each point: matrices ``[C, outputs]``."""
     outputs, channels = w.shape[:2]
-    return Panels((POINT_COUNT, channels, outputs), partial(_transform_filters, w), w)
-
-
-def _transform_filters(w: Array, columns: slice, out: Array) -> None:
-    """Transform the filters of some outputs into ``[point, panel, channel, output]``."""
-    _, panels, channels, width = out.shape
-    filters = w[columns].reshape(panels, width, channels, -1).transpose(3, 0, 2, 1)
     with np.errstate(all="ignore"):  # numbers that are not finite show in the results
-        np.matmul(_FILTERS, filters.reshape(KERNEL * KERNEL, -1), out=out.reshape(POINT_COUNT, -1))
+        filters: Array = _FILTERS @ w.transpose(2, 3, 1, 0).reshape(KERNEL * KERNEL, -1)
+    let_go(w)
+    return filters.reshape(POINT_COUNT, channels, outputs)

@@ -17,8 +17,7 @@ from ... import KernelTemplate
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import as_rows, channels_first, is_f32
 from .._backend import backend
-from ..math.gemm import apply_epilogue, gemm
-from ..math.panels import Panels
+from ..math.gemm import apply_epilogue, gemm, own_matrix
 
 __all__: list[str] = []
 
@@ -36,7 +35,7 @@ def transposed_convolution(
     outputs, kernel = w.shape[1], w.shape[2:]
     blocks = set(op.dilations) == {1} and not any(k % s for k, s in zip(kernel, op.strides, strict=True))
     columns = _by_blocks(w, op.strides) if blocks else np.moveaxis(w, 1, -1)
-    packed = Panels.of(columns.reshape(len(w), -1), w)
+    matrix = own_matrix(columns.reshape(len(w), -1), w)
     shape_input = () if output_shape is None else (output_shape,)
 
     @lru_cache(maxsize=64)
@@ -50,9 +49,9 @@ def transposed_convolution(
         epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
         begins, lengths = fit(x.shape)
         rows = np.ascontiguousarray(as_rows(x, 1))
-        check_array_size(len(rows) * packed.columns, x.itemsize)
-        products = np.empty((len(rows), packed.columns), np.float32)
-        gemm(rows, packed, products, lambda block, first: None)
+        check_array_size(len(rows) * matrix.shape[1], x.itemsize)
+        products = np.empty((len(rows), matrix.shape[1]), np.float32)
+        gemm(rows, matrix, products, lambda block, first: None)
         windows = products.reshape(len(x), *x.shape[2:], *columns.shape[1:])
         if blocks:
             y = _add_blocks(windows, begins, lengths)

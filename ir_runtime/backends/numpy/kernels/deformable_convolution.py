@@ -21,7 +21,7 @@ from ...common.layout import channels_first, channels_last
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
 from ..math.finite import is_finite
-from ..math.panels import Panels
+from ..math.gemm import own_matrix
 
 __all__: list[str] = []
 
@@ -73,7 +73,7 @@ class _Deformable:
         self._outputs, self._channels, *self._kernel = w.shape
         self._fit = window_fit(op, tuple(self._kernel))
         self._zeros = isinstance(op, DeformableConvolution8) and op.bilinear_interpolation_pad
-        self._packed = Panels.of(w.transpose(2, 3, 1, 0).reshape(-1, self._outputs), w)
+        self._matrix = own_matrix(w.transpose(2, 3, 1, 0).reshape(-1, self._outputs), w)
 
     def compute(self, x: Array, offsets: Array, w: Array, *others: Any) -> Array:
         """Return the result; other inputs are the mask, if there is one, and the epilogue."""
@@ -147,7 +147,7 @@ class _Deformable:
                         sampled[:, : len(rows)],
                         some[:, element, part],
                     )
-            self._packed.multiply(some.reshape(len(rows), -1), rows)
+            np.matmul(some.reshape(len(rows), -1), self._matrix, rows)
             epilogue(rows, first + start)
 
 

@@ -16,8 +16,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
 from ...core.lengths import Accepts, axis_length
 from .._backend import backend
-from ..math.gemm import gemm
-from ..math.panels import Panels
+from ..math.gemm import gemm, own_matrix
 from ..threading.parallel import multithreaded_blas, thread_count
 from ._chain import Chain
 
@@ -66,13 +65,13 @@ def _few_rows(a: Value, matrix: Array) -> Chain:
 
 def _one_row(matrix: Array) -> RowKernel:
     """Return a kernel for one row, by a matrix whose columns BLAS's threads share."""
-    weights = Panels.of(matrix, matrix.T if matrix.flags.f_contiguous else matrix, tiled=False)
+    weights = own_matrix(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        y = np.empty((*x.shape[:-1], weights.columns), np.float32)
+        y = np.empty((*x.shape[:-1], weights.shape[1]), np.float32)
         row = y.reshape(1, -1)
         with multithreaded_blas():
-            weights.multiply(x.reshape(1, -1), row)
+            np.matmul(x.reshape(1, -1), weights, row)
         epilogue(row, 0)
         return y
 
@@ -81,11 +80,11 @@ def _one_row(matrix: Array) -> RowKernel:
 
 def _many_rows(matrix: Array) -> RowKernel:
     """Return a kernel for packed panels, shared by threads."""
-    weights = Panels.of(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
+    weights = own_matrix(matrix, matrix.T if matrix.flags.f_contiguous else matrix)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
-        y = np.empty((*x.shape[:-1], weights.columns), np.float32)
-        rows = y.reshape(-1, weights.columns)
+        y = np.empty((*x.shape[:-1], weights.shape[1]), np.float32)
+        rows = y.reshape(-1, weights.shape[1])
         gemm(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, epilogue)
         return y
 

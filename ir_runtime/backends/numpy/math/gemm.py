@@ -1,21 +1,23 @@
-"""GEMM: products of rows and constant packed matrices, with an epilogue, on several threads."""
+"""GEMM: products of rows and constant matrices, with an epilogue, on several threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
+from ....ir.pages import let_go
 from ....ir.tensor import Array
 from ...common.epilogue import RowEpilogue
 from ..threading.parallel import parallel_for, thread_count
-from .panels import Panels
 
 __all__ = [
-    "COLUMN_GRAIN",
     "EPILOGUE_COST",
     "apply_epilogue",
     "block_count",
     "for_row_blocks",
     "gemm",
+    "own_matrix",
     "split_range",
 ]
 
@@ -28,6 +30,23 @@ COLUMN_GRAIN = 64
 # Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
 # after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of this many takes.
 EPILOGUE_BLOCK, SHARED_BLOCK = 1 << 17, 1 << 19
+# Columns that are copied together: the cache lines of transposed rows are still in the cache when the rest of them is read.
+COPY_COLUMNS = 128
+
+
+def own_matrix(matrix: Array, source: Array) -> Array:
+    """Return a contiguous copy of a constant matrix ``[..., depth, columns]``, which BLAS multiplies fastest.
+
+    Args:
+        matrix: the matrix.
+        source: the constant that it is a view of; its pages of a mapped file are released.
+    """
+    own = np.empty(matrix.shape, np.float32)
+    for start in range(0, matrix.shape[-1], COPY_COLUMNS):
+        columns = slice(start, start + COPY_COLUMNS)
+        own[..., columns] = matrix[..., columns]
+    let_go(source)
+    return own
 
 
 def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
@@ -37,44 +56,20 @@ def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
-def gemm(rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue) -> None:
-    """Compute ``rows @ weights`` and its epilogue into ``out``.
+def gemm(rows: Array, matrix: Array, out: Array, epilogue: RowEpilogue) -> None:
+    """Compute ``rows @ matrix`` and its epilogue into ``out``.
 
-    With many rows, the epilogue of each block of rows runs while it is in the cache. With few, threads share the
-    columns: each panel of weights is read once.
+    BLAS packs what it multiplies in every call. So there are as few calls as threads, which share rows or columns,
+    whatever there are more of.
     """
-    size = rows.shape[0] * weights.size * GEMM_WEIGHT
-    most = thread_count(size)
-    if most < 2 and out.size <= EPILOGUE_BLOCK:
-        weights.multiply(rows, out)
-        epilogue(out, 0)
-    elif not weights.is_tiled:
-        _gemm_packed_by_blas(rows, weights, out, epilogue, most)
-    elif len(rows) >= weights.columns or weights.count == 1:
-        blocks = block_count(out.size, most)
-
-        def work(part: slice) -> None:
-            weights.multiply(rows[part], out[part])
-            epilogue(out[part], part.start)
-
-        parallel_for(work, split_range(len(rows), blocks, 16), size)
+    size = rows.shape[0] * matrix.size * GEMM_WEIGHT
+    threads = thread_count(size)
+    if len(rows) < matrix.shape[1]:
+        columns = split_range(matrix.shape[1], threads, COLUMN_GRAIN)
+        parallel_for(lambda part: np.matmul(rows, matrix[:, part], out[:, part]), columns, size)
     else:
-        shares = split_range(weights.count, most)
-        parallel_for(lambda part: weights.multiply(rows, out, part), shares, size)
-        apply_epilogue(out, epilogue)
-
-
-def _gemm_packed_by_blas(
-    rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue, threads: int
-) -> None:
-    """Compute the product in as few calls as there are threads: each packs what it multiplies, which should be little."""
-    size = rows.shape[0] * weights.size * GEMM_WEIGHT
-    if len(rows) < weights.columns:
-        columns = split_range(weights.columns, threads, COLUMN_GRAIN)
-        parallel_for(lambda some: weights.multiply_columns(rows, out[:, some], some), columns, size)
-    else:
-        parts = split_range(len(rows), threads, 16)
-        parallel_for(lambda some: weights.multiply(rows[some], out[some]), parts, size)
+        parts = split_range(len(rows), threads)
+        parallel_for(lambda part: np.matmul(rows[part], matrix, out[part]), parts, size)
     apply_epilogue(out, epilogue)
 
 

@@ -9,18 +9,15 @@ Where the number of BLAS's threads cannot be set, it is left as it is, and this 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...._util.forks import before_fork, in_child, worker_computing
-from ...._util.scoped import setting
+from ...._util.forks import in_child
 from ...common.blas import Blas
 from ...core.threads import most
 from .pool import Task, ThreadPool
 
-__all__ = ["compiling", "defer", "multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
+__all__ = ["multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 
 # Multiplications (or work that takes as long), in several calls of NumPy, that threads must save the caller to be worth
 # it: after each call they may wait some 10 µs for each other, and they find data in the caches of others. With two, layers
@@ -46,7 +43,7 @@ def thread_count(size: int) -> int:
     return threads if size * (threads - 1) >= MIN_PARALLEL_WORK * threads else 1
 
 
-def parallel_for(work: Callable[[Any], None], chunks: Sequence[Any], size: int) -> None:
+def parallel_for(work: Callable[[Any], object], chunks: Sequence[Any], size: int) -> None:
     """Call ``work`` with every chunk, in no particular order; on several threads if ``size`` is worth it."""
     workers = min(thread_count(size), len(chunks)) - 1
     if workers < 1 or not _blas.limited:
@@ -60,55 +57,6 @@ def parallel_for(work: Callable[[Any], None], chunks: Sequence[Any], size: int) 
     except BaseException:
         task.cancel()
         raise
-
-
-_DEFERRED: ContextVar[list[Task] | None] = ContextVar("deferred", default=None)
-
-
-@contextlib.contextmanager
-def compiling() -> Iterator[None]:
-    """Complete the tasks that a compilation defers when it ends."""
-    if _DEFERRED.get() is not None:  # a nested graph
-        yield
-        return
-    tasks: list[Task] = []
-    with setting(_DEFERRED, tasks), single_blas():
-        try:
-            yield
-            _join_deferred()
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            raise
-
-
-@before_fork
-def _join_deferred() -> None:
-    """Complete deferred tasks; a forked process has none of the workers that have begun them."""
-    for task in _DEFERRED.get() or ():
-        task.join()
-
-
-def defer(work: Callable[[Any], None], chunks: Sequence[Any], on_complete: Callable[[], None]) -> None:
-    """Call ``work`` with every chunk, then ``on_complete``: on other threads, while the compilation continues.
-
-    Outside of a compilation, and without other threads, this is done at once.
-    """
-    tasks, workers = _DEFERRED.get(), most(max_threads) - 1
-    if tasks is None or workers < 1 or not _blas.limited:
-        for chunk in chunks:
-            work(chunk)
-        on_complete()
-        return
-    task = Task(partial(_run_deferred, work), chunks, on_complete)
-    tasks.append(task)
-    _pool.submit(task, min(workers, len(chunks)))
-
-
-def _run_deferred(work: Callable[[Any], None], chunk: Any) -> None:
-    """Run a chunk that no layer waits for, but a fork has to."""
-    with worker_computing():
-        work(chunk)
 
 
 @in_child

@@ -30,7 +30,10 @@ class Task:
     """
 
     def __init__(
-        self, work: Callable[..., None], chunks: Sequence[Any], on_complete: Callable[[], None] | None = None
+        self,
+        work: Callable[..., object],
+        chunks: Sequence[Any],
+        on_complete: Callable[[], None] | None = None,
     ) -> None:
         self._work, self._chunks, self._on_complete = work, deque(chunks), on_complete
         self._incomplete, self._lock = len(chunks), threading.Lock()

@@ -1,1 +1,0 @@
-"""Depth-first tiling: chains of layers are computed tile by tile, so that intermediate results stay in the cache."""
