@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy import parallel
 
 
 @pytest.fixture(params=[1, 3], ids=["1 thread", "3 threads"], scope="module")

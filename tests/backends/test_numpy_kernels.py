@@ -11,11 +11,10 @@ from harness.numpy_kernels import SPECIAL, agree, layouts, numbers, same, unknow
 
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.common.layout import flat_view
-from ir_runtime.backends.numpy import backend
+from ir_runtime.backends.numpy import backend, parallel
 from ir_runtime.backends.numpy.kernels import matmul, sdpa
 from ir_runtime.backends.numpy.math import gemm
-from ir_runtime.backends.numpy.threading import parallel
-from ir_runtime.backends.numpy.threading.parallel import multithreaded_blas
+from ir_runtime.backends.numpy.parallel import multithreaded_blas
 from ir_runtime.ir.tensor import Value
 from ir_runtime.ops.activation.smooth import Sigmoid, Swish
 

@@ -11,8 +11,8 @@ import pytest
 import ir_runtime as ov
 from ir_runtime import opset8 as op
 from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.numpy import parallel
 from ir_runtime.backends.numpy.kernels import quantized_network
-from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.ir.tensor import Array
 
 RANDOM = np.random.default_rng(0)

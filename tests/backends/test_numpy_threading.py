@@ -1,73 +1,13 @@
-"""Threads of the NumPy backend: events, tasks, and scratch memory."""
+"""Threads of the NumPy backend share the chunks of a layer."""
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
 import pytest
 
-from ir_runtime.backends.numpy import backend
-from ir_runtime.backends.numpy.threading import event as event
-from ir_runtime.backends.numpy.threading import parallel
-from ir_runtime.backends.numpy.threading import pool as pool
-from ir_runtime.backends.numpy.threading.event import Event
-
-WAYS = ["awake", "soon asleep", "asleep at once"]
-
-
-@pytest.fixture(params=WAYS, autouse=True)
-def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However threads wait."""
-    if request.param == "soon asleep":
-        monkeypatch.setattr(event, "SPIN_LIMIT", 1)
-    if request.param == "asleep at once":
-        monkeypatch.setattr(event, "_library", lambda: None)
-    monkeypatch.setattr(pool, "_events", [])
-    monkeypatch.setattr(parallel, "_pool", pool.ThreadPool())
-
-
-def test_an_event_that_was_set_before_counts_once() -> None:
-    ready, heard = Event(), threading.Event()
-    ready.set()
-    ready.set()
-    ready.wait()
-    threading.Thread(target=lambda: (ready.wait(), heard.set()), daemon=True).start()
-    assert not heard.wait(0.05)
-    ready.set()
-    assert heard.wait(5)
-
-
-def test_no_event_is_lost() -> None:
-    there, back, rounds = Event(), Event(), 300
-
-    def answer() -> None:
-        for _ in range(rounds):
-            there.wait()
-            back.set()
-
-    thread = threading.Thread(target=answer, daemon=True)
-    thread.start()
-    for number in range(rounds):
-        if number % 50 == 0:
-            time.sleep(0.005)  # the other has fallen asleep by now
-        there.set()
-        back.wait()
-    thread.join(5)
-    assert not thread.is_alive()
-
-
-def test_a_waiting_thread_sleeps_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event, "SPIN_LIMIT", 1000)
-    ready = Event()
-    thread = threading.Thread(target=ready.wait, daemon=True)
-    thread.start()
-    while ready._spin_lock is not None and not ready._asleep:
-        time.sleep(0.01)
-    ready.set()
-    thread.join(5)
-    assert not thread.is_alive()
+from ir_runtime.backends.numpy import backend, parallel
 
 
 def test_every_chunk_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:

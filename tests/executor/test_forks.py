@@ -22,7 +22,7 @@ import ir_runtime as ir
 from ir_runtime._util import forks
 from ir_runtime.backends.common import blas as _blas
 from ir_runtime.backends.numba.threading import pool as _pools
-from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy import parallel
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
@@ -337,8 +337,6 @@ def test_a_thread_pool_has_no_workers_in_a_child(monkeypatch: pytest.MonkeyPatch
 
 
 LOCKS = {"Lock", "RLock", "Condition", "Event", "Semaphore", "Queue", "SimpleQueue", "allocate_lock"}
-# The locks of bells belong to helpers and jobs, which are made anew.
-OF_OTHERS = {"numpy/threading/event.py"}
 
 
 def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
@@ -360,7 +358,7 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
             if isinstance(d, ast.Name)
         }
         path = file.relative_to(PACKAGE / "backends").as_posix() if "backends" in file.parts else file.name
-        if names & LOCKS and path not in OF_OTHERS:
+        if names & LOCKS:
             found.append(path)
             assert says & {"after_fork", "in_child", "after_in_child"}, file
     assert {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Iterator
 from inspect import getclosurevars, isfunction
 from typing import Any
@@ -15,7 +15,7 @@ from harness.nets import Net
 import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.backends.common import blas as _blas
-from ir_runtime.backends.numpy.threading.pool import Task
+from ir_runtime.backends.numpy import parallel
 from ir_runtime.executor.guard import REMEMBERED, Guard
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -303,25 +303,23 @@ def test_a_queue_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> 
     assert queue.is_ready()
 
 
-def test_a_chunk_that_fails_ends_the_task_and_the_threads_go_on() -> None:
+def test_a_chunk_that_fails_ends_the_layer_and_the_threads_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "max_threads", 2)
     started: list[int] = []
-    gate = threading.Event()
 
-    def work(piece: int) -> None:
-        started.append(piece)
-        if piece == 0:
+    def work(chunk: int) -> None:
+        started.append(chunk)
+        if chunk == 0:
             raise KeyboardInterrupt
-        gate.wait(5)
+        time.sleep(0.01)
 
-    task = Task(work, range(1000))
-    helper = threading.Thread(target=task.run_chunks)
-    task.run_chunks()
-    helper.start()
-    gate.set()
-    helper.join(5)
-    with pytest.raises(KeyboardInterrupt):
-        task.join()
-    assert started == [0], "nobody begins what is left"
+    with parallel.single_blas():
+        with pytest.raises(KeyboardInterrupt):
+            parallel.parallel_for(work, range(1000), 1 << 62)
+        assert len(started) < 10, "nobody begins what is left"
+        complete: list[int] = []
+        parallel.parallel_for(complete.append, range(1000), 1 << 62)
+    assert sorted(complete) == list(range(1000))
 
 
 def test_blas_has_its_threads_again_after_an_interrupt() -> None:

@@ -23,7 +23,7 @@ from ir_runtime._util.scoped import Scope, inside
 from ir_runtime.backends.core import threads
 from ir_runtime.backends.numba.threading import parallel as compiled_threads
 from ir_runtime.backends.numba.threading import pool as _pools
-from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy import parallel
 from ir_runtime.executor import context
 from ir_runtime.executor.observers import Profile
 
@@ -115,7 +115,7 @@ def test_an_interrupt_anywhere(
 ) -> None:
     """One run for some of the places where Python looks for interrupts."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
-    monkeypatch.setattr(parallel, "_pool", parallel.ThreadPool())
+    monkeypatch.setattr(parallel, "_pools", {})
     calls = Calls(backend)
     way(calls)
     state, threads = calls.state(), os_threads()
@@ -126,7 +126,7 @@ def test_an_interrupt_anywhere(
         if way is Calls.call_with_new_threads:
             _pools._IDLE.clear()
             # monkeypatch would keep the former pools, and their threads.
-            parallel._pool = parallel.ThreadPool()
+            parallel._pools.clear()
         interrupter = Interrupter(place)
         try:
             interrupter.during(lambda: way(calls))

@@ -9,7 +9,7 @@ import sys
 import time
 
 from harness.forking import Scene, counts, os_threads, settled
-from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy import parallel
 
 
 def interrupt(*_: object) -> None:

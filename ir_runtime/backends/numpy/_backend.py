@@ -6,7 +6,7 @@ from .. import Backend
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..common.kept_weights import budget
 from ._index import MODULES, PATTERNS
-from .threading.parallel import single_blas
+from .parallel import single_blas
 
 __all__ = ["backend"]
 

@@ -17,7 +17,7 @@ from ...common.layout import channels_first, channels_last, pad_spatial
 from ...common.window_fit import window_fit
 from ..math.gemm import block_count, split_range
 from ..math.windows import windows
-from ..threading.parallel import parallel_for, thread_count
+from ..parallel import parallel_for, thread_count
 
 __all__ = ["Depthwise"]
 

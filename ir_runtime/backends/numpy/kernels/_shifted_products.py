@@ -19,7 +19,7 @@ from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last
 from ...common.window_fit import window_fit
 from ..math.gemm import own_matrix, split_range
-from ..threading.parallel import parallel_for, thread_count
+from ..parallel import parallel_for, thread_count
 
 __all__ = ["shifted_products"]
 

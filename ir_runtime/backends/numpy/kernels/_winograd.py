@@ -29,7 +29,7 @@ from ...common.window_fit import window_fit
 from ..math.finite import is_finite
 from ..math.gemm import split_range
 from ..math.windows import windows
-from ..threading.parallel import parallel_for, thread_count
+from ..parallel import parallel_for, thread_count
 
 __all__ = ["suits_winograd", "winograd"]
 

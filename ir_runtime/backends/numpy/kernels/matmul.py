@@ -17,7 +17,7 @@ from ...common.layout import is_f32
 from ...core.lengths import Accepts, axis_length
 from .._backend import backend
 from ..math.gemm import gemm, own_matrix
-from ..threading.parallel import multithreaded_blas, thread_count
+from ..parallel import multithreaded_blas, thread_count
 from ._chain import Chain
 
 __all__: list[str] = []

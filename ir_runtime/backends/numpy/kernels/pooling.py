@@ -29,7 +29,7 @@ from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
 from ..math.finite import is_finite
 from ..math.gemm import block_count, split_range
-from ..threading.parallel import parallel_for, thread_count
+from ..parallel import parallel_for, thread_count
 
 __all__: list[str] = []
 # An element of a window takes as long as this many multiplications of a GEMM.

@@ -12,7 +12,7 @@ from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
 from ...common.layout import is_f32
 from .._backend import backend
-from ..threading.parallel import multithreaded_blas
+from ..parallel import multithreaded_blas
 from ._recurrent_cells import (
     Direction,
     GRUDirection,

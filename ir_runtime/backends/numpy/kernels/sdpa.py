@@ -23,7 +23,7 @@ from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import split_range
 from ..math.ones import ones_column
-from ..threading.parallel import parallel_for, thread_count
+from ..parallel import parallel_for, thread_count
 
 __all__: list[str] = []
 

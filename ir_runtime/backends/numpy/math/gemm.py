@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.pages import let_go
 from ....ir.tensor import Array
 from ...common.epilogue import RowEpilogue
-from ..threading.parallel import parallel_for, thread_count
+from ..parallel import parallel_for, thread_count
 
 __all__ = [
     "EPILOGUE_COST",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ...common.epilogue import RowEpilogue
-from ..threading.parallel import parallel_for
+from ..parallel import parallel_for
 from .dequantize import BLOCK_SIZE, DequantizeScratch, RowBlocks, Step, StorageFormat, apply_rows
 from .gemm import apply_epilogue
 

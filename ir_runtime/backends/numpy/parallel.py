@@ -9,13 +9,17 @@ Where the number of BLAS's threads cannot be set, it is left as it is, and this 
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
-from ...._util.forks import in_child
-from ...common.blas import Blas
-from ...core.threads import most
-from .pool import Task, ThreadPool
+import numpy as np
+
+from ..._util.forks import in_child
+from ..common.blas import Blas
+from ..core.threads import most
 
 __all__ = ["multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 
@@ -25,9 +29,12 @@ __all__ = ["multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 MIN_PARALLEL_WORK = 1 << 24
 
 _blas = Blas()
-_pool = ThreadPool()
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""The thread pool, by the number of its threads."""
 single_blas = _blas.single
 max_threads = _blas.threads
+
+in_child(_pools.clear)  # a forked process does not have the parent's threads
 
 
 def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
@@ -50,17 +57,36 @@ def parallel_for(work: Callable[[Any], object], chunks: Sequence[Any], size: int
         for chunk in chunks:
             work(chunk)
         return
-    task = Task(work, chunks)
+    remaining, helpers = deque(chunks), list[Future[None]]()
+    run = partial(_run_chunks, work, remaining)
     try:
-        _pool.submit(task, workers)
-        task.join()
+        with contextlib.suppress(RuntimeError):  # the interpreter is shutting down: no new threads
+            helpers += (_pool(max_threads - 1).submit(run) for _ in range(workers))
+        run()
+    finally:
+        remaining.clear()  # after a failure
+        begun = [helper for helper in helpers if not helper.cancel()]
+        failures = [helper.exception() for helper in begun]
+    for failure in failures:
+        if failure is not None:
+            raise failure
+
+
+def _run_chunks(work: Callable[[Any], object], remaining: deque[Any]) -> None:
+    """Run chunks until none remain; a failure discards the others."""
+    try:
+        while remaining:
+            try:
+                chunk = remaining.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            work(chunk)
     except BaseException:
-        task.cancel()
+        remaining.clear()
         raise
 
 
-@in_child
-def _reset() -> None:
-    """Forget the parent's threads, which a forked process does not have."""
-    global _pool
-    _pool = ThreadPool()
+def _pool(threads: int) -> ThreadPoolExecutor:
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, "ir_runtime", partial(np.seterr, all="ignore"))
+    return _pools[threads]

@@ -1,1 +1,0 @@
-"""A thread pool for kernels that call NumPy."""
