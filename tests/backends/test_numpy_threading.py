@@ -62,3 +62,8 @@ def test_a_failure_on_another_thread_is_raised() -> None:
 
     with backend.around(), pytest.raises(ValueError, match="chunk 3"):
         parallel.parallel_for(work, range(9), 0)
+
+
+def test_blas_has_one_thread_while_a_model_is_compiled() -> None:
+    with backend.compiling():
+        assert parallel._blas._get is None or parallel._blas._get() == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .. import Backend
 from ..common.dynamic_quantization import GROUP_SIZES
 from ..common.kept_weights import budget
@@ -11,7 +14,14 @@ from .parallel import single_blas
 __all__ = ["backend"]
 
 
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Let weights share the memory for f32 copies, and kernels pack their constants on one thread, as runs multiply."""
+    with budget(), single_blas():
+        yield
+
+
 backend = Backend(
-    "numpy", around=single_blas, compiling=budget, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    "numpy", around=single_blas, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
     dynamic_groups=(0, *GROUP_SIZES),
 )  # fmt: skip
