@@ -74,6 +74,7 @@ class PlanBuilder:
                 OutputContract.of(program.graph[port.layer], program.type(port)) for port in program.outputs
             ),
             peak=self._peak(steps).bytes,
+            interpreted=not self.options.backends,
         )
 
     def inner_plan(

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._util.scoped import nested
-from ..analysis.error_context import is_placed, with_context
 from ..executor.context import State
-from ..executor.instructions import Slots
+from ..executor.interpreter import located
 from ..executor.plan import ExecutionPlan
-from ..executor.step import Step
+from ..executor.step import Slots, Step
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
@@ -135,12 +134,7 @@ class Stepping(Iterator[Stop]):
 
     def _compute(self, each: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"), nested(self._plan.around):
-            try:
-                return each.run(inputs)
-            except Exception as reason:
-                if is_placed(reason):
-                    raise
-                raise with_context(each, inputs, reason) from reason
+            return located(each, inputs)
 
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)

@@ -8,41 +8,20 @@ the processor's cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
 from numpy import ndarray
 
-from ..backends import Compute, Kernel
+from ..backends import Compute
 from ..backends.core.replay import Instruction, Slots
-from ..errors import ExecutionError
+from .step import Step, as_array, as_outputs
 
-__all__ = ["Instruction", "Executable", "Slots", "as_outputs", "instructions_of"]
+__all__ = ["instructions_of"]
 
 _Slots: TypeAlias = tuple[int, ...]
 
 
-class Executable(Protocol):
-    """The kernel and the slots of a step."""
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel to call."""
-
-    @property
-    def reads(self) -> _Slots:
-        """The slots of the inputs."""
-
-    @property
-    def writes(self) -> _Slots:
-        """The slots of the outputs."""
-
-    @property
-    def frees(self) -> _Slots:
-        """The slots that nothing reads afterwards."""
-
-
-def instructions_of(steps: Iterable[Executable]) -> tuple[Instruction, ...]:
+def instructions_of(steps: Iterable[Step]) -> tuple[Instruction, ...]:
     """Return the instruction of each step."""
     shared: dict[tuple[int, _Slots, _Slots, _Slots], Instruction] = {}
     instructions = []
@@ -55,7 +34,7 @@ def instructions_of(steps: Iterable[Executable]) -> tuple[Instruction, ...]:
     return tuple(instructions)
 
 
-def _accessed(step: Executable) -> tuple[_Slots, _Slots, _Slots]:
+def _accessed(step: Step) -> tuple[_Slots, _Slots, _Slots]:
     """Return the slots that the function of a kernel reads and writes, and those to free after it."""
     kernel, reads, writes, frees = step.kernel, step.reads, step.writes, step.frees
     if kernel.operands is not None:
@@ -139,30 +118,12 @@ def _any_arity(run: Compute, reads: _Slots, writes: _Slots, frees: _Slots) -> In
 
 
 def _only(result: Any) -> Any:
-    """Return the first of several results. What NumPy reduced to a number is an array: kernels take the address of its data."""
-    return _array(result[0] if isinstance(result, tuple) else result)
-
-
-def _array(result: Any) -> Any:
-    return np.asarray(result) if isinstance(result, np.generic) else result
+    """Return the first of several results, as an array."""
+    return as_array(result[0] if isinstance(result, tuple) else result)
 
 
 def _pairs(writes: _Slots, results: Any) -> Iterable[tuple[int, Any]]:
     return zip(writes, as_outputs(results, len(writes)))  # noqa: B905 - `as_outputs` checks the lengths
 
-
-def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
-    """Return the results of a kernel as a tuple; an operation may have more outputs than its layer, but not fewer.
-
-    Raises:
-        ExecutionError: if they are fewer than ``count``.
-    """
-    outputs = tuple(map(_array, results)) if isinstance(results, tuple) else (_array(results),)
-    if len(outputs) < count:
-        raise ExecutionError(f"it has {count} outputs, but its code returned {len(outputs)}", hint=_LACKING)
-    return outputs
-
-
-_LACKING = "it must return an array for each of them"
 
 _BY_ARITY: dict[int, Callable[..., Instruction]] = {1: _unary, 2: _binary, 3: _ternary}

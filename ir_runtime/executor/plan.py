@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._util import deadline
-from .._util.forks import SAFEPOINT, computing, in_user_code
+from .._util.forks import SAFEPOINT, computing
 from .._util.scoped import Scope, inside
 from ..analysis.error_context import is_placed, with_context
-from ..backends.core.replay import Program, StepError
+from ..backends.core.replay import Instruction, Program, StepError
 from ..backends.core.threads import set_most
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
@@ -26,10 +26,11 @@ from ..ir.tensor import Array, TensorType
 from ..limits import DEFAULT, Limits, set_limits
 from .base_buffers import base_buffer_of
 from .context import RUN, Run, State
-from .instructions import Instruction, Slots, instructions_of
+from .instructions import instructions_of
+from .interpreter import ObserverError, interpret, located, watched
 from .output_contract import OutputContract
 from .replays import Programs
-from .step import Observer, Patch, Step
+from .step import Observer, Patch, Slots, Step
 
 __all__ = ["ExecutionPlan"]
 
@@ -56,10 +57,7 @@ CLOCKED = 8
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """Steps in order. A plan holds no activations, so any number of runs may share it.
-
-    Ten fields: the last three are computed from the others, once, for the run loop.
-    """
+    """Steps in order. A plan holds no activations, so any number of runs may share it."""
 
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
@@ -72,18 +70,21 @@ class ExecutionPlan:
     """The contracts of the outputs: what was inferred about them."""
     peak: int = 0
     """Peak memory of a run in bytes, as far as sizes are known when compiling."""
+    interpreted: bool = False
+    """Whether runs go step by step, through `interpreter`, even if nothing watches them: those of the reference."""
     instructions: tuple[Instruction, ...] = field(init=False, repr=False)
-    """The instruction of each step."""
+    """The instruction of each step; none where runs are interpreted."""
     base_buffers: frozenset[int] = field(init=False, repr=False)
     """The base buffers of the constants."""
     programs: Programs = field(init=False, repr=False, compare=False)
     """What runs execute."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "instructions", instructions_of(self.steps))
+        steps = () if self.interpreted else self.steps
+        object.__setattr__(self, "instructions", instructions_of(steps))
         constants = {slot: array for slot, array in enumerate(self.slots) if array is not None}
         object.__setattr__(self, "base_buffers", frozenset(map(base_buffer_of, constants.values())))
-        programs = Programs(self.steps, self.instructions, self.inputs, self.outputs, frozenset(constants))
+        programs = Programs(steps, self.instructions, self.inputs, self.outputs, frozenset(constants))
         object.__setattr__(self, "programs", programs)
 
     def run(
@@ -132,7 +133,7 @@ class ExecutionPlan:
         run = self.begin(feeds, observers, state, limits, patch)
         try:
             return inside(self.around, self.execute, feeds, run)
-        except _ObserverError as caught:
+        except ObserverError as caught:
             raise caught.reason from None
 
     def begin(
@@ -166,7 +167,9 @@ class ExecutionPlan:
         on_complete = None
         try:
             if run.observers or run.patch:
-                self._execute_observed(env, run)
+                interpret(self.steps, env, watched(run))
+            elif self.interpreted:
+                interpret(self.steps, env, located)
             else:
                 on_complete = self._execute(env, run.ends)
         finally:
@@ -208,62 +211,8 @@ class ExecutionPlan:
         step = self.steps[number]
         raise with_context(step, [env[slot] for slot in step.reads], reason) from reason
 
-    def _execute_observed(self, env: Slots, run: Run) -> None:
-        """Run the loop over steps, with observers and patches."""
-        for step in self.steps:
-            deadline.check(step.layer.where)
-            args = [env[slot] for slot in step.reads]
-            try:
-                results = step.run(args) if step.is_hidden else _observed_step(step, args, run)
-            except Exception as reason:
-                if isinstance(reason, _ObserverError) or is_placed(reason):
-                    raise
-                raise with_context(step, args, reason) from reason
-            step.store(env, results)
-
 
 def _need_of_empty(feed: Array, limits: Limits) -> int:
     """Return the bytes that an input without elements takes, none, unless its other lengths are beyond the limits."""
     check_lengths(TensorType(ElementType.from_dtype(feed.dtype), PartialShape(feed.shape)), limits)
     return 0
-
-
-class _ObserverError(Exception):
-    """Carries an observer's exception past the handler that adds the layer."""
-
-    def __init__(self, reason: Exception) -> None:
-        super().__init__()
-        self.reason = reason
-
-
-def _observed_step(step: Step, args: Sequence[Array], run: Run) -> tuple[Array, ...]:
-    seen = step.shown_inputs(args)
-    _notify(run.observers, "before", step, seen)
-    start = time.perf_counter()
-    results = step.run(args)
-    seconds = time.perf_counter() - start
-    shown = step.shown_outputs(results)
-    if run.patch is not None:
-        patched = _patched(run.patch, step, seen, shown)
-        results, shown = step.patched(results, patched), patched
-    _notify(run.observers, "after", step, shown, seconds)
-    return results
-
-
-def _patched(
-    patch: Patch, step: Step, args: Sequence[Array], results: tuple[Array, ...]
-) -> tuple[Array, ...]:
-    try:
-        with in_user_code():
-            return patch(step, args, results)
-    except Exception as reason:
-        raise _ObserverError(reason) from reason
-
-
-def _notify(observers: Sequence[Observer], event: str, *what: object) -> None:
-    try:
-        with in_user_code():
-            for observer in observers:
-                getattr(observer, event)(*what)
-    except Exception as reason:
-        raise _ObserverError(reason) from reason

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from ..backends.core.replay import (
     Direct,
+    Instruction,
     Program,
     Replayer,
+    Slots,
     run_steps,
 )
 from ..ir.tensor import Array
 from .context import RUN
-from .instructions import Instruction, Slots
 from .step import Step
 
 __all__ = ["Programs"]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from ..analysis.expected import Expected
-from ..backends import Kernel
+from ..backends import Compute, Kernel
+from ..backends.core.replay import Slots
+from ..errors import ExecutionError
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array, TensorType
-from .instructions import Slots, as_outputs
 
-__all__ = ["Declared", "Observer", "Patch", "Step"]
+__all__ = ["Declared", "Observer", "Patch", "Slots", "Step", "as_array", "as_outputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,26 @@ def _cast(arrays: Sequence[Array], elements: Sequence[ElementType | None]) -> tu
         array if element is None else array.astype(element.dtype, copy=False)
         for array, element in zip(arrays, elements, strict=True)
     )
+
+
+_LACKING = "it must return an array for each of them"
+
+
+def as_array(result: Any) -> Any:
+    """Return what NumPy reduced to a number as an array: kernels take the address of its data."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def as_outputs(results: Any, count: int) -> tuple[Any, ...]:
+    """Return the results of a kernel as a tuple; an operation may have more outputs than its layer, but not fewer.
+
+    Raises:
+        ExecutionError: if they are fewer than ``count``.
+    """
+    outputs = tuple(map(as_array, results)) if isinstance(results, tuple) else (as_array(results),)
+    if len(outputs) < count:
+        raise ExecutionError(f"it has {count} outputs, but its code returned {len(outputs)}", hint=_LACKING)
+    return outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +126,11 @@ class Step:
     kernel_name: str = ""
     declared: Declared | None = None
     types: tuple[TensorType, ...] = ()
+    compute: Compute = field(init=False, repr=False, compare=False)
+    """The function of the kernel, of all inputs."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compute", self.kernel.whole)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -143,7 +171,10 @@ class Step:
         Raises:
             ExecutionError: if the kernel returns fewer outputs than the layer declares.
         """
-        return as_outputs(self.kernel(*args), len(self.writes))[: len(self.writes)]
+        results, count = self.compute(*args), len(self.writes)
+        if results.__class__ is np.ndarray and count == 1:
+            return (results,)
+        return as_outputs(results, count)[:count]
 
     def store(self, env: Slots, results: Sequence[Array]) -> None:
         """Put results where later steps read them; empty the slots that none reads any more.

@@ -180,10 +180,10 @@ class Kernel(KernelTemplate):
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         """Run the kernel on all inputs of the layer."""
-        found: Any = self.run(
-            *arrays if self.operands is None else [arrays[place] for place in self.operands]
-        )
-        if self.only is None or isinstance(found, tuple):
-            return found  # type: ignore[no-any-return]
+        if self.operands is not None:
+            arrays = tuple([arrays[place] for place in self.operands])
+        outputs: Any = self.run(*arrays)
+        if self.only is None or isinstance(outputs, tuple):
+            return outputs  # type: ignore[no-any-return]
         index, count = self.only
-        return tuple(found if i == index else UNREAD for i in range(count))
+        return tuple(outputs if i == index else UNREAD for i in range(count))
