@@ -171,10 +171,10 @@ class Step:
         Raises:
             ExecutionError: if the kernel returns fewer outputs than the layer declares.
         """
-        results, count = self.compute(*args), len(self.writes)
-        if results.__class__ is np.ndarray and count == 1:
+        results = self.compute(*args)
+        if results.__class__ is np.ndarray and not self.writes[1:]:
             return (results,)
-        return as_outputs(results, count)[:count]
+        return as_outputs(results, len(self.writes))[: len(self.writes)]
 
     def store(self, env: Slots, results: Sequence[Array]) -> None:
         """Put results where later steps read them; empty the slots that none reads any more.
