@@ -11,7 +11,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # Tests that take long stand next to each other: a worker that has nothing left takes half of what waits for the other.
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal -o cache_dir="$(abspath $(VENV))/caches/pytest"
 
-# Tools keep their caches beside the environment: nothing else of the checkout need be writable for `make test`.
+# Tools keep their caches beside the environment: but for kernels, nothing else of the checkout need be writable for `make test`.
 export RUFF_CACHE_DIR := $(VENV)/caches/ruff
 export MYPY_CACHE_DIR := $(VENV)/caches/mypy
 export HYPOTHESIS_STORAGE_DIRECTORY := $(abspath $(VENV))/caches/hypothesis
@@ -22,12 +22,12 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type kernels vendor index releases docs browser fuzz table oracle bench zoo clients world clean
+.PHONY: help demo setup test lint type kernels wheels vendor index releases docs browser fuzz table oracle bench zoo clients world clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/run ## recognise handwritten digits with the shipped model
+demo: $(VENV)/run kernels ## recognise handwritten digits with the shipped model
 	$(BIN)/ir-runtime inspect examples/digits/digits.xml
 	$(BIN)/ir-runtime run examples/digits/digits.xml -i image=examples/digits/images.npy
 	$(BIN)/python examples/digits/demo.py
@@ -45,9 +45,12 @@ lint: $(VENV)/test ## style
 type: $(VENV)/test ## types
 	$(BIN)/mypy
 
-# Tests of the backend numba need them, and are not to be held up by their compilation.
-kernels: $(VENV)/test
-	$(BIN)/ir-runtime kernels
+kernels: $(VENV)/kernels ## compile the kernels of the backend numba for this processor, where their sources have changed
+	@$(BIN)/python -m ir_runtime.backends.numba.build
+
+wheels: $(VENV)/kernels ## build the wheels of all systems, with compiled kernels, and the one without, in dist
+	$(PIP_INSTALL) --group wheels
+	$(BIN)/python -m ir_runtime.backends.numba.build.wheels dist
 
 index: $(VENV)/test ## write the lists of modules and the stubs of opsets, after an operation or a kernel was added or moved
 	PYTHONPATH=tests $(BIN)/python -m harness.index
@@ -69,7 +72,7 @@ $(CHROMIUM):
 	@test "$$(id -u)" = 0 || { echo "make browser needs Chromium: apt-get install chromium" >&2; exit 1; }
 	apt-get update -q && apt-get install -y -q --no-install-recommends chromium
 
-fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
+fuzz: $(VENV)/test kernels ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
 	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)
 	PYTHONPATH=tests $(BIN)/python -m fuzz.usage --minutes 10 $(USAGE)
 
@@ -83,17 +86,17 @@ oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 	$(BIN)/python tests/models/zoo.py --jobs 2 --out $(ZOO)
 
-bench: $(VENV)/zoo ## time against OpenVINO, side by side; BENCH="resnet50 --threads 2 --batch 8" says what
+bench: $(VENV)/zoo kernels ## time against OpenVINO, side by side; BENCH="resnet50 --threads 2 --batch 8" says what
 	$(BIN)/python tests/bench/all.py --dir $(ZOO) $(BENCH)
 
-clients: $(CLIENTS)/ready ## run ultralytics, optimum-intel and others with ir_runtime in the place of openvino
+clients: $(CLIENTS)/ready kernels ## run ultralytics, optimum-intel and others with ir_runtime in the place of openvino
 	PYTHONPATH=tests $(CLIENTS)/bin/python -m clients "$(abspath out/clients)"
 
-world: $(VENV)/test ## run all IR files of a folder here and in OpenVINO: make world FOLDER=~/models
+world: $(VENV)/test kernels ## run all IR files of a folder here and in OpenVINO: make world FOLDER=~/models
 	PYTHONPATH=tests $(BIN)/python -m world "$(FOLDER)"
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out dist ir_runtime/backends/*/libraries .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment grows with what is asked for; each stamp is newer than pyproject.toml when it is up to date.
 $(VENV)/bin/python:
@@ -105,20 +108,24 @@ $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 	$(PIP_INSTALL) -e .
 	@touch $@
 
-$(VENV)/test: pyproject.toml | $(VENV)/bin/python
-	$(PIP_INSTALL) -e '.[fast,dask]' --group test
+$(VENV)/kernels: pyproject.toml | $(VENV)/bin/python
+	$(PIP_INSTALL) -e . --group build
 	@touch $@ $(VENV)/run
 
+$(VENV)/test: pyproject.toml | $(VENV)/bin/python
+	$(PIP_INSTALL) -e '.[dask]' --group test
+	@touch $@ $(VENV)/run $(VENV)/kernels
+
 $(VENV)/docs: pyproject.toml $(VENV)/test
-	$(PIP_INSTALL) -e '.[fast]' --group docs
+	$(PIP_INSTALL) -e . --group docs
 	@touch $@
 
 $(VENV)/browser: pyproject.toml $(VENV)/test
-	$(PIP_INSTALL) -e '.[fast]' --group browser
+	$(PIP_INSTALL) -e . --group browser
 	@touch $@
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
-	$(PIP_INSTALL) -e '.[fast,dask]' --group zoo
+	$(PIP_INSTALL) -e '.[dask]' --group zoo
 	$(BIN)/python tests/harness/check_torch.py
 	@touch $@
 
@@ -126,6 +133,6 @@ $(VENV)/zoo: pyproject.toml $(VENV)/test
 $(CLIENTS)/ready: pyproject.toml
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[fast]' --group clients
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e . --group clients
 	$(CLIENTS)/bin/python tests/harness/check_torch.py
 	@touch $@

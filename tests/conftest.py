@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from harness.built import build_kernels
 from harness.environment import forget_settings
 from harness.garbage import Bounded
 from harness.left_out import Chosen
@@ -15,7 +16,7 @@ from harness.order import long_ones_first
 from hypothesis import HealthCheck, settings
 
 forget_settings()
-# What a model runs on by default depends on what is installed, and on what the cache holds.
+# What a model runs on by default depends on the processor.
 os.environ["IR_RUNTIME_BACKEND"] = "numpy"
 
 settings.register_profile(
@@ -27,7 +28,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Bound the memory and the open files of the process; make no tests that are not run, in the two runs that divide all of them."""
+    """Build the kernels; bound the memory and the open files of the process; make no tests that are not run, in the two runs that divide all of them."""
+    if not hasattr(config, "workerinput"):
+        build_kernels()
     config.pluginmanager.register(Bounded())
     wanted = {"oracle": True, "not oracle": False}.get(config.getoption("markexpr"))
     if wanted is not None:

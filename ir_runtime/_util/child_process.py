@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .forks import PACKAGES
@@ -22,18 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "can_import",
-    "can_start",
     "process_pool",
     "run_module",
+    "run_program",
     "safe_environment",
     "search_path",
-    "start_in_background",
 ]
-
-
-def can_start() -> bool:
-    """Return whether the executable of this process is a Python interpreter."""
-    return not getattr(sys, "frozen", False) and bool(sys.executable)
 
 
 def run_module(
@@ -56,22 +51,10 @@ def run_module(
     )
 
 
-def start_in_background(module: str) -> None:
-    """Start a module as a program that outlives this process, without input or output, in the root folder.
-
-    Raises:
-        OSError: if no process can be started.
-    """
-    nothing = subprocess.DEVNULL
-    subprocess.Popen(  # noqa: S603 - this interpreter, and code of this package
-        _command(module),
-        stdin=nothing,
-        stdout=nothing,
-        stderr=nothing,
-        start_new_session=True,
-        cwd=os.path.abspath(os.sep),
-        env={**os.environ, **_variables(search_path())},
-    )
+def run_program(path: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a program that another package has brought until it ends, and return its output."""
+    command = [str(path), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
 
 
 def can_import(name: str) -> bool:

@@ -113,7 +113,7 @@ class _Safepoint:
         self._renew()
 
 
-PACKAGES = frozenset({"ir_runtime", "llvmlite", "lxml", "ml_dtypes", "networkx", "numpy"})
+PACKAGES = frozenset({"ir_runtime", "lxml", "ml_dtypes", "networkx", "numpy"})
 """This package, and packages that it imports lazily."""
 
 

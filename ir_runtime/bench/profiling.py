@@ -11,7 +11,7 @@ from typing import Any
 
 from ..analysis.cost.counted import Cost, LayerCount
 from ..analysis.random_inputs import random_array
-from ..backends import awaited
+from ..backends import chosen as chosen_backend
 from ..errors import InputError
 from ..executor.observers import Profile, TimedStep
 from ..executor.step import Step
@@ -58,7 +58,7 @@ def profile(
         model: a path, or a model.
         inputs: as a compiled model takes them; by default random numbers, open lengths being as short as possible.
         runs: how many runs to watch.
-        backend: by default the one that would run the model, with its kernels compiled.
+        backend: by default the one that would run the model.
         threads: how many threads to use.
         against: ``openvino``, to run it, too.
         seed: of random inputs.
@@ -74,7 +74,7 @@ def profile(
     net = model.clone() if isinstance(model, Model) else read_model(model)
     feeds = _random(net, seed) if inputs is None else bind(net._const_inputs(), inputs)
     net.reshape({index: PartialShape(array.shape) for index, array in enumerate(feeds)})
-    chosen = awaited(backend, net._is_large)
+    chosen = chosen_backend(backend)
     config = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
     compiled = compile_model(net, config=config, backend=chosen)
     peaks = measure_peaks(compiled.backend, threads)

@@ -174,7 +174,7 @@ def bench(
     if requests > 1 and (cpu_time or api == "sync"):
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
-    from ..backends import awaited
+    from ..backends import chosen
     from ..bench.counters import average, counted
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
@@ -196,14 +196,13 @@ def bench(
     for port, axes in layouts.items():  # of images
         set_layout(port, Layout(axes))
     feeds = collect(net, files, seed)
-    # By its name, the backend's kernels are waited for, and what is measured is what answers from then on.
     setting = Setting(
         file,
         weights,
         given,
         hint,
         nthreads,
-        awaited(backend, net._is_large),
+        chosen(backend),
         streams=nstreams,
         precision=precision,
         queued=api == "async",

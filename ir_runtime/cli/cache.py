@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -21,15 +19,14 @@ __all__ = ["cache"]
 
 _EPILOG = """\b
 ir-runtime cache
-ir-runtime cache --clean old
+ir-runtime cache --clean
 ir-runtime cache --move /fast/disk
 
-Kept are compiled kernels of the backend numba, and what the debugging commands have computed, to resume from.
-All of it is made again when it is needed. IR_RUNTIME_CACHE says where it is, if not in the user's cache folder.
+Kept is what the debugging commands have computed, to resume from. It is computed again when it is needed.
+IR_RUNTIME_CACHE says where it is, if not in the user's cache folder.
 """
 
-# Kernels are in a folder of a version, a vector target and a hash.
-_KERNELS = re.compile(r"\d[\w.+]*-\w+-[0-9a-f]{8,}")
+_DEBUGGING = "debug"
 
 
 @dataclass(frozen=True)
@@ -44,20 +41,15 @@ class _Kept:
 
 
 @click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
-@click.option(
-    "--clean",
-    "cleaned",
-    type=click.Choice(["old", "kernels", "debug", "all"]),
-    help="Remove kernels of other versions and processors (old), all kernels, what is kept for debugging, or all.",
-)
+@click.option("--clean", "cleaned", is_flag=True, help="Remove all that is kept.")
 @click.option("--move", "target", metavar="FOLDER", help="Move all to this folder.")
 @as_json
-def cache(cleaned: str | None, target: str | None, as_json: bool) -> None:
+def cache(cleaned: bool, target: str | None, as_json: bool) -> None:
     """Show what is kept in the cache folder; remove or move it."""
     from .._util.user_cache import user_cache
     from ..errors import InputError
 
-    if cleaned is not None and target is not None:
+    if cleaned and target is not None:
         raise click.UsageError("--clean and --move cannot be given together")
     folder = user_cache()
     if folder is None:
@@ -65,8 +57,8 @@ def cache(cleaned: str | None, target: str | None, as_json: bool) -> None:
             "the cache folder is not known", hint="pip install platformdirs, or set IR_RUNTIME_CACHE"
         )
     found = list(_kept(folder))
-    if cleaned is not None:
-        _remove([each for each in found if cleaned in ("all", *_kinds(each))])
+    if cleaned:
+        _remove(found)
     if target is not None:
         folder = _move(found, Path(target).absolute())
     found = list(_kept(folder))
@@ -76,37 +68,10 @@ def cache(cleaned: str | None, target: str | None, as_json: bool) -> None:
 
 def _kept(folder: Path) -> Iterator[_Kept]:
     """Yield what is in the folder and belongs to this package; other files are left alone."""
-    current = _current_kernels()
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir()):
-        if path.is_symlink() or not path.is_dir():
-            continue
-        if path.name == "debug":
-            what = "debugging"
-        elif _KERNELS.fullmatch(path.name):
-            what = "kernels" if path == current else "old kernels"
-        else:
-            continue
+    path = folder / _DEBUGGING
+    if path.is_dir() and not path.is_symlink():
         sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
-        yield _Kept(what, path, len(sizes), sum(sizes))
-
-
-def _kinds(kept: _Kept) -> tuple[str, ...]:
-    """Return the values of ``--clean`` that mean it, but for ``all``."""
-    return {"kernels": ("kernels",), "old kernels": ("old", "kernels"), "debugging": ("debug",)}[kept.what]
-
-
-def _current_kernels() -> Path | None:
-    """Return the folder of the kernels of this version on this processor."""
-    if not find_spec("llvmlite") or not find_spec("platformdirs"):
-        return None
-    from ..backends import load
-
-    load("numba")
-    from ..backends.numba.machine_code.cache import folder
-
-    return folder()
+        yield _Kept("debugging", path, len(sizes), sum(sizes))
 
 
 def _remove(found: list[_Kept]) -> None:
@@ -139,9 +104,7 @@ def _row(what: str, folder: str, found: list[_Kept]) -> list[str]:
 
 
 def _text(folder: Path, found: list[_Kept]) -> str:
-    old = [each for each in found if each.what == "old kernels"]
-    rows = [_row(each.what, each.path.name, [each]) for each in found if each not in old]
-    rows += [_row("old kernels", plural(len(old), "folder"), old)] if old else []
+    rows = [_row(each.what, each.path.name, [each]) for each in found]
     if not found:
         return f"nothing is kept in {visible(str(folder))}"
     header = ["what", "folder", "files", "bytes"]

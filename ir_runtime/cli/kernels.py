@@ -1,39 +1,62 @@
-"""``ir-runtime kernels``: compile the kernels of the backend numba ahead of time."""
+"""``ir-runtime kernels``: which library of compiled kernels is used, and why."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ..errors import InputError
+from .._util.escaping import visible
 from .helping import GroupedCommand
 from .models import as_json
-from .progress import bar
-from .render import result
+from .render import Record, result
+
+if TYPE_CHECKING:
+    from ..backends.numba.machine_code.library import Library
 
 __all__ = ["kernels"]
 
+_EPILOG = """\b
+ir-runtime kernels
+IR_RUNTIME_TARGET=x86-64-v3 ir-runtime kernels
 
-@click.command(cls=GroupedCommand, group="Keep")
+There is a library for each of several instruction sets. The one that uses most of what the processor has is loaded,
+unless IR_RUNTIME_TARGET names another one; results may differ between them by rounding.
+"""
+
+
+@click.command(epilog=_EPILOG, cls=GroupedCommand, group="Keep")
 @as_json
 def kernels(as_json: bool) -> None:
-    """Compile the kernels of the backend numba for this machine, as far as they are missing.
+    """Say which compiled kernels the backend numba uses on this processor, and why."""
+    from ..backends.core.default import native_library
 
-    Otherwise that happens in the background when a model first wants them, and numpy runs it until
-    they are there. In an image that is built once and started often, do it when the image is built.
-    """
-    from ..backends import load
+    library = native_library()
+    result(as_json, lambda: _record(library), lambda: _text(library))
 
-    load("numba")
-    from ..backends.numba.codegen.language import ROUTINES
-    from ..backends.numba.machine_code.build_all import build_all, pending
-    from ..backends.numba.machine_code.cache import HINT, folder
 
-    if (place := folder()) is None:
-        raise InputError("no folder found in which compiled kernels can be kept", hint=HINT)
-    missing = len(pending())
-    count = 0
-    with bar("compiling kernels", missing) as shown:
-        for count, _ in enumerate(build_all(), 1):  # noqa: B007 - it is the number of them
-            shown.advance()
-    found = {"folder": str(place), "kernels": len(ROUTINES), "made": count}
-    result(as_json, lambda: found, lambda: f"{len(ROUTINES)} kernels, {count} of them new, in {place}")
+def _record(library: Library) -> Record:
+    processor = library.processor
+    return {
+        "target": library.target.name,
+        "library": str(library.path),
+        "reason": library.reason,
+        "processor": {
+            "family": processor.family,
+            "vendor": processor.vendor,
+            "features": sorted(processor.features),
+        },
+        "others": [{"target": name, "reason": reason} for name, reason in library.others.items()],
+    }
+
+
+def _text(library: Library) -> str:
+    processor = library.processor
+    made = f"{visible(processor.vendor)} {processor.family}".strip()
+    lines = [
+        f"target     {library.target.name}: {library.reason}",
+        f"library    {visible(str(library.path))}",
+        f"processor  {made}: {' '.join(sorted(processor.features))}",
+    ]
+    lines += [f"not used   {name}: {reason}" for name, reason in library.others.items()]
+    return "\n".join(lines)

@@ -53,11 +53,6 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 """
 
 
-_PROVISIONAL = (
-    "numpy was used, as it serves until the kernels of numba are compiled; --backend numba waits for them, and "
-    "--backend numpy stays"
-)
-
 _REST = "--layers GLOB selects, a pipe gets all"
 
 
@@ -148,8 +143,6 @@ def run(
         show(text(), err=True)
     else:
         result(as_json, lambda: _record(model, compiled, feeds, tensors, check), text)
-    if compiled.provisional:
-        show(_PROVISIONAL, err=True)
     if check is not None and check.origins:
         raise SystemExit(Exit.FINDINGS)
 
@@ -236,7 +229,6 @@ def _record(
     return {
         "model": model,
         "backend": compiled.backend,
-        "provisional": compiled.provisional,
         "inputs": [
             {
                 "name": port.label,

@@ -115,14 +115,14 @@ class Runner:
         Raises:
             InputError: as `of`.
         """
-        from ..backends import awaited
+        from ..backends import chosen
 
         names = tuple(port.label for port in net.outputs)
         wanted = (outputs,) if isinstance(outputs, str) else tuple(outputs or names)
         for name in wanted:
             net.output(name)  # raises for unknown names
         properties = {"INFERENCE_NUM_THREADS": 1, **(config or {})}
-        backend = awaited(properties.pop("BACKEND", None), net._is_large)
+        backend = chosen(properties.pop("BACKEND", None))
         check_config(properties)
         if batch is not None and (not isinstance(batch, SupportsIndex) or operator.index(batch) < 1):
             raise InputError(f"batch must be an integer of at least 1, got {batch!r}")

@@ -73,7 +73,7 @@ class Reference:
     @cached_property
     def _plan(self) -> ExecutionPlan:
         ports = [output._port for output in self.outputs]
-        _, chain = load(self._backend, lambda: True)
+        _, chain = load(self._backend)
         return compile_plan(self.graph, self.types, ports, chain, False, self._limits)
 
     def computing(self, model: Model) -> Reference:

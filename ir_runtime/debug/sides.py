@@ -172,7 +172,7 @@ class _OfBackend:
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
         """Run the model, and look at the result of each kernel."""
-        name, chain = load(self.backend, lambda: True)
+        name, chain = load(self.backend)
         outputs, folds = [port._port for port in reference.outputs], self.fused and name != "reference"
         asked = Precision(self.hint or "f32")
         runs = chain[0].followed(asked) if chain else Precision()

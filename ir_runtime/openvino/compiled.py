@@ -18,7 +18,7 @@ from .._util.forks import register
 from .._util.garbage import no_collection
 from .._util.wrong_arguments import ArgumentTypeError, checked
 from ..analysis.infer import Inferred
-from ..backends import awaited, load
+from ..backends import load
 from ..backends.common.kept_memory import kept_memory, release_memory
 from ..backends.core.threads import at_most
 from ..codes import Code
@@ -79,8 +79,8 @@ class CompiledModel(ExplainsAbsent):
     >>> saved = compiled.export_model()
     >>> ov.Core().import_model(saved, "CPU").infer_new_request(np.zeros(1, np.float32))[0]
     array([1.], dtype=float32)
-    >>> compiled.get_property("INFERENCE_PRECISION_HINT"), compiled.provisional, compiled.query_state()
-    (<Type: 'float32'>, False, [])
+    >>> compiled.get_property("INFERENCE_PRECISION_HINT"), compiled.query_state()
+    (<Type: 'float32'>, [])
     >>> compiled.reset_state()
     >>> compiled.release_memory()
     >>> [node.get_type_name() for node in compiled.get_runtime_model().get_ordered_ops()]
@@ -91,7 +91,7 @@ class CompiledModel(ExplainsAbsent):
     Args:
         model: what to run; later changes to it do not matter.
         backend: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
-            for models of more than a megabyte where it is installed, else numpy.
+            where there are kernels for the processor, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.
         device: the name of the device it is compiled for; all run on the CPU.
@@ -152,7 +152,7 @@ class CompiledModel(ExplainsAbsent):
         requested = self.config.get("BACKEND")
         self._requested_backend = backend or (None if requested is None else str(requested))
         self.backend: str
-        self.backend, self._chain = load(self._requested_backend, self._model._is_large)
+        self.backend, self._chain = load(self._requested_backend)
         is_stateful = bool(self._model._graph.of_type("ReadValue"))
         self._precision = precision_of(self.config, self._chain, is_stateful)
 
@@ -185,14 +185,6 @@ class CompiledModel(ExplainsAbsent):
             InputError: if the index or the name is unknown; without a key, if the model has none or several.
         """
         return find_port(self._outputs, one_key(key, index, tensor_name), "output")
-
-    @property
-    def provisional(self) -> bool:
-        """Whether another backend answers once its kernels are compiled, and numpy serves until then.
-
-        Results of two backends differ by rounding. A ``backend`` that is asked for is waited for.
-        """
-        return self.backend != awaited(self._requested_backend, self._model._is_large)
 
     @property
     def _infer_request(self) -> InferRequest | None:

@@ -61,7 +61,7 @@ def _compile(model: Model, backend: str | None, after: After, narrow: bool = Fal
     ports = [output._port for output in runnable._const_outputs()]
     if narrow:
         after(NARROW, Program(runnable._graph, dict(runnable._values), list(runnable._graph), ports))
-    name, chain = load(backend, runnable._is_large)
+    name, chain = load(backend)
     precision = Precision(f16="f16") if narrow else None
     compile_plan(
         runnable._graph, runnable._values, ports, chain, name != "reference", model.limits, after, precision

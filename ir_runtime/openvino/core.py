@@ -58,7 +58,7 @@ def compile_model(
         config: OpenVINO's properties; hints that mean nothing here are accepted.
         weights: as for `read_model`.
         backend: ``numpy``, ``numba`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
-            for models of more than a megabyte where it is installed, else numpy.
+            where there are kernels for the processor, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         limits: bounds on what reading, compiling and running may ask for; by default those that the model
             was read with.

@@ -23,7 +23,6 @@ from ..io.reader.version_10 import convert_again
 from ..ir import shape
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
-from ..ir.sizes import bytes_of
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from .any_value import Entries
@@ -57,9 +56,6 @@ PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
 # the limits of each run.
 _MIN_SECONDS, _MAX_SECONDS, _BYTES_PER_SECOND = 1.0, 20.0, 4 << 20
 _CONFIRMING: dict[str, Any] = {"memory": 1 << 29, "trips": 10_000}
-
-# Total bytes of tensors above which loading machine code pays off.
-_LARGE = 1 << 20
 
 
 class Model(HasRTInfo, ExplainsAbsent):
@@ -842,7 +838,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         from .feeding import bind
 
         model = self._runnable()
-        name, chain = load(backend, model._is_large)
+        name, chain = load(backend)
         inputs, outputs = model._const_inputs(), [output._port for output in model._const_outputs()]
         model._document.weights.check()
         plan = compile_plan(model._graph, model._values, outputs, chain, name != "reference", limits)
@@ -878,10 +874,6 @@ class Model(HasRTInfo, ExplainsAbsent):
         ports = [(port, nodes.original(layer.id)) for layer in results for port in nodes.graph.reads(layer)]
         added = [(port, nodes.original(port.layer)) for port in self._added]
         return [_const(nodes, port, node) for port, node in (*ports, *added) if port in nodes.values]
-
-    def _is_large(self) -> bool:
-        """Return whether its tensors, constants and activations, are worth loading machine code for."""
-        return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 
     def _narrow(self) -> None:
         """Compute f32 in f16; inputs and outputs keep their types."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -10,11 +9,11 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
+from harness.routines import call_of, forgetting
+
 from ir_runtime.backends.numba.build.source import CompileError
-from ir_runtime.backends.numba.codegen import language
 from ir_runtime.backends.numba.codegen.language import routine, types
 from ir_runtime.backends.numba.codegen.memory import load_f32, store_f32, store_i64
-from ir_runtime.backends.numba.machine_code import loader
 
 LEAST = -(2**63)
 NUMBERS = [0, 1, -1, 7, -7, 8, -8, 9, 1000, -1000, LEAST, LEAST + 1, 2**63 - 1]
@@ -41,17 +40,13 @@ def _reals(pair: int, out: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    known = dict(language.ROUTINES)
-    monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    language.ROUTINES.clear()
-    language.ROUTINES.update(known)
+def own_routines() -> Iterator[None]:
+    with forgetting():
+        yield
 
 
 def compiled(function: Callable[..., None], *kinds: str) -> Callable[..., None]:
-    address = loader.loader().address(routine(*kinds)(function))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kinds))(address)
+    return call_of(routine(*kinds)(function))
 
 
 def _or_zero(compute: Callable[[int, int], int], a: int, b: int) -> int:
@@ -84,4 +79,4 @@ def test_extremes_are_of_two_numbers() -> None:
 
     three.__qualname__ = "three"
     with pytest.raises(CompileError, match="min expected two numbers"):
-        loader.loader().address(routine(*[types.int64] * 3)(three))
+        call_of(routine(*[types.int64] * 3)(three))

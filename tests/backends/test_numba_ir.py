@@ -5,27 +5,15 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("llvmlite")
 
-import llvmlite.binding as llvm
+from harness.jit import engine_of
 
 from ir_runtime.backends.numba.codegen import ir
-from ir_runtime.backends.numba.codegen.target import TARGET
-from ir_runtime.backends.numba.machine_code.host import target_machine
-
-
-def engine_of(module: ir.Module) -> Any:
-    """Compile a module as it is."""
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    engine = llvm.create_mcjit_compiler(parsed, target_machine(TARGET.processor))
-    engine.finalize_object()
-    return engine
 
 
 @pytest.mark.parametrize(
@@ -39,7 +27,7 @@ def test_constants_have_the_bits_of_numpy(number: float) -> None:
         at = builder.add(address, ir.Constant(ir.I64, place))
         builder.store(ir.Constant(kind, number), builder.inttoptr(at, ir.POINTER))
     builder.ret_void()
-    engine = engine_of(module)
+    engine = engine_of(str(module))
     ctypes.CFUNCTYPE(None, ctypes.c_int64)(engine.get_function_address("store"))(out.ctypes.data)
     with np.errstate(over="ignore"):
         wanted = np.float32(number).tobytes(), np.float16(number).tobytes(), struct.pack("<d", number)

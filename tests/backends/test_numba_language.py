@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
@@ -12,33 +11,29 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
+from harness.routines import call_of, forgetting
+
 from ir_runtime.backends.numba.build.source import CompileError
 from ir_runtime.backends.numba.build.translate import translate
-from ir_runtime.backends.numba.codegen import language
 from ir_runtime.backends.numba.codegen.descriptor import Descriptor, f32, i64
 from ir_runtime.backends.numba.codegen.language import Routine, device, routine, types
 from ir_runtime.backends.numba.codegen.memory import load_f32, load_i64, store_f32, store_i64
-from ir_runtime.backends.numba.machine_code import loader
 from ir_runtime.backends.numba.threading.task import each_chunk
 
 FACTOR, HALF, HUGE = 3, np.float32(0.5), 2**64
 
 
 @pytest.fixture(autouse=True)
-def own_routines(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = dict(language.ROUTINES)
-    monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    language.ROUTINES.clear()
-    language.ROUTINES.update(before)
+def own_routines() -> Iterator[None]:
+    with forgetting():
+        yield
 
 
 def run(function: Callable[..., Any], *arguments: int) -> list[int]:
     """Return what a kernel stores, given integers and an address."""
     kernel = routine(*[types.int64] * (len(arguments) + 1))(function)
     out = np.zeros(8, np.int64)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kernel.kinds))(loader.loader().address(kernel))
-    call(*arguments, out.ctypes.data)
+    call_of(kernel)(*arguments, out.ctypes.data)
     return out.tolist()
 
 

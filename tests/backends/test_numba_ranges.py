@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,12 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
+from harness.routines import call_of, forgetting
+
 from ir_runtime.backends.numba.build.source import CompileError
 from ir_runtime.backends.numba.codegen import language
 from ir_runtime.backends.numba.codegen.language import routine, types
 from ir_runtime.backends.numba.codegen.memory import load_i64, store_i64
-from ir_runtime.backends.numba.machine_code import loader
 
 SEVEN, BACK = 7, -3
 ENDS = [(0, 0), (0, 5), (5, 0), (-4, 9), (9, -4), (2, 3), (3, 2)]
@@ -56,28 +55,17 @@ def _steps(start: int, stop: int, step: int, out: int) -> None:
 def compiled() -> Iterator[Callable[..., list[int]]]:
     """Run a function of integers as a kernel, and return the values that it stores."""
     made: dict[Any, Any] = {}
-    known = dict(language.ROUTINES)
 
     def run(function: Any, *arguments: int) -> list[int]:
         if function not in made:
             kinds = [types.int64] * (len(arguments) + 1)
-            address = loader.loader().address(routine(*kinds)(function))
-            made[function] = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kinds))(address)
+            made[function] = call_of(routine(*kinds)(function))
         out = np.zeros(64, np.int64)
         made[function](*arguments, out.ctypes.data)
         return out[1 : 1 + out[0]].tolist()
 
-    yield run
-    language.ROUTINES.clear()
-    language.ROUTINES.update(known)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with pytest.MonkeyPatch.context() as patch:
-        path = tmp_path_factory.mktemp("cache")
-        patch.setenv("IR_RUNTIME_CACHE", str(path))
-        yield path
+    with forgetting():
+        yield run
 
 
 @pytest.mark.parametrize(("start", "stop"), ENDS)
@@ -111,7 +99,7 @@ def _asks_for_any(at: int) -> None:
 @pytest.mark.parametrize(("function", "what"), [(_raises, "Raise"), (_asks_for_any, "Subscript")])
 def test_what_may_raise_is_refused(function: Any, what: str) -> None:
     with pytest.raises(CompileError, match=f"{what} is not supported in kernels"):
-        loader.loader().address(routine(types.int64)(function))
+        call_of(routine(types.int64)(function))
     del language.ROUTINES[f"ir_runtime_{__name__.rpartition('.')[2]}_{function.__name__}"]
 
 
@@ -122,5 +110,5 @@ def test_ranges_take_integers() -> None:
 
     curious.__qualname__ = "curious"
     with pytest.raises(CompileError, match="range expected one to three integers"):
-        loader.loader().address(routine(types.int64)(curious))
+        call_of(routine(types.int64)(curious))
     del language.ROUTINES[f"ir_runtime_{__name__.rpartition('.')[2]}_curious"]

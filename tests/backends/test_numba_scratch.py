@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ pytest.importorskip("llvmlite")
 
 from ir_runtime.backends.numba.build.source import CompileError
 from ir_runtime.backends.numba.build.translate import translate
+from ir_runtime.backends.numba.codegen.host import TABLE, WORDS
 from ir_runtime.backends.numba.codegen.language import Routine, device, types
 from ir_runtime.backends.numba.codegen.memory import scratch_memory, store_i64
 from ir_runtime.backends.numba.threading.task import Task, load_args
@@ -57,9 +57,8 @@ def _several(call: int) -> None:
 def test_what_a_loop_asked_for_before_is_given_back() -> None:
     """A place that asks has one piece of memory: it is released when it asks again, and when the function returns."""
     functions = translate(Task(_several)).functions
-    released = {
-        name: len(re.findall("call .*ir_runtime_free", str(each))) for name, each in functions.items()
-    }
+    release = f'@"{TABLE}", i64 {WORDS.index("release")}\n'
+    released = {name: each.definition().count(release) for name, each in functions.items()}
     assert {name: count for name, count in released.items() if count} == {
         "ir_runtime_test_numba_scratch__several": 2,
         "_fill.1": 1,

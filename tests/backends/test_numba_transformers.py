@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import openvino as ov
 import pytest
 from harness.nets import Net
+from harness.other_vectors import OTHERS, run_again
 from openvino import opset13 as op
 
 import ir_runtime
@@ -234,26 +233,11 @@ def test_rows_of_a_packed_table() -> None:
 
 @pytest.mark.oracle
 @pytest.mark.long
-@pytest.mark.parametrize("vectors", ["avx2", "neon", "plain"])
-def test_every_kind_of_vectors(vectors: str) -> None:
+@pytest.mark.parametrize("target", OTHERS)
+def test_every_kind_of_vectors(target: str) -> None:
     """A few of the tests above, where other registers are said to be there."""
     chosen = "(softmax and 130) or (attention and 130) or (packed_weights and True) or (root_mean and divide)"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        __file__,
-        "-k",
-        f"({chosen}) and not every",
-    ]
-    run = subprocess.run(
-        command, env={**os.environ, "IR_RUNTIME_VECTORS": vectors}, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stdout[-3000:]
+    run_again(__file__, target, "-k", f"({chosen}) and not every")
 
 
 def test_numbers_that_lie_apart() -> None:

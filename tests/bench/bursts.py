@@ -6,24 +6,20 @@ backend uses for a type.
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Barrier
-from typing import Any
 
 import numpy as np
+from harness.routines import call_of
 
-from ir_runtime.backends.numba.build.compiler import machine_code
 from ir_runtime.backends.numba.codegen import ir
 from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER, add_pairs
 from ir_runtime.backends.numba.codegen.language import Routine, instruction, routine, types
 from ir_runtime.backends.numba.codegen.levels import GROUP, dot
-from ir_runtime.backends.numba.codegen.target import TARGET
 from ir_runtime.backends.numba.codegen.vectors import INTS, LANES, VECTOR, Emit, Value
-from ir_runtime.backends.numba.machine_code.loader import loader
 
 __all__ = ["OPERATIONS", "compiled", "products", "reading"]
 
@@ -136,15 +132,7 @@ def reading(size: int, threads: int) -> float:
 @cache
 def compiled(kernel: Routine) -> Callable[..., None]:
     """Return the kernel, compiled for this process alone; other Python threads run while it does."""
-    loading = loader()
-    engine: Any = loading._engine
-    from llvmlite.binding import ObjectFileRef
-
-    engine.add_object_file(ObjectFileRef.from_data(machine_code(kernel, TARGET)))
-    engine.finalize_object()
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(kernel.kinds))(
-        engine.get_function_address(kernel.name)
-    )
+    return call_of(kernel)
 
 
 def _best(run: Callable[[int, int], None], threads: int) -> float:

@@ -21,7 +21,6 @@ Invoke = Callable[[str], Result]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and the current one, so that messages have short paths."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IR_RUNTIME_BACKEND", raising=False)
     return tmp_path
 
 

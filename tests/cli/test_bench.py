@@ -20,7 +20,7 @@ from openvino import opset13 as op
 
 import ir_runtime
 from ir_runtime.analysis.random_inputs import random_array
-from ir_runtime.backends.numba.machine_code import build_all
+from ir_runtime.backends import chosen
 from ir_runtime.bench import report, timing
 from ir_runtime.bench import start as starting
 from ir_runtime.bench.agreement import Agreement, compare
@@ -74,15 +74,15 @@ def test_what_is_shown_beside_openvino(folder: Path, check: Check) -> None:
     check("bench_against", line, hide=without_figures)
 
 
-def test_kernels_are_waited_for(folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process and in those that measure the start: numba is asked for by its name."""
+def test_the_start_is_measured_on_the_same_backend(
+    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes that measure it are told its name."""
     asked = []
     write(folder, passing("f32", "512,512"))
-    monkeypatch.setattr(build_all, "ready", lambda: False)
-    monkeypatch.setattr(build_all, "in_background", lambda: pytest.fail("nothing is left to the background"))
     monkeypatch.setattr(report, "measure", lambda name, setting, *_: asked.append(setting.backend) or START)
     found = record(invoke("bench net.xml -niter 1 --json"))
-    assert [side["backend"] for side in found["sides"]] == asked == ["numba"]
+    assert [side["backend"] for side in found["sides"]] == asked == [chosen()]
     assert record(invoke("bench net.xml -niter 1 --backend numpy --json"))["sides"][0]["backend"] == "numpy"
 
 

@@ -13,8 +13,6 @@ from click.testing import Result
 from harness.nets import Net
 from harness.tiny import constant, net, parameter, passing, result, total, write, write_chain
 
-from ir_runtime.backends.numba.machine_code import build_all
-
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
 
@@ -76,7 +74,6 @@ def test_json_has_the_same(folder: Path, invoke: Invoke) -> None:
         "schema": 1,
         "model": "chain.xml",
         "backend": "numpy",
-        "provisional": False,
         "inputs": [{"name": "x", "type": "f32", "shape": [2, 3], "source": "x.npy"}],
         "outputs": [
             {
@@ -169,22 +166,6 @@ def test_backend_comes_from_the_environment(
     write(folder, total())
     monkeypatch.setenv("IR_RUNTIME_BACKEND", "reference")
     assert json.loads(invoke("run net.xml --random --json").stdout)["backend"] == "reference"
-
-
-def test_says_that_another_backend_will_answer(
-    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(folder, passing("f32", "512,512"))
-    monkeypatch.setattr(build_all, "in_background", lambda: None)
-    monkeypatch.setattr(build_all, "ready", lambda: False)
-    found = invoke("run net.xml --random")
-    assert found.stdout.splitlines()[0] == "Outputs, numpy backend"
-    assert found.stderr == (
-        "numpy was used, as it serves until the kernels of numba are compiled; --backend numba waits for them, "
-        "and --backend numpy stays\n"
-    )
-    assert json.loads(invoke("run net.xml --random --json").stdout)["provisional"] is True
-    assert invoke("run net.xml --random --backend numpy").stderr == ""
 
 
 def test_weights_may_lie_elsewhere(folder: Path, invoke: Invoke) -> None:

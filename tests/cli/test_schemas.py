@@ -62,7 +62,6 @@ def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "measure", lambda *_: start)
     monkeypatch.setattr(profiling, "measure_peaks", lambda *_: Peaks(1e9, 1e9))
     monkeypatch.setenv("IR_RUNTIME_CACHE", str(folder))
-    monkeypatch.setattr("ir_runtime.cli.cache._current_kernels", lambda: None)
     (folder / "ir_runtime" / "debug").mkdir(parents=True)
     (folder / "ir_runtime").chmod(0o700)
     write_chain(folder)
@@ -105,20 +104,10 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ir_runtime.debug.observed.side_of", lambda _: side)
 
 
-@pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that need no compiling."""
-    build_all = pytest.importorskip(
-        "ir_runtime.backends.numba.machine_code.build_all", reason="numba is not installed"
-    )
-    monkeypatch.setattr(build_all, "pending", lambda: ["one"])
-    monkeypatch.setattr(build_all, "build_all", lambda: iter(["one"]))
-
-
 @pytest.mark.parametrize("name", [*with_json(), "error"])
 def test_results_have_their_schema(invoke: Invoke, name: str, request: pytest.FixtureRequest) -> None:
-    if name in ("bisect", "reduce", "kernels"):
-        request.getfixturevalue("kernels" if name == "kernels" else "wrong")
+    if name in ("bisect", "reduce"):
+        request.getfixturevalue("wrong")
     validator = jsonschema.Draft202012Validator(closed(schema_of(invoke, name)))
     for line in LINES[name]:
         found = invoke(f"{line} --json")

@@ -26,7 +26,7 @@ from ir_runtime.cli.progress import Bar, bar, status
 from ir_runtime.cli.render import SHOWN, table
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
-from harness.screen import on_terminal, plain, terminal  # noqa: E402  needs POSIX, too
+from harness.screen import on_terminal, plain  # noqa: E402  needs POSIX, too
 
 Invoke = Callable[[str], Result]
 
@@ -201,18 +201,6 @@ def test_layers_that_were_found_have_a_line_each(
     assert rows == list(range(rows[0], rows[0] + len(rows)))
     assert all("…" in lines[index] for index in rows if LONG[:4] in lines[index])
     assert f"{LONG}/4" in invoke(LINES[name]).stdout, "whole in a pipe"
-
-
-def test_notices_of_compiling_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    build_all = pytest.importorskip(
-        "ir_runtime.backends.numba.machine_code.build_all", reason="numba is not installed"
-    )
-    monkeypatch.delenv("COLUMNS", raising=False)
-    with terminal(monkeypatch, 40, 24) as said:
-        build_all._notify("compiling kernels for this machine in the background (once)")
-    text = b"".join(said).decode()
-    assert too_wide(text.replace("\r\n", "\n"), 40) == []
-    assert "in the background" in " ".join(text.split())
 
 
 def test_a_pipe_gets_names_whole_and_no_escapes(invoke: Invoke) -> None:

@@ -365,5 +365,4 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
         "common/blas.py",
         "compiled.py",
         "queue.py",
-        "numba/machine_code/loader.py",
     } <= set(found)

@@ -57,14 +57,8 @@ class BrokenError(Exception):
 
 
 def compiled_backends(asked: Sequence[str] = ()) -> tuple[str, ...]:
-    """The backends asked for, else all that can run here; what they compile once for a machine is there afterwards."""
-    found = tuple(asked) or available()
-    if "numba" in found:
-        from ir_runtime.backends.numba.machine_code.build_all import build_all
-
-        for _ in build_all():
-            pass
-    return found
+    """The backends asked for, else all that can run here."""
+    return tuple(asked) or available()
 
 
 def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:

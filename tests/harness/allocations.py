@@ -18,22 +18,18 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
 from harness.handler import FUNCTIONS, Allocator, Handler, current_handler, replace_handler
-from ir_runtime.backends.numba.machine_code import host, loader
+from harness.jit import engine_of
+from harness.routines import set_words
 
 __all__ = ["Allocations", "count_scratch", "counting", "failing"]
 
 _CODE = Path(__file__).with_suffix(".ll")
 _UNLIMITED = (1 << 63) - 1
-_SCRATCH = {
-    "ir_runtime_allocate": ("count_scratch_malloc", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)),
-    "ir_runtime_free": ("count_scratch_free", ctypes.CFUNCTYPE(None, ctypes.c_size_t)),
-}
+_SCRATCH = {"allocate": "count_scratch_malloc", "release": "count_scratch_free"}
 
 
 class Allocations:
@@ -93,14 +89,12 @@ def failing(number: int) -> Iterator[Allocations]:
 
 
 def count_scratch() -> None:
-    """Count scratch memory of compiled kernels, too, from now on; in a process that has not loaded any yet.
+    """Count scratch memory of compiled kernels, too, from now on; in a process in which none has any.
 
     It is never refused, as a kernel does not ask whether it got some.
     """
-    assert not loader._only.cache_info().currsize, "kernels are loaded already"
-    for symbol, (name, kind) in _SCRATCH.items():
-        assert symbol in host.RUNTIME_SYMBOLS
-        host.RUNTIME_SYMBOLS[symbol] = partial(kind, _code().engine.get_function_address(name))
+    find = _code().engine.get_function_address
+    set_words(**{word: find(name) for word, name in _SCRATCH.items()})
 
 
 def _watch(most: int, number: int) -> Iterator[Allocations]:
@@ -125,8 +119,7 @@ class _Code:
             usable="malloc_size" if sys.platform == "darwin" else "malloc_usable_size",
             **{f"old_{name}": getattr(old, name) for name in FUNCTIONS},
         )
-        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), host.target_machine(host.host()))
-        self.engine.finalize_object()
+        self.engine = engine_of(text)
         functions = (self.engine.get_function_address(f"count_{name}") for name in FUNCTIONS)
         self.handler = Handler(b"counting", 1, Allocator(old.context, *functions))
 

@@ -20,15 +20,15 @@ from __future__ import annotations
 import ctypes
 import mmap
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from harness.handler import FUNCTIONS, Allocator, Handler, current_handler, replace_handler
-from ir_runtime.backends.numba.machine_code import host, loader
+from harness.jit import engine_of
+from harness.routines import set_words
 
 __all__ = ["PATTERN", "Edge", "install"]
 
@@ -46,10 +46,7 @@ _MORE = 128
 # Of mmap: put new pages in the place of others. Python's module does not name it.
 _MAP_FIXED = 0x10
 
-_FOR_SCRATCH = {
-    "ir_runtime_allocate": ("room", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)),
-    "ir_runtime_free": ("give_back", ctypes.CFUNCTYPE(None, ctypes.c_size_t)),
-}
+_FOR_SCRATCH = {"allocate": "room", "release": "give_back"}
 
 _CODE = Path(__file__).with_suffix(".ll")
 
@@ -81,11 +78,8 @@ _KEPT: list[Any] = []
 
 
 def _guard_scratch(addresses: dict[str, int]) -> None:
-    """Kernels that are loaded from now on take their memory from here."""
-    assert not loader._only.cache_info().currsize, "kernels are loaded already"
-    for symbol, (name, kind) in _FOR_SCRATCH.items():
-        assert symbol in host.RUNTIME_SYMBOLS
-        host.RUNTIME_SYMBOLS[symbol] = partial(kind, addresses[name])
+    """Kernels take their memory from here from now on."""
+    set_words(**{word: addresses[name] for word, name in _FOR_SCRATCH.items()})
 
 
 def _reserved(size: int, access: int) -> int:
@@ -114,9 +108,7 @@ def _compiled(edge: Edge, old: Allocator) -> tuple[dict[str, int], int]:
         pattern=PATTERN - 256, read_write=read_write, no_access=0, again=_how() | _MAP_FIXED,
         edge_is_end=str(edge is Edge.END).lower(), old_free=old.free, old_realloc=old.realloc,
     )  # fmt: skip
-    module = llvm.parse_assembly(text)
-    engine = llvm.create_mcjit_compiler(module, host.target_machine(host.host()))
-    engine.finalize_object()
+    engine = engine_of(text)
     _KEPT.append(engine)
-    names = [*FUNCTIONS, *(name for name, _ in _FOR_SCRATCH.values())]
+    names = [*FUNCTIONS, *_FOR_SCRATCH.values()]
     return {name: engine.get_function_address(f"guard_{name}") for name in names}, base

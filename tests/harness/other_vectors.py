@@ -9,13 +9,30 @@ from collections.abc import Callable
 
 import pytest
 
-from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
+from ir_runtime.backends.numba.codegen.target import TARGET
+from ir_runtime.backends.numba.codegen.targets import TARGETS, VECTORS
+from ir_runtime.backends.numba.machine_code.library import library
 
-__all__ = ["AGAIN", "same_with_other_vectors"]
+__all__ = ["AGAIN", "OTHERS", "run_again", "same_with_other_vectors"]
 
 AGAIN = "IR_RUNTIME_TEST_AGAIN"
 """Set in the environment of such a run."""
-OTHERS = sorted(set(VECTORS) - {TARGET.name})
+
+
+def _others() -> list[str]:
+    """Return targets that this processor can run, one for each other kind of vectors: some are emulated."""
+    features = library().processor.features
+    own = [
+        target
+        for target in TARGETS.values()
+        if target.family == TARGET.family and target.features <= features
+    ]
+    first = {target.vectors.name: target.name for target in reversed(own)}
+    kinds = sorted(set(VECTORS) - {TARGET.vectors.name})
+    return [first.get(kind, f"{TARGET.name}+{kind}") for kind in kinds]
+
+
+OTHERS = _others()
 
 
 def same_with_other_vectors(file: str) -> Callable[..., None]:
@@ -27,14 +44,28 @@ def same_with_other_vectors(file: str) -> Callable[..., None]:
     @pytest.mark.parametrize("kind", OTHERS)
     def test(kind: str, request: pytest.FixtureRequest) -> None:
         if not {"2 threads", "3 threads", "threads=2"} & set(request.node.callspec.id.split("-")):
-            _run_again(file, kind)
+            run_again(file, kind)
 
     return test
 
 
-def _run_again(file: str, kind: str) -> None:
-    """Run a file with vectors of some kind; everything in it must pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", file]
-    environment = os.environ | {"IR_RUNTIME_VECTORS": kind, AGAIN: "1"}
+def run_again(file: str, target: str, *arguments: str) -> None:
+    """Run a file of tests with the kernels of another target; everything in it must pass."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        file,
+        *arguments,
+    ]
+    environment = os.environ | {"IR_RUNTIME_TARGET": target, AGAIN: "1"}
+    build = [sys.executable, "-m", "ir_runtime.backends.numba.build", target]
+    subprocess.run(build, check=True, capture_output=True)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]

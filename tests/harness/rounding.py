@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding
 import ml_dtypes
 import numpy as np
 
+from ir_runtime.backends.numba.codegen.target import TARGET
 from ir_runtime.ir.tensor import Array
 
 __all__ = ["multiply_add", "rounded_to_bf16"]
@@ -25,7 +25,7 @@ def multiply_add(a: Array, b: Any, c: Any) -> Array:
     LLVM contracts multiplications and additions whatever vectors they are of.
     """
     wide = a.astype(np.float64) * np.float64(b)
-    if not llvmlite.binding.get_host_cpu_features().get("fma"):
+    if not (TARGET.is_arm or TARGET.has("fma")):
         wide = wide.astype(np.float32).astype(np.float64)
     found: Array = (wide + np.float64(c)).astype(np.float32)
     return found

@@ -1,6 +1,6 @@
 """Runs of kernels for which there is no scratch memory: ``python -m harness.scratch`` prints what is said of each.
 
-In a process of its own, as the addresses of C functions are asked for once.
+In a process of its own, in which all kernels take their memory here.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from harness.nets import Net
-from ir_runtime.backends.numba.machine_code import host
+from harness.routines import set_words, word
 
 ALL = 1 << 30
 
-_SYMBOLS = "ir_runtime_allocate", "ir_runtime_free"
-_malloc, _free = (host.RUNTIME_SYMBOLS[name]() for name in _SYMBOLS)
-_malloc.restype, _malloc.argtypes = ctypes.c_size_t, [ctypes.c_size_t]
-_free.restype, _free.argtypes = None, [ctypes.c_size_t]
+_malloc = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)(word("allocate"))
+_free = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(word("release"))
 
 live: set[int] = set()
 most = 0
@@ -115,8 +113,8 @@ def _check(build: Callable[[], tuple[Net, tuple[int, ...]]], threads: int) -> No
 
 
 if __name__ == "__main__":
-    for symbol, function in zip(_SYMBOLS, (_allocate, _release), strict=True):
-        host.RUNTIME_SYMBOLS[symbol] = lambda function=function: function
+    allocate, release = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in (_allocate, _release))
+    set_words(allocate=allocate, release=release)
     for each in (convolution, product, choice):
         for threads in (1, 2):
             _check(each, threads)

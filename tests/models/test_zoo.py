@@ -10,11 +10,11 @@ import pytest
 from harness.agreement import assert_agree
 from harness.detections import assert_same_detections
 from harness.oracle import PLUGIN, core
-from llvmlite.binding import get_host_cpu_features
 
 import ir_runtime
 from ir_runtime import debug
 from ir_runtime.backends import available
+from ir_runtime.backends.numba.machine_code.library import library
 from ir_runtime.ir.tensor import Array
 from models.zoo import ZOO, example_inputs, ir_path
 
@@ -28,7 +28,7 @@ PIXELS = {"faster_rcnn": 128, "ssdlite": 320, "yolo": 128, "yolo_640": 640}
 QUANTIZED = [name for name in ZOO if name.endswith("_int8")]
 # Without kernels for integers, which round differently from what the model says.
 AS_WRITTEN = {**PLUGIN, "LP_TRANSFORMS_MODE": "NO"}
-HAS_VNNI = bool({"avx512vnni", "avxvnni"} & {name for name, has in get_host_cpu_features().items() if has})
+HAS_VNNI = bool({"avx512vnni", "avxvnni"} & library().processor.features)
 
 
 @pytest.mark.parametrize("name", QUANTIZED)

@@ -1,12 +1,18 @@
-"""The default backend: numba where it is installed, its kernels are compiled, and the model is large enough."""
+"""The default backend: native where there is a library for the processor, else numpy."""
 
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-__all__ = ["TYPES", "default_backend", "eventual_backend"]
+from ...errors import InputError
+
+if TYPE_CHECKING:
+    from ..numba.machine_code.library import Library
+
+__all__ = ["TYPES", "default_backend", "native_library", "silent_default"]
 
 TYPES = (
     "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
@@ -15,34 +21,40 @@ TYPES = (
 """Operations that most models have."""
 
 
-def eventual_backend(large: bool) -> str:
-    """Return what `default_backend` returns once kernels are compiled."""
-    if not large or not find_spec("llvmlite"):
-        return "numpy"
-    try:
-        import_module(".numba.machine_code.build_all", __package__.rpartition(".")[0]).ready()
-    except (ImportError, OSError):  # a broken installation, of which `default_backend` warns
-        return "numpy"
-    return "numba"
+def native_library() -> Library:
+    """Return the library of the native backend, which is loaded if needed.
 
-
-def default_backend(large: bool, begin: bool = True) -> str:
-    """Return the name of the backend for a model for which none was asked.
-
-    Args:
-        large: whether the model is worth loading machine code for, which takes 50 ms.
-        begin: whether to start compiling missing kernels in the background; numpy serves until that ends.
-            Without, nothing is started, and no warning given.
+    Raises:
+        InputError: if there is none that can be used.
     """
-    if not large or not (find_spec("llvmlite") and find_spec("platformdirs")):
-        return "numpy"
-    try:
-        build = import_module(".numba.machine_code.build_all", __package__.rpartition(".")[0])
-        if build.ready():
-            return "numba"
-        if begin:
-            build.in_background()
-    except (ImportError, OSError) as reason:  # a broken installation
-        if begin:
-            warnings.warn(f"numba cannot be used, so numpy is: {reason}", RuntimeWarning, stacklevel=2)
+    module = import_module(".numba.machine_code.library", __package__.rpartition(".")[0])
+    found: Library = module.library()
+    return found
+
+
+def default_backend() -> str:
+    """Return the name of the backend where none is asked for; the first time, warn if it is numpy, and say why."""
+    if (message := _lack()) is None:
+        return "numba"
+    _warn_once(message)
     return "numpy"
+
+
+def silent_default() -> str:
+    """Return what `default_backend` returns, without a warning."""
+    return "numba" if _lack() is None else "numpy"
+
+
+@cache
+def _lack() -> str | None:
+    """Return why the native backend cannot be used, ``None`` if it can."""
+    try:
+        native_library()
+    except InputError as reason:
+        return f"the backend 'numpy' is used, as {reason.message}: {reason.hint}"
+    return None
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""The numba backend: kernels that are compiled for the machine.
+"""The native backend: kernels in machine code, from a library that was built for the instruction set of the processor.
 
 The innermost loops are LLVM IR for SIMD vectors, on activations in NHWC layout, as in the backend ``numpy``, to which
 this one falls back.
@@ -9,7 +9,15 @@ are imported at once, as they are tried first.
 
 from __future__ import annotations
 
-from ._backend import backend
-from .kernels import quantized_matmul
+__all__ = ["backend"]
 
-__all__ = ["backend", "quantized_matmul"]
+
+def __getattr__(name: str) -> object:
+    """Import the backend when it is wanted: what builds the library imports this package before there is one."""
+    if name != "backend":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._backend import backend
+    from .kernels import quantized_matmul  # noqa: F401 - it registers its kernels
+
+    globals()[name] = backend
+    return backend

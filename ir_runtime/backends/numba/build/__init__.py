@@ -1,5 +1,5 @@
-"""The build of kernels: from Python functions to machine code. Nothing else needs LLVM's passes.
+"""The build of kernels: from Python functions to libraries of machine code. Nothing else needs LLVM or a linker.
 
-`source` finds the syntax tree of a function, `translate` turns it into LLVM IR with the operations of `numbers`, and `compiler`
-lets LLVM optimise and compile that.
+`source` finds the syntax tree of a function, `translate` turns it into LLVM IR with the operations of `numbers`, `compiler` lets
+LLVM optimise and compile that for a target, and `library` links all kernels. Installed packages lack this one.
 """

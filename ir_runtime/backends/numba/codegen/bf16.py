@@ -7,7 +7,7 @@ are widened to f32: products of bf16 are exact there, so the sums differ from th
 from __future__ import annotations
 
 from . import ir
-from .target import TARGET
+from .target import TARGET, VENDOR
 from .vectors import INTS, LANES, VECTOR, Emit, Value, splat_bits
 
 __all__ = [
@@ -15,10 +15,10 @@ __all__ = [
     "rounded_bf16", "store_bf16",
 ]  # fmt: skip
 
-HAS_BF16 = TARGET.name == "avx512" and TARGET.has("avx512bf16")
+HAS_BF16 = TARGET.vectors.name == "avx512" and TARGET.has("avx512bf16")
 """Whether this processor has instructions for bf16."""
 
-IS_FASTER = HAS_BF16 and TARGET.processor.name.startswith("znver")
+IS_FASTER = HAS_BF16 and VENDOR == "AuthenticAMD"
 """Whether this processor multiplies bf16 faster than f32.
 
 AMD's begin a `vdpbf16ps` in every cycle, as an FMA. Intel's take four times as long for it as for an FMA, so twice as long for

@@ -246,15 +246,15 @@ class Function(Value):
         self.blocks.append(Block(f"{name}.{self.next_name()}" if self.blocks else "entry"))
         return self.blocks[-1]
 
-    def __str__(self) -> str:
-        """Return the definition or declaration in LLVM's syntax."""
+    def definition(self, attributes: str = "") -> str:
+        """Return the definition with attributes, or the declaration, in LLVM's syntax."""
         if not self.blocks:
             return f"declare {self.returns} {self.text}({', '.join(str(arg.type) for arg in self.args)})"
         head = f"define {'internal ' if self.internal else ''}{self.returns} {self.text}"
         first, *others = self.blocks
         start = "\n  ".join(["entry:", *self.slots])
         body = "\n".join([start + str(first).removeprefix("entry:"), *map(str, others)])
-        return f"{head}({', '.join(arg.typed for arg in self.args)}) {{\n{body}\n}}"
+        return f"{head}({', '.join(arg.typed for arg in self.args)}) {attributes} {{\n{body}\n}}"
 
 
 class Module:
@@ -262,14 +262,26 @@ class Module:
 
     def __init__(self) -> None:
         self.functions: dict[str, Function] = {}
+        self._tables: dict[str, str] = {}
+
+    def declare_table(self, name: str, words: int) -> Value:
+        """Return the address of a table of words that another module defines."""
+        self._tables[name] = f'@"{name}" = external global [{words} x i64], align 8'
+        return Value(POINTER, f'@"{name}"')
 
     def declare(self, name: str, returns: Type, kinds: Sequence[Type]) -> Function:
         """Return the function of a name, which is declared if there is none yet."""
         return self.functions.get(name) or Function(self, name, returns, kinds)
 
+    def text(self, tuning: str = "") -> str:
+        """Return the module in LLVM's syntax; code is ordered for a processor, by LLVM's name, if one is given."""
+        functions = [function.definition("#0" if tuning else "") for function in self.functions.values()]
+        attributes = [f'attributes #0 = {{ "tune-cpu"="{tuning}" }}'] if tuning else []
+        return "\n\n".join([*self._tables.values(), *functions, *attributes]) + "\n"
+
     def __str__(self) -> str:
         """Return the module in LLVM's syntax."""
-        return "\n\n".join(map(str, self.functions.values())) + "\n"
+        return self.text()
 
 
 def _binary(code: str) -> Callable[[Builder, Value, Value], Value]:
@@ -406,9 +418,9 @@ class Builder:
         """Call a function; what one without a result returns is no operand."""
         return self._call(function.returns, function.text, arguments)
 
-    def call_pointer(self, pointer: Value, arguments: Sequence[Value]) -> None:
-        """Call the function at an address, which has no result."""
-        self._call(VOID, pointer.text, arguments)
+    def call_pointer(self, pointer: Value, arguments: Sequence[Value], returns: Type = VOID) -> Value:
+        """Call the function at an address."""
+        return self._call(returns, pointer.text, arguments)
 
     def _call(self, returns: Type, callee: str, arguments: Sequence[Value]) -> Value:
         flags = _FLAGS if returns in (F32, F64) else ""

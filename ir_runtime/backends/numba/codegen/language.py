@@ -1,7 +1,6 @@
 """The kernel language: Python functions that are translated, and instructions that are emitted as LLVM IR.
 
-The objects here only declare kernels. `build.translate` and `build.compiler` turn them into machine code once per machine,
-and `machine_code.loader` loads that; a process that finds everything in the cache imports neither.
+The objects here only declare kernels. `build` turns them into libraries of machine code, and `machine_code.library` loads one.
 
 Inner loops take each value as a parameter, however many there are: LLVM inlines the calls and holds the values in
 registers, where fields of a descriptor would be loaded again after every store.
@@ -106,16 +105,21 @@ class Routine(Callee):
         function: the function.
         kinds: the types of the arguments.
         returns: the type of the result.
+        is_baseline: whether it is compiled for every processor of the family, whatever the target is.
     """
 
     failure: ClassVar[Device[..., Any] | None] = None
     """Called with the arguments if there is no scratch memory; without, the routine must not ask for any."""
 
     def __init__(
-        self, function: Callable[..., object], kinds: tuple[str, ...], returns: str = "void"
+        self,
+        function: Callable[..., object],
+        kinds: tuple[str, ...],
+        returns: str = "void",
+        is_baseline: bool = False,
     ) -> None:
         super().__init__(function, kinds)
-        self.returns = returns
+        self.returns, self.is_baseline = returns, is_baseline
         place = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         self.name = f"ir_runtime_{place.replace('.', '_')}"
         ROUTINES[self.name] = self
@@ -180,9 +184,11 @@ def device(function: Callable[_P, _T]) -> Device[_P, _T]:
     return Device(function)
 
 
-def routine(*kinds: str, returns: str = "void") -> Callable[[Callable[..., object]], Routine]:
+def routine(
+    *kinds: str, returns: str = "void", is_baseline: bool = False
+) -> Callable[[Callable[..., object]], Routine]:
     """Declare a routine: a function that takes scalars of these types, and returns one or nothing."""
-    return lambda function: Routine(function, kinds, returns)
+    return lambda function: Routine(function, kinds, returns, is_baseline)
 
 
 def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., Value | None]], Instruction]:

@@ -19,9 +19,9 @@ __all__ = [
 
 _HAS_VNNI = TARGET.has("avx512vnni") and TARGET.has("avx512vl") if LANES == 16 else TARGET.has("avxvnni")
 # Vectors wider than those of this processor stand for those of another one, which has VNNI; lanes are added one by one.
-_EMULATES_VNNI = TARGET.name == "avx512" and not TARGET.has("avx512f")
+_EMULATES_VNNI = TARGET.vectors.name == "avx512" and not TARGET.has("avx512f")
 
-GROUP = 4 if TARGET.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
+GROUP = 4 if TARGET.vectors.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
 """Levels of a 32-bit lane."""
 LEVEL_DTYPE: DType = np.dtype(np.uint8 if GROUP == 4 else np.uint16)
 WEIGHT_DTYPE: DType = np.dtype(np.int8 if GROUP == 4 else np.int16)

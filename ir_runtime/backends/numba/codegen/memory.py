@@ -5,6 +5,8 @@ Kernels work on addresses only.
 
 from __future__ import annotations
 
+from .host import call_host
+from .ir import VOID
 from .language import Scratch, device, instruction, types
 from .target import TARGET
 from .vectors import F32, I32, I64, Emit, Value
@@ -77,8 +79,7 @@ def store_atomic(emit: Emit, address: Value, value: Value) -> None:
 @instruction(types.int64, returns=types.int64)
 def _allocate(emit: Emit, size: Value) -> Value:
     """Return the address of ``size`` new bytes, aligned to a cache line; 0 if there is no memory."""
-    allocate = emit.function("ir_runtime_allocate", I64, I64)
-    raw = emit.builder.call(allocate, [emit.builder.add(size, emit.i64(128))])
+    raw = call_host(emit, "allocate", I64, emit.builder.add(size, emit.i64(128)))
 
     def aligned() -> list[Value]:
         start = emit.builder.and_(emit.at(raw, 127), emit.i64(-64))
@@ -92,8 +93,7 @@ def _allocate(emit: Emit, size: Value) -> Value:
 @instruction(types.int64)
 def _release(emit: Emit, address: Value) -> None:
     """Release memory of `_allocate`."""
-    release = emit.function("ir_runtime_free", None, I64)
-    emit.builder.call(release, [emit.load(emit.at(address, -8), I64)])
+    call_host(emit, "release", VOID, emit.load(emit.at(address, -8), I64))
 
 
 scratch_memory = Scratch(_allocate, _release)
@@ -110,7 +110,7 @@ def _pause(emit: Emit) -> None:
 @instruction()
 def _yield(emit: Emit) -> None:
     """Let another thread have the core, if one wants it."""
-    emit.builder.call(emit.function("ir_runtime_yield", I32), [])
+    call_host(emit, "yield", I32)
 
 
 @device

@@ -15,7 +15,7 @@ from .target import TARGET
 
 __all__ = ["LANES", "Emit", "Load", "Store", "Value", "splat_bits"]
 
-LANES = TARGET.lanes
+LANES = TARGET.vectors.lanes
 F32, I32, I64 = ir.F32, ir.I32, ir.I64
 VECTOR, INTS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 
@@ -166,7 +166,7 @@ class Emit:
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
         """Compute ``a * b + c``, rounded once if the machine has FMA."""
-        if not TARGET.has_fma:
+        if not TARGET.vectors.has_fma:
             return self.builder.fadd(self.builder.fmul(a, b), c)
         return self.intrinsic("llvm.fma", a, b, c)
 

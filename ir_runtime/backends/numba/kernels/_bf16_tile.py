@@ -35,7 +35,7 @@ def _store_bf16(emit: Emit, value: Value, address: Value, count: Value | None) -
 
 def _store_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: TileTarget) -> None:
     """Add the residual, clamp, and store, in the types of the target; with the mask in any case where it costs nothing."""
-    if TARGET.has_masks:
+    if TARGET.vectors.has_masks:
         _store_vectors(emit, sums, [*[None] * (vectors - 1), target.last], target)
         return
     whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))

@@ -38,7 +38,7 @@ _STORED = {
 }  # fmt: skip
 _REALS, _INTEGERS = (Kind.F16, Kind.BF16, Kind.F64), (Kind.U8, Kind.I8, Kind.I32, Kind.I64)
 # Without instructions for f16, LLVM calls a library.
-_HAS_F16 = TARGET.name == "neon" or TARGET.has("f16c")
+_HAS_F16 = TARGET.vectors.name == "neon" or TARGET.has("f16c")
 
 
 def _widened(kind: Kind, emit: Emit, x: Value) -> Value:

@@ -28,7 +28,7 @@ def _words(n: int) -> Value:
 
 
 def _fma(emit: Emit, a: Value, b: Value, c: Value) -> Value:
-    if not TARGET.has_fma:
+    if not TARGET.vectors.has_fma:
         return emit.builder.fadd(emit.builder.fmul(a, b), c)
     return emit.intrinsic("llvm.fma", a, b, c)
 

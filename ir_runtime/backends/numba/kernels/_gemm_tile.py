@@ -20,10 +20,10 @@ __all__ = [
     "PANEL_KINDS", "ROW_MULTIPLE", "SINGLE", "TALL", "TileTarget", "WIDE", "WIDE_ROWS", "WordProduct", "emit_tiles", "gemm_panel", "panel_instruction", "store_f32_tile",
 ]  # fmt: skip
 
-WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
+WIDE, TALL, SINGLE = TARGET.vectors.wide[1], TARGET.vectors.tall[1], 1
 """Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
 
-WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
+WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
 
 MAX_ADDRESSES = 12
 """Rows of which the addresses fit the registers; a tile of one vector, which loads a word for each product, has no more."""
@@ -31,7 +31,7 @@ MAX_ADDRESSES = 12
 # Words that a tile takes a turn, by the vectors of a panel.
 _UNROLL = {SINGLE: 8, TALL: 4, WIDE: 1}
 
-ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
+ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.vectors.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
 # Rows of the longest tiles, by the vectors of a panel.
@@ -197,7 +197,7 @@ def store_f32_tile(emit: Emit, sums: Sequence[Value], vectors: int, target: Tile
     """Add the residual, clamp, and store; always by a mask where that takes no longer, as it is half as much code."""
     bounds, plain = (emit.splat(target.low), emit.splat(target.high)), (emit.load, emit.store)
     some: list[tuple[Load, Store]] = [*[plain] * (vectors - 1), emit.masked_access(target.last)]
-    if TARGET.has_masks:
+    if TARGET.vectors.has_masks:
         _store_rows(emit, sums, some, target, bounds)
         return
     whole = emit.builder.icmp_signed("==", target.last, emit.i64(LANES))

@@ -133,7 +133,7 @@ def _chunk_rows(rows: int, row_bytes: int) -> int:
     most = min(max(CACHED_BYTES // row_bytes, 1), MOST_TILES * ROW_MULTIPLE)
     wanted = max(math.ceil(rows / most), min(UNITS, rows // ROW_MULTIPLE), 1)
     chunk = math.ceil(rows / wanted)
-    multiple = ROW_MULTIPLE if chunk > 2 * ROW_MULTIPLE else TARGET.wide[0]
+    multiple = ROW_MULTIPLE if chunk > 2 * ROW_MULTIPLE else TARGET.vectors.wide[0]
     return math.ceil(chunk / multiple) * multiple
 
 

@@ -23,7 +23,7 @@ __all__ = ["LevelBounds", "bounds_at", "emit_even_tiles", "levels_panel", "requa
 _LINE = 64
 # Rows of the longest of the tiles for rows that others leave.
 _SHORTEST = 4
-_WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
+_WIDE_ROWS, _TALL_ROWS = TARGET.vectors.wide[0], TARGET.vectors.tall[0]
 
 
 class LevelBounds(Descriptor):

@@ -30,7 +30,7 @@ def _quotient(emit: Emit, a: Value, b: Value, reciprocal: Value, corrections: in
     on the IBM RISC System/6000 processor"), and takes a fraction of a division. One suffices for integers of 16 bits, as
     no quotient of two is near enough to the middle between two f32.
     """
-    if not TARGET.has_fma:
+    if not TARGET.vectors.has_fma:
         return emit.divide(a, b)
     minus, quotient = emit.builder.fneg(b), emit.multiply(a, reciprocal)
     for _ in range(corrections):

@@ -23,7 +23,7 @@ __all__ = [
     "round_mantissa",
 ]
 
-PANEL_VECTORS = TARGET.wide[1]
+PANEL_VECTORS = TARGET.vectors.wide[1]
 PANEL_COLUMNS = PANEL_VECTORS * LANES
 # 4-bit values are loaded as repeated 32-bit words; a lane takes one nibble of each word in turn.
 NIBBLES_PER_LANE = max(LANES // 8, 1)
@@ -108,7 +108,7 @@ def _load_u8(emit: Emit, address: Value) -> Value:
 def _load_f16(emit: Emit, address: Value) -> Value:
     """Load f16 as f32; without an instruction for it, by shifting bits."""
     builder = emit.builder
-    if TARGET.name != "plain":
+    if TARGET.vectors.name != "plain":
         return builder.fpext(emit.load(address, ir.VectorType(ir.F16, LANES), 1), VECTOR)
     bits = builder.zext(emit.load(address, ir.VectorType(ir.IntType(16), LANES), 1), INTS)
     rest = builder.and_(bits, splat_bits(0x7FFF))
@@ -152,6 +152,6 @@ def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> V
 def round_to_f16(emit: Emit, numbers: Value) -> Value:
     """Round numbers to f16."""
     builder = emit.builder
-    if TARGET.name == "plain":
+    if TARGET.vectors.name == "plain":
         return round_mantissa(emit, numbers, splat_bits(0x38800000), emit.constant(1.5 * 2.0**13))
     return builder.fpext(builder.fptrunc(numbers, ir.VectorType(ir.F16, LANES)), VECTOR)

@@ -86,9 +86,9 @@ class Column:
     def _lookup(self, indices: Value) -> Value:
         """Look up numbers in the table by the low 4 bits of indices."""
         emit, builder = self._emit, self._emit.builder
-        if TARGET.name == "avx512":
+        if TARGET.vectors.name == "avx512":
             return _permute(emit, "llvm.x86.avx512.permvar.sf.512", self._table[0], indices)
-        if TARGET.name == "avx2":
+        if TARGET.vectors.name == "avx2":
             low, high = (_permute(emit, "llvm.x86.avx2.permps", part, indices) for part in self._table)
             upper = builder.icmp_signed("<", builder.shl(indices, splat_bits(28)), splat_bits(0))
             return builder.select(upper, high, low)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..codegen.host import call_host
 from ..codegen.language import Instruction, instruction, types
-from ..codegen.vectors import LANES, Emit, Load, Store, Value
+from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
 from ._activation_code import exp
 
 __all__ = [
@@ -186,4 +187,4 @@ def sqrt(emit: Emit, x: Value) -> Value:
 @instruction(types.float32, returns=types.float32)
 def log(emit: Emit, x: Value) -> Value:
     """Compute the natural logarithm of a number."""
-    return emit.intrinsic("llvm.log", x)
+    return call_host(emit, "log", F32, x)

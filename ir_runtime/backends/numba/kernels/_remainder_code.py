@@ -54,7 +54,7 @@ def _remainder(
     in_f64: Callable[[Emit, Value, Value], Value],
 ) -> Value:
     """Return what a function makes of the remainder rounded towards zero, or, if a quotient has many bits, one in f64."""
-    if not TARGET.has_fma:
+    if not TARGET.vectors.has_fma:
         return in_f64(emit, x, y)
     builder = emit.builder
     quotient = emit.divide(x, y)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...._util.forks import in_child, register
 from ....ir.tensor import Array
+from ..codegen.host import host_word
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import (
     SPIN_LIMIT,
@@ -30,7 +31,7 @@ from ..codegen.memory import (
     store_i64,
 )
 from ..codegen.vectors import I64, Emit, Value
-from ..machine_code.loader import loader
+from ..machine_code.library import library
 from .denormals import float_mode, set_float_mode
 from .task import CALL_WORDS, WORKER_WORDS, failure_word, store_args, store_ranges, store_worker
 
@@ -55,7 +56,7 @@ def _run(emit: Emit, task: Value, call: Value) -> None:
 @instruction(types.int64, returns=types.int64)
 def array_data(emit: Emit, array: Value) -> Value:
     """Load the data pointer of a NumPy array, given the address of the object."""
-    return emit.load(emit.at(array, _data_offset()), I64)
+    return emit.load(emit.at(array, host_word(emit, "array_data")), I64)
 
 
 @instruction(returns=types.int64)
@@ -146,14 +147,6 @@ def dispatch(  # noqa: PLR0913 (values in registers)
 
 
 @cache
-def _data_offset() -> int:
-    """Return the offset of the data pointer in a NumPy array object."""
-    probe = np.empty(1, np.float32)
-    words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
-    return 8 * int(words.index(probe.ctypes.data))
-
-
-@cache
 def dispatcher() -> Callable[..., int]:
     """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
     kinds: list[type] = [
@@ -163,12 +156,12 @@ def dispatcher() -> Callable[..., int]:
         ctypes.c_int64,
         ctypes.c_int64,
     ]
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(loader().address(dispatch))
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library().address(dispatch.name))
 
 
 @cache
 def _worker_loop() -> Callable[[int, int], None]:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(loader().address(worker_loop))
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(library().address(worker_loop.name))
 
 
 class ThreadPool:

@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
 from ..codegen.memory import load_i64, store_i64
-from ..machine_code.loader import loader
+from ..machine_code.library import library
 from .denormals import float_mode, set_float_mode
 from .pool import array_data, new_call, run_call
 from .task import store_args
@@ -120,4 +120,4 @@ def tuple_word() -> int:
 def replay() -> Callable[..., int]:
     """Return `replay_tape` for Python: it takes the tuple itself, and runs without the interpreter's lock."""
     kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, ctypes.py_object, ctypes.c_int64]
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(loader().address(replay_tape))
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library().address(replay_tape.name))

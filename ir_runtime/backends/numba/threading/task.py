@@ -26,7 +26,7 @@ import numpy as np
 
 from ..codegen.language import Chunks, Routine, Units, device, routine, types
 from ..codegen.memory import fetch_add, load_atomic, load_i64, store_atomic, store_i64
-from ..machine_code.loader import loader
+from ..machine_code.library import library
 
 __all__ = [
     "CALL_WORDS",
@@ -87,8 +87,8 @@ class Task(Routine):
         self._address = 0
 
     def prepare(self) -> None:
-        """Load or build the machine code: when a model is compiled rather than in its first run."""
-        self._address = self._address or loader().address(self)
+        """Find the machine code: when a model is compiled rather than in its first run."""
+        self._address = self._address or library().address(self.name)
 
     @property
     def address(self) -> int:

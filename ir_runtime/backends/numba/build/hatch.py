@@ -1,0 +1,29 @@
+"""The hook of Hatch that puts kernels into a wheel: ``wheels`` says by environment variables which ones, and for which systems.
+
+Without these, as when pip builds the package from its sources, a wheel has none, and runs everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+__all__ = ["KernelsHook"]
+
+
+class KernelsHook(BuildHookInterface[Any]):
+    """Adds the libraries of the folder ``IR_RUNTIME_WHEEL_LIBRARIES``, and the tag ``IR_RUNTIME_WHEEL_TAG``."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Change what the wheel has."""
+        folder = os.environ.get("IR_RUNTIME_WHEEL_LIBRARIES")
+        if not folder:
+            return
+        place = Path(__file__).parents[1].relative_to(self.root) / "libraries"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{os.environ['IR_RUNTIME_WHEEL_TAG']}"
+        for file in sorted(Path(folder).iterdir()):
+            build_data["force_include"][str(file)] = str(place / file.name)

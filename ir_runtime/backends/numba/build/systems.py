@@ -1,0 +1,109 @@
+"""The systems that libraries are linked for: LLVM's triples, linkers, and the tags of wheels."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...._util.child_process import run_program
+from ..codegen.targets import TARGETS
+
+__all__ = ["SYSTEMS", "LinkError", "System", "this_system"]
+
+
+class LinkError(Exception):
+    """A library cannot be linked."""
+
+
+@dataclass(frozen=True)
+class System:
+    """An operating system on processors of one family.
+
+    Args:
+        name: of the system.
+        triple: LLVM's name of it.
+        suffix: of the names of libraries.
+        linker: the arguments with which Zig links a library; what it links comes after them.
+        tag: the tag of wheels.
+        targets: the names of the targets whose libraries wheels have.
+    """
+
+    name: str
+    triple: str
+    suffix: str
+    linker: tuple[str, ...]
+    tag: str
+    targets: tuple[str, ...]
+
+    def link(self, objects: Sequence[Path], out: Path) -> None:
+        """Link object files to a library.
+
+        Raises:
+            LinkError: if that fails, with what the linker says.
+        """
+        done = run_program(_zig(), [*self.linker, "-o", str(out), *map(str, objects)])
+        if done.returncode:
+            raise LinkError(f"{out.name} cannot be linked:\n{done.stderr}")
+
+
+# The linker alone: libraries need nothing but functions that every process has.
+_ELF = ("ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack")
+_MANYLINUX = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
+
+
+def _targets(family: str, most: str = "") -> tuple[str, ...]:
+    names = [target.name for target in TARGETS.values() if target.family == family]
+    return tuple(names[names.index(most) :] if most else names)
+
+
+SYSTEMS = {
+    system.name: system
+    for system in (
+        System(
+            "linux-x86_64", "x86_64-unknown-linux-gnu", ".so", _ELF, _MANYLINUX.format("x86_64"), _targets("x86_64")
+        ),
+        System(
+            "linux-aarch64", "aarch64-unknown-linux-gnu", ".so", _ELF, _MANYLINUX.format("aarch64"),
+            _targets("aarch64"),
+        ),
+        System(
+            "macos-aarch64", "arm64-apple-macosx11.0.0", ".dylib",
+            ("cc", "-target", "aarch64-macos.11.0", "-shared", "-s"), "macosx_11_0_arm64", ("aarch64-dotprod",),
+        ),
+        # Macs with AVX-512 are few, and save its registers only once a thread has used them.
+        System(
+            "macos-x86_64", "x86_64-apple-macosx11.0.0", ".dylib",
+            ("cc", "-target", "x86_64-macos.11.0", "-shared", "-s"), "macosx_11_0_x86_64", ("x86-64-v3",),
+        ),
+        System(
+            "windows-x86_64", "x86_64-w64-windows-gnu", ".dll", ("cc", "-target", "x86_64-windows-gnu", "-shared", "-s"),
+            "win_amd64", _targets("x86_64"),
+        ),
+    )
+}  # fmt: skip
+"""All systems by name."""
+
+
+def this_system(family: str) -> System:
+    """Return the system of this process on processors of a family.
+
+    Raises:
+        LinkError: if there are no kernels for it.
+    """
+    name = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
+    system = SYSTEMS.get(f"{name}-{family}")
+    if system is None:
+        raise LinkError(f"kernels cannot be built for {name} on {platform.machine()}")
+    return system
+
+
+def _zig() -> Path:
+    """Return the path of Zig, whose linkers link for all systems."""
+    spec = find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        raise LinkError("kernels are linked by ziglang, which is not installed: pip install ziglang")
+    return Path(spec.origin).with_name("zig.exe" if sys.platform == "win32" else "zig")
