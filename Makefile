@@ -45,12 +45,12 @@ lint: $(VENV)/test ## style
 type: $(VENV)/test ## types
 	$(BIN)/mypy
 
-kernels: $(VENV)/kernels ## compile the kernels of the backend numba for this processor, where their sources have changed
-	@$(BIN)/python -m ir_runtime.backends.numba.build
+kernels: $(VENV)/kernels ## compile the kernels of the backend native for this processor, where their sources have changed
+	@$(BIN)/python -m ir_runtime.backends.native.build
 
 wheels: $(VENV)/kernels ## build the wheels of all systems, with compiled kernels, and the one without, in dist
 	$(PIP_INSTALL) --group wheels
-	$(BIN)/python -m ir_runtime.backends.numba.build.wheels dist
+	$(BIN)/python -m ir_runtime.backends.native.build.wheels dist
 
 index: $(VENV)/test ## write the lists of modules and the stubs of opsets, after an operation or a kernel was added or moved
 	PYTHONPATH=tests $(BIN)/python -m harness.index

@@ -41,7 +41,10 @@ __all__ = [
     "prepare",
 ]
 
-_CHAINS = {"reference": (), "numpy": ("numpy",), "numba": ("numba", "numpy")}
+_CHAINS = {"reference": (), "numpy": ("numpy",), "native": ("native", "numpy")}
+
+# Former names, of which messages say the present ones.
+_FORMER = {"numba": "native"}
 
 
 def available() -> tuple[str, ...]:
@@ -50,7 +53,7 @@ def available() -> tuple[str, ...]:
     >>> available()[:2]
     ('reference', 'numpy')
     """
-    return tuple(name for name in _CHAINS if name != "numba" or silent_default() == name)
+    return tuple(name for name in _CHAINS if name != "native" or silent_default() == name)
 
 
 def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
@@ -61,7 +64,7 @@ def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
     ('numpy', ['numpy'])
 
     Args:
-        name: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else the
+        name: ``reference``, ``numpy`` or ``native``; by default what ``IR_RUNTIME_BACKEND`` says, else the
             `default_backend`.
 
     Raises:
@@ -85,9 +88,9 @@ def chosen(name: str | None = None) -> str:
         raise InputError(
             f"unknown backend {name!r}",
             code=Code.BAD_REQUEST,
-            hint=f"{did_you_mean(name, _CHAINS, after=' ')}available are {', '.join(available())}",
+            hint=f"{did_you_mean(_FORMER.get(name, name), _CHAINS, after=' ')}available are {', '.join(available())}",
         )
-    if name == "numba":
+    if name == "native":
         native_library()
     return name
 

@@ -18,7 +18,7 @@ COMMANDS = {
     "graph": "Write the graph of MODEL as DOT, SVG or JSON",
     "guide": "Print the guide NAME as Markdown; without a name, list the guides",
     "inspect": "Show the inputs, outputs, operations and weights of MODEL, or what compiling makes of it",
-    "kernels": "Say which compiled kernels the backend numba uses on this processor, and why",
+    "kernels": "Say which compiled kernels the backend native uses on this processor, and why",
     "ops": "List the operations that are supported, or describe NAME",
     "oracle": "Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these",
     "profile": "Measure how long each layer of MODEL takes, and what limits it",

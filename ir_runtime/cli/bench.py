@@ -100,7 +100,7 @@ reals are equal. Where only the order of rows differs, as of objects that are eq
 @input_files
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @weights
-@click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference, …")
 @click.option(
     "-infer_precision",
     "--precision",

@@ -138,7 +138,7 @@ def _releases(_: click.Context, __: click.Parameter, start: str) -> list[Complet
 
 
 def _backends(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
-    return _starting(("numba", "numpy", "reference"), start)
+    return _starting(("native", "numpy", "reference"), start)
 
 
 _MODEL = _files(".xml")

@@ -39,7 +39,7 @@ __all__ = ["inspect"]
     "--print-after", "after", metavar="PASS", help="Show the graph as this pass of compiling leaves it."
 )
 @click.option(
-    "--backend", metavar="NAME", help="With these two, whose kernels are asked: numba, numpy, reference."
+    "--backend", metavar="NAME", help="With these two, whose kernels are asked: native, numpy, reference."
 )
 @as_json
 def inspect(

@@ -47,7 +47,7 @@ it shows the layers of each run, the time between them, and how many threads wer
 @data_options
 @weights
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Runs to watch.")
-@click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference, …")
 @count_option("--threads", callback=limit_threads, help="Threads to use.")
 @click.option("--against", type=click.Choice(["openvino"]), help="Also show OpenVINO's own counters.")
 @click.option("--chrome", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing.")

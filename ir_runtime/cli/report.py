@@ -66,7 +66,7 @@ to be measured, and no input is given, random data is used.
 )
 @click.option("--diff", "old", metavar="OLD", help="Show this older model beside MODEL, with what changed.")
 @click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
-@click.option("--backend", metavar="NAME", help="What computes: numba, numpy, reference.")
+@click.option("--backend", metavar="NAME", help="What computes: native, numpy, reference.")
 @data_options
 @weights
 @limited

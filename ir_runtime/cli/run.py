@@ -74,7 +74,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
 )
 @selects
 @weights
-@click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option("--backend", metavar="NAME", help="The backend: native, numpy, reference, …")
 @click.option(
     "--precision",
     type=PRECISION,

@@ -105,7 +105,7 @@ def _named(name: str) -> Side:
     if kind in available():
         return _OfBackend(kind, hint)
     known = ["openvino", "openvino:bf16", "onnxruntime", *available()]
-    expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, numba:bf16, or the path of an .npz or .xml"
+    expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, native:bf16, or the path of an .npz or .xml"
     raise InputError(
         f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known) or expected
     )

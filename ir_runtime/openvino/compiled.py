@@ -90,7 +90,7 @@ class CompiledModel(ExplainsAbsent):
 
     Args:
         model: what to run; later changes to it do not matter.
-        backend: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
+        backend: ``reference``, ``numpy`` or ``native``; by default what ``IR_RUNTIME_BACKEND`` says, else native
             where there are kernels for the processor, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.

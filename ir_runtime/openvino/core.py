@@ -57,7 +57,7 @@ def compile_model(
         device_name: CPU; or AUTO, HETERO:CPU, MULTI:CPU and BATCH:CPU, which run on it. By default AUTO.
         config: OpenVINO's properties; hints that mean nothing here are accepted.
         weights: as for `read_model`.
-        backend: ``numpy``, ``numba`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
+        backend: ``numpy``, ``native`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else native
             where there are kernels for the processor, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         limits: bounds on what reading, compiling and running may ask for; by default those that the model

@@ -95,10 +95,10 @@ print(*(name for name in sys.modules if name not in before and name.startswith("
 """
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_a_core_has_imported_what_most_models_need(backend: str) -> None:
     environment = {**os.environ, "IR_RUNTIME_BACKEND": backend}
     command = [sys.executable, "-c", IMPORTED]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    build = "ir_runtime.backends.numba.build"  # compiles kernels that no process has compiled before
+    build = "ir_runtime.backends.native.build"  # compiles kernels that no process has compiled before
     assert all(name.startswith(build) for name in done.stdout.split())

@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "m.xml"
 
 
-@pytest.fixture(params=["numpy", "numba"])
+@pytest.fixture(params=["numpy", "native"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

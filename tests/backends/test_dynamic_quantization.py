@@ -1,4 +1,4 @@
-"""Products of activations in 8 bits with integer weights: kernels of numba against an emulation, every bit; NumPy's near it.
+"""Products of activations in 8 bits with integer weights: kernels of native against an emulation, every bit; NumPy's near it.
 
 The file is run once more for each kind of vectors, among them those that add four products at a time.
 """
@@ -25,8 +25,8 @@ from ir_runtime.backends.common.dynamic_quantization import (
 )
 from ir_runtime.backends.core.precision import Precision, within
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.numba import backend as numba
-from ir_runtime.backends.numba.kernels._quantized_product import QuantizedProduct
+from ir_runtime.backends.native import backend as native
+from ir_runtime.backends.native.kernels._quantized_product import QuantizedProduct
 from ir_runtime.backends.numpy import backend as numpy
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
@@ -124,10 +124,10 @@ def emulated(quantized: QuantizedWeights, size: int, x: Array, rows: bool = True
 
 
 def check(quantized: QuantizedWeights, size: int, x: Array, rows: bool = True) -> None:
-    """Compare the kernels with the emulation: that of numba bit by bit."""
+    """Compare the kernels with the emulation: that of native bit by bit."""
     wanted = emulated(quantized, size, x, rows)
     assert np.isfinite(wanted).all()
-    np.testing.assert_array_equal(product(numba, quantized, size, x, rows), wanted)
+    np.testing.assert_array_equal(product(native, quantized, size, x, rows), wanted)
     near = product(numpy, quantized, size, x, rows)
     np.testing.assert_allclose(near, wanted, rtol=1e-5, atol=3e-6 * np.abs(wanted).max(initial=0))
 
@@ -184,7 +184,7 @@ def test_groups_of_zeros_and_of_the_smallest_numbers(element: E) -> None:
     assert not rounded[3, :32].any()
 
 
-@pytest.mark.parametrize("backend", [numba, numpy], ids=lambda b: b.name)
+@pytest.mark.parametrize("backend", [native, numpy], ids=lambda b: b.name)
 @pytest.mark.parametrize("unusual", [np.nan, np.inf, -np.inf])
 def test_a_row_with_nan_or_infinity_is_nan(unusual: float, backend: Backend) -> None:
     quantized, x = weights(E.u4, 65, 3, 40, 8), activations(6, 120)
@@ -199,9 +199,9 @@ def test_it_is_near_the_product_of_f32() -> None:
     """Neither rounding nor grouping loses more than a hundredth."""
     for element in OFFSETS:
         quantized, x = weights(element, 64, 4, 128, "random"), activations(7, 512)
-        exact = product(numba, quantized, 0, x)
+        exact = product(native, quantized, 0, x)
         for size, most in ((32, 7e-3), (128, 9e-3)):
-            error = product(numba, quantized, size, x) - exact
+            error = product(native, quantized, size, x) - exact
             assert 1e-4 < np.sqrt((error**2).mean() / (exact**2).mean()) < most
 
 
@@ -211,13 +211,13 @@ def test_fused_layers(count: int) -> None:
     quantized, x = weights(E.u4, 128, 2, 32, 8), activations(count, 64)
     scale, shift, other = activations(1, 128) + 2, activations(128), activations(count, 128)
     unknown = Value.unknown(E.f32, PartialShape([count, 128]))
-    kernel: Any = kernel_of(numba, quantized, 32)
+    kernel: Any = kernel_of(native, quantized, 32)
     steps = [("Multiply-1", scale), ("Add-1", shift), ("Add-1", None), ("ReLU-1", ...)]
     for name, row in steps:
         more = [] if row is ... else [unknown if row is None else Value.constant(row)]
         kernel = kernel.fuse(layer(name), [unknown, *more], 0)
         assert kernel is not None
-    with numba.around():
+    with native.around():
         found = kernel(x, np.empty(0), scale, shift, other)
     wanted = multiply_add(emulated(quantized, 32, x), scale, shift) + other
     np.testing.assert_array_equal(found, np.maximum(wanted, 0))
@@ -229,7 +229,7 @@ def test_weights_that_are_no_integers_are_multiplied_as_they_are() -> None:
     for quantized in (fractions, beyond):
         x = activations(3, 128)
         assert integer_matrix(quantized, True, 32) is None
-        for backend in (numba, numpy):
+        for backend in (native, numpy):
             exact = product(backend, quantized, 0, x)
             np.testing.assert_array_equal(product(backend, quantized, 32, x), exact)
 

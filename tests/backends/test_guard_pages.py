@@ -16,9 +16,9 @@ import pytest
 from harness.guard_pages import Edge
 from harness.guarded import Process
 
-from ir_runtime.backends.numba.codegen.memory import load_f32, load_i64, scratch_memory, store_f32
-from ir_runtime.backends.numba.threading.parallel import parallel_for
-from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
+from ir_runtime.backends.native.codegen.memory import load_f32, load_i64, scratch_memory, store_f32
+from ir_runtime.backends.native.threading.parallel import parallel_for
+from ir_runtime.backends.native.threading.task import UNUSED, Task, load_args
 
 ALIVE, REFUSED = "", signal.SIGSEGV.name
 # What looks at unused bytes ends the process with an instruction that does not exist.

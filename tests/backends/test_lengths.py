@@ -106,7 +106,7 @@ def batched(subjects: Iterable[Subject], size: int) -> Iterator[list[Subject]]:
 @pytest.mark.long
 @pytest.mark.parametrize("edge", Edge, ids=lambda edge: edge.value)
 def test_the_tests_of_kernels_with_guard_pages(edge: Edge) -> None:
-    tests = sorted(map(str, (ROOT / "tests" / "backends").glob("test_numba_*.py")))
+    tests = sorted(map(str, (ROOT / "tests" / "backends").glob("test_native_*.py")))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "harness.guard_plugin", "-p", "no:xdist"]
     command += ["-p", "no:cacheprovider", "-m", "not oracle", *tests]
     environment = os.environ | {"IR_RUNTIME_TEST_EDGE": edge.value, "PYTHONPATH": str(ROOT / "tests")}
@@ -126,7 +126,7 @@ def _normalized(scale: PartialShape) -> ir_runtime.Model:
     return ir_runtime.Model([opset12.group_normalization(x, factors, bias, 2, 1e-5)], [x, factors, bias])
 
 
-@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+@pytest.mark.parametrize("backend", ["reference", "numpy", "native"])
 @pytest.mark.parametrize(
     ("model", "place", "wrong"),
     [(_scattered(PartialShape([3, -1])), 0, [3, 1]), (_normalized(PartialShape([-1])), 1, [1])],

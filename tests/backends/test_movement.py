@@ -163,7 +163,7 @@ def test_only_the_part_that_is_read_is_computed(number: int, dims: str, backend:
 @pytest.mark.parametrize("indices", [1, -1, 4, [3, 0, 0], [-4, 3], [4, 0], []], ids=str)
 @pytest.mark.parametrize("element", ["i32", "i64"])
 def test_known_indices(indices: Any, element: str, backend: str) -> None:
-    """Indices out of range select zeros. One index is a view; numba copies several in a replay; none need no kernel."""
+    """Indices out of range select zeros. One index is a view; native copies several in a replay; none need no kernel."""
     net = Net()
     x = net.parameter("x", "4,8", out="FP32 4 8")
     picked = net.op("Gather", x, net.constant(indices, element), net.constant(0), out="FP32",

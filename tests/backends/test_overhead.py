@@ -93,7 +93,7 @@ def test_a_dense_layer_of_few_numbers_costs_few_calls(rows: str, most: int) -> N
 @pytest.mark.parametrize("backend", available())
 def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
     """Of what surrounds the only layer: inputs, limits, threads, results; that takes 17 to 22 µs."""
-    of_threads = 6 if backend == "numba" else 0
+    of_threads = 6 if backend == "native" else 0
     compiled = ir.compile_model(chain(["ReLU"]), backend=backend)
     request = compiled.create_infer_request()
     request.set_input_tensor(ir.Tensor(X))
@@ -109,12 +109,12 @@ def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
         assert calls(run) < most + of_threads
 
 
-@pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
+@pytest.mark.skipif("native" not in available(), reason="native is not installed")
 def test_a_small_model_wakes_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ir_runtime.backends.numba.threading import parallel
+    from ir_runtime.backends.native.threading import parallel
 
     monkeypatch.setattr(parallel, "acquire", lambda workers: pytest.fail("no kernel needs them"))
-    found = run(chain(["Abs", "Multiply"]), "numba", X)
+    found = run(chain(["Abs", "Multiply"]), "native", X)
     np.testing.assert_array_equal(found, run(chain(["Abs", "Multiply"]), "reference", X))
 
 

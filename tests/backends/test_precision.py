@@ -16,7 +16,7 @@ from ir_runtime._util.scoped import NOTHING
 from ir_runtime.backends import Backend, Kernel, Precision, load
 from ir_runtime.backends.core.kv_cache import CacheKernels
 from ir_runtime.backends.core.precision import EXACT, current, within
-from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER
+from ir_runtime.backends.native.codegen.bf16 import IS_FASTER
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.quantized_cache import pack_rows
 from ir_runtime.openvino.config import check_config
@@ -111,12 +111,12 @@ def test_a_type_of_caches_that_a_backend_does_not_take_is_said() -> None:
         assert precision_of(config, [ABLE], stateful=False) == EXACT
 
 
-@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+@pytest.mark.parametrize("backend", ["reference", "numpy", "native"])
 def test_capabilities_are_those_of_the_processor_and_the_backend(backend: str) -> None:
     core = ir.Core()
     core.set_property("CPU", {"BACKEND": backend})
     found = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    assert ("BF16" in found) is (backend == "numba" and IS_FASTER)
+    assert ("BF16" in found) is (backend == "native" and IS_FASTER)
     assert ("WINOGRAD" in found) is (backend != "reference")
     assert found[-4:] == ["FP32", "INT8", "BIN", "EXPORT_IMPORT"]
 

@@ -60,7 +60,7 @@ def check(model: ir.Model, backend: str, *data: Array) -> None:
 
 
 def fused_layers(model: ir.Model) -> int:
-    found = [each for each in fusions_of(model, "numba").fused if "rotary" in each.pattern]
+    found = [each for each in fusions_of(model, "native").fused if "rotary" in each.pattern]
     return sum(len(each.layers) for each in found)
 
 

@@ -1,6 +1,6 @@
 """Kernels that do nothing but multiply, or read: what the processor can do at most.
 
-Sums stay in registers, in as many chains as it takes to hide the latency, by the widest instructions that the numba
+Sums stay in registers, in as many chains as it takes to hide the latency, by the widest instructions that the native
 backend uses for a type.
 """
 
@@ -15,11 +15,11 @@ from threading import Barrier
 import numpy as np
 from harness.routines import call_of
 
-from ir_runtime.backends.numba.codegen import ir
-from ir_runtime.backends.numba.codegen.bf16 import IS_FASTER, add_pairs
-from ir_runtime.backends.numba.codegen.language import Routine, instruction, routine, types
-from ir_runtime.backends.numba.codegen.levels import GROUP, dot
-from ir_runtime.backends.numba.codegen.vectors import INTS, LANES, VECTOR, Emit, Value
+from ir_runtime.backends.native.codegen import ir
+from ir_runtime.backends.native.codegen.bf16 import IS_FASTER, add_pairs
+from ir_runtime.backends.native.codegen.language import Routine, instruction, routine, types
+from ir_runtime.backends.native.codegen.levels import GROUP, dot
+from ir_runtime.backends.native.codegen.vectors import INTS, LANES, VECTOR, Emit, Value
 
 __all__ = ["OPERATIONS", "compiled", "products", "reading"]
 

@@ -1,4 +1,4 @@
-"""How evenly the numba backend divides the work of a run among 4 to 64 threads, by simulation on one.
+"""How evenly the native backend divides the work of a run among 4 to 64 threads, by simulation on one.
 
 Runs are those of a model that has run before: recorded calls are replayed. The kernels are called as by that many threads, but
 a single one runs each, so they divide the work by their own functions, and their own counters say into how many units.
@@ -70,7 +70,7 @@ def summary(rows: list[Row]) -> Iterable[str]:
 
 
 PART = Part(
-    "How the numba backend divides its work among threads, by simulation",
+    "How the native backend divides its work among threads, by simulation",
     {
         "model": str,
         "mode": str,

@@ -31,7 +31,7 @@ from ir_runtime.debug.faithful import same_bits
 from ir_runtime.debug.openvino_side import OpenVINO
 from ir_runtime.debug.report import Comparison
 
-HONEST = ("openvino:f32", "numpy", "numba")
+HONEST = ("openvino:f32", "numpy", "native")
 
 
 class Faulty:

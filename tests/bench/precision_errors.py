@@ -50,7 +50,7 @@ def errors(path: Path, feeds: Sequence[Mapping[str, np.ndarray]]) -> tuple[np.nd
     """Return the differences of ours and of OpenVINO's for all inputs."""
     model = ir.read_model(path)
     fastest = {"EXECUTION_MODE_HINT": "PERFORMANCE"}
-    ours = ir.compile_model(model, "CPU", fastest, backend="numba")
+    ours = ir.compile_model(model, "CPU", fastest, backend="native")
     theirs = vino.Core().compile_model(str(path), "CPU", fastest)
     here, there = [], []
     for feed in feeds:  # each by a request of its own, whose variables are as at the start

@@ -1,4 +1,4 @@
-"""Runs of the numba backend as with many threads, of which a single one does all of the work.
+"""Runs of the native backend as with many threads, of which a single one does all of the work.
 
 Kernels are called, and calls are recorded and replayed, as for that many threads. So kernels divide their work by their own
 functions; their counters then say into how many units.
@@ -128,7 +128,7 @@ class Watch:
 
 def _calls(tape: int, arrays: Sequence[Any], first: int) -> Iterator[tuple[int, int, list[int]]]:
     """Yield the task, the number of threads and the addresses of each call of a tape."""
-    from ir_runtime.backends.numba.threading.replay import FIXED, SCRATCH, TapeCall, TapeHeader
+    from ir_runtime.backends.native.threading.replay import FIXED, SCRATCH, TapeCall, TapeHeader
 
     begin = arrays[0].ctypes.data
     scratch = (begin + 127) // 64 * 64
@@ -157,7 +157,7 @@ def phases(task: int, addresses: Sequence[int], threads: int) -> list[Phase]:
     counter counts the units that are done; only such tasks run again, without the phases before. Counters of other tasks
     may be anything: where threads work in memory of their own, a counter says which.
     """
-    from ir_runtime.backends.numba.threading.task import FIRST_RANGE
+    from ir_runtime.backends.native.threading.task import FIRST_RANGE
 
     seconds, counts = _run(task, addresses, {})
     if (rounds := _rounds(task, addresses[0])) is not None:
@@ -181,7 +181,7 @@ def _ended(counts: Sequence[int]) -> list[int]:
 
 def _run(task: int, addresses: Sequence[int], counters: dict[int, int]) -> tuple[float, list[int]]:
     """Run a task on one thread; seconds, and its counters afterwards."""
-    from ir_runtime.backends.numba.threading.task import CALL_WORDS, COUNTERS, RANGES, WORKER_WORDS
+    from ir_runtime.backends.native.threading.task import CALL_WORDS, COUNTERS, RANGES, WORKER_WORDS
 
     words = np.zeros(CALL_WORDS + _LINE // 8, np.int64)
     words = words[-words.ctypes.data % _LINE // 8 :][:CALL_WORDS]
@@ -222,10 +222,10 @@ def _function(task: int) -> Callable[[int], None]:
 @cache
 def _by_shares() -> set[int]:
     """Return the addresses of tasks whose threads take shares."""
-    from ir_runtime.backends.numba.codegen.levels import IS_FAST
-    from ir_runtime.backends.numba.kernels._int8_gemm import LEVELS_GEMM
-    from ir_runtime.backends.numba.kernels._int8_windows import LEVELS_WINDOWS
-    from ir_runtime.backends.numba.kernels._int8_winograd import LEVELS_WINOGRAD
+    from ir_runtime.backends.native.codegen.levels import IS_FAST
+    from ir_runtime.backends.native.kernels._int8_gemm import LEVELS_GEMM
+    from ir_runtime.backends.native.kernels._int8_windows import LEVELS_WINDOWS
+    from ir_runtime.backends.native.kernels._int8_winograd import LEVELS_WINOGRAD
 
     return {task.address for task in (LEVELS_GEMM, LEVELS_WINDOWS, LEVELS_WINOGRAD)} if IS_FAST else set()
 
@@ -233,18 +233,18 @@ def _by_shares() -> set[int]:
 @cache
 def _by_phases() -> set[int]:
     """Return the addresses of tasks with barriers between phases."""
-    from ir_runtime.backends.numba.kernels._dynamic_matmul import DYNAMIC_MATMUL
-    from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_CELL
-    from ir_runtime.backends.numba.kernels._winograd_tiles import WINOGRAD
-    from ir_runtime.backends.numba.kernels.global_pooling import SPATIAL_MEAN
+    from ir_runtime.backends.native.kernels._dynamic_matmul import DYNAMIC_MATMUL
+    from ir_runtime.backends.native.kernels._recurrent_steps import RUN_CELL
+    from ir_runtime.backends.native.kernels._winograd_tiles import WINOGRAD
+    from ir_runtime.backends.native.kernels.global_pooling import SPATIAL_MEAN
 
     return {task.address for task in (WINOGRAD, DYNAMIC_MATMUL, SPATIAL_MEAN, RUN_CELL)}
 
 
 def _rounds(task: int, job: int) -> tuple[int, int] | None:
     """Return the units of a step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
-    from ir_runtime.backends.numba.kernels._recurrent_cells import StepsJob
-    from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_STEPS
+    from ir_runtime.backends.native.kernels._recurrent_cells import StepsJob
+    from ir_runtime.backends.native.kernels._recurrent_steps import RUN_STEPS
 
     if task != RUN_STEPS.address:
         return None
@@ -258,7 +258,7 @@ def simulated(model: Path, feeds: Path, threads: int, mode: str) -> list[Ran]:
 
     config = {"EXECUTION_MODE_HINT": mode.upper(), "INFERENCE_NUM_THREADS": threads}
     with many_threads(watch := Watch(), threads):
-        compiled = ir_runtime.compile_model(model, config=config, backend="numba")
+        compiled = ir_runtime.compile_model(model, config=config, backend="native")
         with np.load(feeds) as stored:
             arrays = [next(stored[name] for name in port.names if name in stored) for port in compiled.inputs]
         runs = [_simulated(watch, partial(compiled._run_arrays, arrays)) for _ in range(BEFORE + RUNS)]
@@ -277,7 +277,7 @@ def _simulated(watch: Watch, run: Callable[[], object]) -> list[Ran]:
 @contextmanager
 def many_threads(watch: Watch, threads: int) -> Iterator[None]:
     """Let calls of tasks, for that many threads, go to the watch."""
-    from ir_runtime.backends.numba.threading import direct, parallel, part, part_replay, tape
+    from ir_runtime.backends.native.threading import direct, parallel, part, part_replay, tape
     from ir_runtime.executor.replays import Programs
 
     owners: dict[Any, list[str]] = {}

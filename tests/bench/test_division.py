@@ -14,22 +14,22 @@ from harness.kernels import loaded
 from openvino import opset13 as op
 
 import ir_runtime
-from ir_runtime.backends.numba import kernels
-from ir_runtime.backends.numba.codegen.language import ROUTINES, Callee, Device
-from ir_runtime.backends.numba.codegen.memory import barrier
-from ir_runtime.backends.numba.kernels._depthwise_rows import DEPTHWISE
-from ir_runtime.backends.numba.kernels._gemm import CACHED
-from ir_runtime.backends.numba.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
-from ir_runtime.backends.numba.kernels._int8_windows import LEVELS_WINDOWS
-from ir_runtime.backends.numba.kernels._padding import pad_images
-from ir_runtime.backends.numba.kernels._panels import chunk_rows
-from ir_runtime.backends.numba.kernels._recurrent_steps import RUN_STEPS
-from ir_runtime.backends.numba.kernels._strided_copy import strided_copy
-from ir_runtime.backends.numba.kernels.concat import CONCAT, ROWS_PER_UNIT
-from ir_runtime.backends.numba.kernels.normalization import _SOFTMAX as SOFTMAX
-from ir_runtime.backends.numba.kernels.normalization import _softmax_job
-from ir_runtime.backends.numba.threading.parallel import parallel_for
-from ir_runtime.backends.numba.threading.task import UNUSED, WORKER_WORDS, Task
+from ir_runtime.backends.native import kernels
+from ir_runtime.backends.native.codegen.language import ROUTINES, Callee, Device
+from ir_runtime.backends.native.codegen.memory import barrier
+from ir_runtime.backends.native.kernels._depthwise_rows import DEPTHWISE
+from ir_runtime.backends.native.kernels._gemm import CACHED
+from ir_runtime.backends.native.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
+from ir_runtime.backends.native.kernels._int8_windows import LEVELS_WINDOWS
+from ir_runtime.backends.native.kernels._padding import pad_images
+from ir_runtime.backends.native.kernels._panels import chunk_rows
+from ir_runtime.backends.native.kernels._recurrent_steps import RUN_STEPS
+from ir_runtime.backends.native.kernels._strided_copy import strided_copy
+from ir_runtime.backends.native.kernels.concat import CONCAT, ROWS_PER_UNIT
+from ir_runtime.backends.native.kernels.normalization import _SOFTMAX as SOFTMAX
+from ir_runtime.backends.native.kernels.normalization import _softmax_job
+from ir_runtime.backends.native.threading.parallel import parallel_for
+from ir_runtime.backends.native.threading.task import UNUSED, WORKER_WORDS, Task
 
 ROWS = 1001
 
@@ -100,7 +100,7 @@ def test_knows_the_tasks_with_barriers() -> None:
     """Only they run again without their first phases."""
     import simulation
 
-    loaded("numba")
+    loaded("native")
     found = {
         task.address
         for task in ROUTINES.values()
@@ -162,7 +162,7 @@ def joined(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.fixture
 def no_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are only simulated."""
-    from ir_runtime.backends.numba.threading import parallel
+    from ir_runtime.backends.native.threading import parallel
 
     def refuse(workers: int) -> None:
         raise AssertionError(f"{workers} workers were wanted")
@@ -284,7 +284,7 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
     for threads in (1, 2, 16, 64):
         with many_threads(Watch(), threads):
             config = {"INFERENCE_NUM_THREADS": threads}
-            compiled = ir_runtime.compile_model(tmp_path / "model.xml", config=config, backend="numba")
+            compiled = ir_runtime.compile_model(tmp_path / "model.xml", config=config, backend="native")
             found |= {compiled(feed)[0].tobytes() for _ in range(3)}
     assert len(found) == 1
 

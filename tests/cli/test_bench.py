@@ -373,7 +373,7 @@ def test_each_side_says_what_it_multiplies_in(
 ) -> None:
     fast(monkeypatch)
     write_chain(folder)
-    found = record(invoke(f"bench chain.xml -niter 1 --backend numba --precision {precision} --json"))
+    found = record(invoke(f"bench chain.xml -niter 1 --backend native --precision {precision} --json"))
     assert [side["precision"] for side in found["sides"]] == [precision]
 
 

@@ -248,7 +248,7 @@ def test_products_are_rounded_to_bf16(folder: Path, invoke: Invoke) -> None:
     (folder / "net.xml").write_bytes(net.xml())
     (folder / "net.bin").write_bytes(net.weights)
     np.save("x.npy", np.full((64, 64), 1 / 3, np.float32))
-    (found,) = outputs(invoke("run net.xml -i x.npy --json --backend numba --precision bf16"))
+    (found,) = outputs(invoke("run net.xml -i x.npy --json --backend native --precision bf16"))
     assert found["max"] == 0.333984375
 
 

@@ -44,7 +44,7 @@ LINES = {
     "explain": ["explain", "explain IR301"],
     "guide": ["guide", "guide glossary"],
     "kernels": ["kernels"],
-    "cache": ["cache", "cache --clean debug"],
+    "cache": ["cache", "cache --clean"],
     "error": [
         "run none.xml",
         "run broken.xml --random",

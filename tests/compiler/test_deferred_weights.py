@@ -12,7 +12,7 @@ from harness.nets import Net
 import ir_runtime as ir
 from ir_runtime.analysis.infer import infer
 from ir_runtime.backends import available
-from ir_runtime.backends.numba.codegen.levels import IS_FAST
+from ir_runtime.backends.native.codegen.levels import IS_FAST
 from ir_runtime.compiler import deferred_weights
 from ir_runtime.compiler.deferred_weights import defer_weights
 from ir_runtime.diagnostics import Diagnostics
@@ -83,7 +83,7 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 PICTURE = RANDOM.standard_normal((1, 8, 8, 8)).astype(np.float32)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("zero", [False, True])
 def test_a_kernel_for_f32_gets_them(zero: bool, backend: str, evaluated: list[str]) -> None:
     model = convolution(zero=zero)
@@ -97,7 +97,7 @@ def test_a_kernel_for_f32_gets_them(zero: bool, backend: str, evaluated: list[st
 def test_a_kernel_for_integers_does_not_compute_them(evaluated: list[str]) -> None:
     """Nor does a run, unless its data is not finite."""
     model = convolution(quantized=True)
-    compiled = ir.compile_model(model, backend="numba")
+    compiled = ir.compile_model(model, backend="native")
     found = [compiled(PICTURE)[0] for _ in range(3)]
     assert not evaluated
     broken = PICTURE.copy()

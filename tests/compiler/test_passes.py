@@ -147,8 +147,8 @@ def test_patterns_say_why_they_refuse() -> None:
     mean = net.op("ReduceMean", squares, net.constant([0]), out="FP32 1 8", keep_dims="true")
     root = net.op("Sqrt", net.op("Add", mean, net.constant([1e-5], "f32"), out="FP32 1 8"), out="FP32 1 8")
     net.result(net.op("Divide", x, root, out="FP32 2 8", name="normed"))
-    report = fusions_of(ir.read_model(net.xml(), net.weights), "numba")
+    report = fusions_of(ir.read_model(net.xml(), net.weights), "native")
     reasons = [each.reason for each in report.unfused if each.producer is None]
     assert reasons == [
-        "pattern numba: rms_norm: the mean is not over the last axis, or its axes are not constant"
+        "pattern native: rms_norm: the mean is not over the last axis, or its axes are not constant"
     ]

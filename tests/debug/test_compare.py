@@ -28,7 +28,7 @@ def network(name: str, folder: Path) -> tuple[Path, ir.Model, list[Array]]:
     return path, ir.read_model(path), NETWORKS[name][1]()
 
 
-@pytest.mark.parametrize("side", ["reference", "numpy", "numba", "openvino"])
+@pytest.mark.parametrize("side", ["reference", "numpy", "native", "openvino"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_honest_execution_is_accused(name: str, side: str, tmp_path: Path) -> None:
     _, model, inputs = network(name, tmp_path)

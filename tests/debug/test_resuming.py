@@ -80,7 +80,7 @@ def test_other_models_inputs_and_sides_have_other_entries(tmp_path: Path) -> Non
         entries = [
             entry_for("a", model, inputs, "numpy"),
             entry_for("b", model, inputs, "numpy"),
-            entry_for("a", model, inputs, "numba"),
+            entry_for("a", model, inputs, "native"),
             entry_for("a", model, [inputs[0] + 1], "numpy"),
             entry_for("a", other, inputs, "numpy"),
             entry_for("a", reshaped, inputs, "numpy"),

@@ -21,7 +21,7 @@ from harness.sources import PACKAGE, trees
 import ir_runtime as ir
 from ir_runtime._util import forks
 from ir_runtime.backends.common import blas as _blas
-from ir_runtime.backends.numba.threading import pool as _pools
+from ir_runtime.backends.native.threading import pool as _pools
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -39,9 +39,9 @@ TESTS = Path(__file__).parents[1]
         ("numpy", "fork", 15),
         ("numpy", "process", 4),
         ("numpy", "pool", 1),
-        ("numba", "fork", 15),
-        ("numba", "process", 4),
-        ("numba", "pool", 1),
+        ("native", "fork", 15),
+        ("native", "process", 4),
+        ("native", "pool", 1),
         ("reference", "fork", 1),
     ],
 )
@@ -281,7 +281,7 @@ def forking_model() -> Iterator[ir.Model]:
 
 
 @quiet
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_a_run_that_forks_goes_on_in_both(forking_model: ir.Model, backend: str) -> None:
     """It has the only thread of the child, and what it has set stays set until it ends."""
     x = np.random.default_rng(0).random((300, 300), np.float32)

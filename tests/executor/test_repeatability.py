@@ -85,7 +85,9 @@ def test_every_process_gives_the_same(model: Path, backend: str, monkeypatch: py
     assert found == {f"{backend} {one}" for one in here}
 
 
-@pytest.mark.skipif("numba" not in available(), reason="what numba computes is compared")
-def test_numba_gives_the_same_with_any_number_of_threads(model: Path) -> None:
+@pytest.mark.skipif("native" not in available(), reason="what native computes is compared")
+def test_native_gives_the_same_with_any_number_of_threads(model: Path) -> None:
     configs = ({"INFERENCE_NUM_THREADS": threads} for threads in (1, 2, 3))
-    assert len(set.union(*(hashes(ir.compile_model(model, backend="numba", config=c)) for c in configs))) == 1
+    assert (
+        len(set.union(*(hashes(ir.compile_model(model, backend="native", config=c)) for c in configs))) == 1
+    )

@@ -138,7 +138,7 @@ def test_what_they_name_exists(name: str) -> None:
     paths = re.findall(
         r"`((?:ir_runtime|tests|examples|backends|[a-z_]+)/[\w/]*(?:\.py)?)`", guide(name).text
     )
-    roots = (PACKAGE, PACKAGE.parent, PACKAGE / "backends/numba")
+    roots = (PACKAGE, PACKAGE.parent, PACKAGE / "backends/native")
     missing = [path for path in paths if not any((root / path).exists() for root in roots)]
     assert missing == []
 

@@ -15,5 +15,5 @@ def build_kernels() -> None:
 
     if default._lack() is None or not find_spec("llvmlite") or not find_spec("ziglang"):
         return
-    subprocess.run([sys.executable, "-m", "ir_runtime.backends.numba.build"], check=False)
+    subprocess.run([sys.executable, "-m", "ir_runtime.backends.native.build"], check=False)
     default._lack.cache_clear()

@@ -23,7 +23,7 @@ import numpy as np
 
 import ir_runtime as ir
 from harness.nets import End, Net
-from ir_runtime.backends.numba.threading import parallel as compiled_threads
+from ir_runtime.backends.native.threading import parallel as compiled_threads
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.ir.tensor import Array
 

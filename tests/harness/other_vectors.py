@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ir_runtime.backends.numba.codegen.target import TARGET
-from ir_runtime.backends.numba.codegen.targets import TARGETS, VECTORS
-from ir_runtime.backends.numba.machine_code.library import library
+from ir_runtime.backends.native.codegen.target import TARGET
+from ir_runtime.backends.native.codegen.targets import TARGETS, VECTORS
+from ir_runtime.backends.native.machine_code.library import library
 
 __all__ = ["AGAIN", "OTHERS", "run_again", "same_with_other_vectors"]
 
@@ -65,7 +65,7 @@ def run_again(file: str, target: str, *arguments: str) -> None:
         *arguments,
     ]
     environment = os.environ | {"IR_RUNTIME_TARGET": target, AGAIN: "1"}
-    build = [sys.executable, "-m", "ir_runtime.backends.numba.build", target]
+    build = [sys.executable, "-m", "ir_runtime.backends.native.build", target]
     subprocess.run(build, check=True, capture_output=True)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]

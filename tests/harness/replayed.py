@@ -19,7 +19,7 @@ Draw = Callable[[np.random.Generator], Array]
 
 def same_as_the_reference(model: ov.Model, *draws: Draw, exact: bool = True) -> ov.CompiledModel:
     """Whether both backends give the same, also when a run is recorded and replayed; return the compiled model."""
-    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "numba"))
+    reference, compiled = (ov.compile_model(model, backend=name) for name in ("reference", "native"))
     rng = np.random.default_rng(0)
     for _ in range(RUNS):
         feed = [draw(rng) for draw in draws]

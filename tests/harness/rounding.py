@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ir_runtime.backends.numba.codegen.target import TARGET
+from ir_runtime.backends.native.codegen.target import TARGET
 from ir_runtime.ir.tensor import Array
 
 __all__ = ["multiply_add", "rounded_to_bf16"]

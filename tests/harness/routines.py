@@ -10,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ir_runtime.backends.numba.build.library import link_routines
-from ir_runtime.backends.numba.codegen import language
-from ir_runtime.backends.numba.codegen.host import TABLE, WORDS
-from ir_runtime.backends.numba.codegen.language import Routine
-from ir_runtime.backends.numba.machine_code.library import library
+from ir_runtime.backends.native.build.library import link_routines
+from ir_runtime.backends.native.codegen import language
+from ir_runtime.backends.native.codegen.language import Routine
+from ir_runtime.backends.native.machine_code.library import library
+from ir_runtime.backends.native.machine_code.table import TABLE, WORDS
 
 __all__ = ["call_of", "forgetting", "load", "set_words", "word"]
 

@@ -87,7 +87,7 @@ def _check(build: Callable[[], tuple[Net, tuple[int, ...]]], threads: int) -> No
 
     net, shape = build()
     model = ir.read_model(net.xml(), net.weights)
-    compiled = ir.compile_model(model, backend="numba", config={"INFERENCE_NUM_THREADS": threads})
+    compiled = ir.compile_model(model, backend="native", config={"INFERENCE_NUM_THREADS": threads})
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
 
     def run() -> list[bytes]:

@@ -22,10 +22,10 @@ NO_MESSAGES = {
     ("ir_runtime/executor/context.py", "cannot delete"): "completes a mapping; no operation deletes",
     ("ir_runtime/executor/length_check.py", "as was inferred, got"): _HELD,
     ("ir_runtime/executor/length_check.py", "a layer before it computes"): _HELD,
-    ("ir_runtime/backends/numba/codegen/descriptor.py", "expected a field"): _KERNEL,
-    ("ir_runtime/backends/numba/codegen/descriptor.py", "got unknown fields"): _KERNEL,
-    ("ir_runtime/backends/numba/codegen/ir.py", "is no constant of"): _KERNEL,
-    ("ir_runtime/backends/numba/build/", ""): _KERNEL,
+    ("ir_runtime/backends/native/codegen/descriptor.py", "expected a field"): _KERNEL,
+    ("ir_runtime/backends/native/codegen/descriptor.py", "got unknown fields"): _KERNEL,
+    ("ir_runtime/backends/native/codegen/ir.py", "is no constant of"): _KERNEL,
+    ("ir_runtime/backends/native/build/", ""): _KERNEL,
 }
 """What is raised, but never reaches a user; by the start of the path and part of the text, with the reason."""
 

@@ -150,7 +150,7 @@ REFUSALS = [
     written("bench net.xml -m net.xml"),
     Call("unknown cache folder", no_cache, (SaidError,)),
     Call("cache that is taken", cache_moved_onto_another, (SaidError,)),
-    written("cache --clean all --move there"),
+    written("cache --clean --move there"),
     written("explain json runn"),
     written("explain json xyz"),
     written("explain IR301 run"),

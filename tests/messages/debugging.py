@@ -142,7 +142,7 @@ REFUSALS = [
     compare("openvinho"),
     compare("somewhere"),
     compare("openvino:f8"),
-    compare("numba:f8"),
+    compare("native:f8"),
     compare(7),
     compare({"nothing": X}),
     Call("side that is no archive", lambda: of_files("debug.compare(model, X, str(at / 'theirs.npz'))")),

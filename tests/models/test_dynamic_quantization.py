@@ -13,7 +13,7 @@ from harness.oracle import PLUGIN, core
 from openvino import opset13 as op
 
 import ir_runtime
-from ir_runtime.backends.numba.codegen.levels import IS_FAST
+from ir_runtime.backends.native.codegen.levels import IS_FAST
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Array
 from models.compressed import Compress, constant, mlp
@@ -44,7 +44,7 @@ DECODERS: dict[str, Compress] = {
     "i8": partial(compress, E.i8, None), "u8": partial(compress, E.u8, None), "i4-32": partial(compress, E.i4, 32),
     "u4-32": partial(compress, E.u4, 32), "u4-128": partial(compress, E.u4, 128),
 }  # fmt: skip
-fast = pytest.mark.parametrize("backend", ["numba", "numpy"])
+fast = pytest.mark.parametrize("backend", ["native", "numpy"])
 
 
 def rms(found: Array, wanted: Array) -> float:
@@ -85,12 +85,12 @@ def test_logits_are_those_of_openvino(weights: str, backend: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("config", "backend", "followed"),
     [
-        ({}, "numba", 0),
-        ({GROUP: 64}, "numba", 64),
+        ({}, "native", 0),
+        ({GROUP: 64}, "native", 64),
         ({GROUP: 64}, "numpy", 64),
-        ({"EXECUTION_MODE_HINT": "PERFORMANCE"}, "numba", 32 if IS_FAST else 0),
+        ({"EXECUTION_MODE_HINT": "PERFORMANCE"}, "native", 32 if IS_FAST else 0),
         ({"EXECUTION_MODE_HINT": "PERFORMANCE"}, "numpy", 0),
-        ({"EXECUTION_MODE_HINT": "PERFORMANCE", GROUP: 0}, "numba", 0),
+        ({"EXECUTION_MODE_HINT": "PERFORMANCE", GROUP: 0}, "native", 0),
     ],
 )
 def test_a_compiled_model_says_what_it_follows(
@@ -109,7 +109,7 @@ def test_profiles_name_the_kernel(tmp_path: Path) -> None:
     path = saved(mlp(DECODERS["i4-32"]), tmp_path)
     for size, name in ((32, "gemm_i8"), (0, "")):
         config = {GROUP: size, "PERF_COUNT": True}
-        request = ir_runtime.compile_model(path, config=config, backend="numba").create_infer_request()
+        request = ir_runtime.compile_model(path, config=config, backend="native").create_infer_request()
         request.infer([np.ones((1, 128), np.float32)])
         found = {info.exec_type for info in request.get_profiling_info() if info.node_type == "MatMul"}
         assert (found == {name}) == (size > 0)
@@ -117,7 +117,7 @@ def test_profiles_name_the_kernel(tmp_path: Path) -> None:
 
 def test_what_a_backend_does_not_follow_is_said(tmp_path: Path) -> None:
     path = saved(mlp(DECODERS["i4-32"]), tmp_path)
-    for size, backend in ((48, "numba"), (32, "reference")):
+    for size, backend in ((48, "native"), (32, "reference")):
         with pytest.warns(UserWarning, match=f"{GROUP}={size} is ignored: the backend {backend} takes 0"):
             compiled = ir_runtime.compile_model(path, config={GROUP: size}, backend=backend)
         assert compiled.get_property(GROUP) == 0

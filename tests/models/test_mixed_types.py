@@ -64,7 +64,7 @@ def test_a_detector_is_valid() -> None:
     assert not report.ok
 
 
-@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+@pytest.mark.parametrize("backend", ["reference", "numpy", "native"])
 def test_a_detector_finds_what_openvino_finds(backend: str) -> None:
     net = detector()
     (wanted,) = plugin(read(net.xml(), net.weights), [IMAGE.astype(np.float32)])
@@ -73,7 +73,7 @@ def test_a_detector_finds_what_openvino_finds(backend: str) -> None:
     assert_agree(found.astype(wanted.dtype), wanted, backend, atol=0.01)
 
 
-@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
+@pytest.mark.parametrize("backend", ["reference", "numpy", "native"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_data_whose_type_only_a_run_knows(backend: str, dtype: type) -> None:
     """The result is of the type of the data, whatever that of the slopes."""

@@ -38,7 +38,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> ir.Model:
 
 
 def compiled(model: ir.Model, **config: object) -> ir.CompiledModel:
-    return ir.compile_model(model, "CPU", config, backend="numba")
+    return ir.compile_model(model, "CPU", config, backend="native")
 
 
 def inputs(tokens: int, past: int, seed: int = 0) -> dict[str, Array]:
@@ -224,7 +224,7 @@ def test_most_runs_copy_nothing(alone: ir.Model) -> None:
 
 
 def test_growth_is_limited(alone: ir.Model) -> None:
-    limited = ir.compile_model(alone, "CPU", U8, backend="numba", limits=ir.Limits(memory=1 << 20))
+    limited = ir.compile_model(alone, "CPU", U8, backend="native", limits=ir.Limits(memory=1 << 20))
     request, runs = limited.create_infer_request(), iter(range(30))
     with pytest.raises(ir.LimitError):
         deque((request.infer(tokens(1000, run)) for run in runs), maxlen=0)
@@ -239,7 +239,7 @@ def test_another_number_of_heads_is_refused(alone: ir.Model) -> None:
         request.infer([q, k, v, np.zeros(1, np.int32)])
 
 
-def run_precision(model: ir.Model, backend: str = "numba", **config: object) -> str:
+def run_precision(model: ir.Model, backend: str = "native", **config: object) -> str:
     found = ir.compile_model(model, "CPU", config, backend=backend)
     names = ("KV_CACHE_PRECISION", "KEY_CACHE_PRECISION", "VALUE_CACHE_PRECISION")
     (kind,) = {found.get_property(name).to_string() for name in names}
@@ -256,10 +256,10 @@ def test_a_model_says_what_its_caches_are_held_in(alone: ir.Model, llama: ir.Mod
 
 
 @pytest.mark.parametrize(
-    ("backend", "asked"), [("numba", "f16"), ("numba", "u4"), ("numpy", "u8"), ("reference", "u8")]
+    ("backend", "asked"), [("native", "f16"), ("native", "u4"), ("numpy", "u8"), ("reference", "u8")]
 )
 def test_what_a_backend_does_not_follow_is_said(alone: ir.Model, backend: str, asked: str) -> None:
-    takes = "f32, u8" if backend == "numba" else "f32"
+    takes = "f32, u8" if backend == "native" else "f32"
     with pytest.warns(match=f"KV_CACHE_PRECISION={asked} is ignored: the backend {backend} takes {takes}"):
         assert run_precision(alone, backend, KV_CACHE_PRECISION=asked) == "f32"
 

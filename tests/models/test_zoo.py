@@ -14,7 +14,7 @@ from harness.oracle import PLUGIN, core
 import ir_runtime
 from ir_runtime import debug
 from ir_runtime.backends import available
-from ir_runtime.backends.numba.machine_code.library import library
+from ir_runtime.backends.native.machine_code.library import library
 from ir_runtime.ir.tensor import Array
 from models.zoo import ZOO, example_inputs, ir_path
 
@@ -64,7 +64,7 @@ ROUNDED = ["resnet50", "mobilenet_v2", "bert_base", "gpt2"]
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_rounding_explains_products_of_bf16(name: str) -> None:
-    report = debug.compare(ir_runtime.read_model(ir_path(name)), example_inputs(name), "numba:bf16")
+    report = debug.compare(ir_runtime.read_model(ir_path(name)), example_inputs(name), "native:bf16")
     assert report.ran == ("bf16",)
     assert report.explained, report
 
@@ -77,7 +77,7 @@ def test_bf16_is_no_further_off_than_openvino(name: str) -> None:
     if plugin.get_property("INFERENCE_PRECISION_HINT") != openvino.Type.bf16:
         pytest.skip("OpenVINO has no kernels of bf16 for this processor")
     model = ir_runtime.read_model(path)
-    ours = ir_runtime.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"}, backend="numba")
+    ours = ir_runtime.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"}, backend="native")
     results = zip(
         debug.oracle(model, inputs).outputs, ours(inputs).values(), plugin(inputs).values(), strict=True
     )

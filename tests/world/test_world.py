@@ -93,7 +93,7 @@ def test_what_is_not_good_is_named() -> None:
 
 def test_differences_with_a_reason_are_counted_not_named() -> None:
     row = Row("a", "10", Outcome("ran"), ours={"numpy": Outcome("ran")}, validate=Outcome("ran"))
-    row.differences = {"reference": 3.0, "numpy": 2.0, "numba": 0.5}
+    row.differences = {"reference": 3.0, "numpy": 2.0, "native": 0.5}
     assert row.apart == row.differing == ["reference", "numpy"]
     row.reasons = {"reference": "OpenVINO differs from itself", "numpy": "OpenVINO differs from itself"}
     assert (row.apart, row.good) == ([], True)

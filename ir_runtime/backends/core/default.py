@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...errors import InputError
 
 if TYPE_CHECKING:
-    from ..numba.machine_code.library import Library
+    from ..native.machine_code.library import Library
 
 __all__ = ["TYPES", "default_backend", "native_library", "silent_default"]
 
@@ -27,7 +27,7 @@ def native_library() -> Library:
     Raises:
         InputError: if there is none that can be used.
     """
-    module = import_module(".numba.machine_code.library", __package__.rpartition(".")[0])
+    module = import_module(".native.machine_code.library", __package__.rpartition(".")[0])
     found: Library = module.library()
     return found
 
@@ -35,14 +35,14 @@ def native_library() -> Library:
 def default_backend() -> str:
     """Return the name of the backend where none is asked for; the first time, warn if it is numpy, and say why."""
     if (message := _lack()) is None:
-        return "numba"
+        return "native"
     _warn_once(message)
     return "numpy"
 
 
 def silent_default() -> str:
     """Return what `default_backend` returns, without a warning."""
-    return "numba" if _lack() is None else "numpy"
+    return "native" if _lack() is None else "numpy"
 
 
 @cache

@@ -1,0 +1,63 @@
+"""The backend with which the kernel modules register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from ...ir.tensor import Array
+from .. import Backend, Precision
+from ..common.dynamic_quantization import GROUP_SIZES
+from ..common.kept_weights import budget
+from ..core.kv_cache import CacheKernels
+from ._index import MODULES, PATTERNS
+from .packed_memory import one_compilation
+from .threading.denormals import FLUSHING_BITS, flushing
+from .threading.parallel import running
+
+__all__ = ["backend"]
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    with budget(), one_compilation():
+        yield
+
+
+def _fastest() -> Precision:
+    from .codegen.bf16 import HAS_BF16, IS_FASTER
+    from .codegen.levels import IS_FAST
+
+    return Precision(
+        "bf16" if IS_FASTER else "f32",
+        GROUP_SIZES[0] if IS_FAST else 0,
+        "u8",
+        "bf16" if HAS_BF16 else "f32",
+        bool(FLUSHING_BITS),
+    )
+
+
+def _quantized_cache() -> CacheKernels:
+    """Import the kernels as those of operations are: when a model needs them."""
+    kernels: CacheKernels = import_module(f"{__package__}.kernels.quantized_cache").KERNELS
+    return kernels
+
+
+def _contiguous() -> Callable[[Array], Array]:
+    """Import the kernel when results of a model may need it."""
+    copy: Callable[[Array], Array] = import_module(f"{__package__}.kernels.contiguous").contiguous
+    return copy
+
+
+def _copy() -> Callable[[Array, Array], bool]:
+    """Import the kernel when a model has caches."""
+    copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._row_copy").recorded_copy
+    return copy
+
+
+backend = Backend(
+    "native", around=running, compiling=_compiling, kernel_modules=MODULES, pattern_modules=PATTERNS,
+    products=("f32", "bf16"), dynamic_groups=(0, *GROUP_SIZES), fastest=_fastest, quantized_cache=_quantized_cache,
+    contiguous=_contiguous, copy=_copy, flushing=flushing if FLUSHING_BITS else None,
+)  # fmt: skip

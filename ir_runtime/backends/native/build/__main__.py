@@ -1,0 +1,35 @@
+"""Build libraries of kernels into the package: ``python -m ir_runtime.backends.native.build [TARGET ...]``.
+
+By default that of this processor's best target. Those that were built from these sources stay as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ....errors import IRError
+from ..machine_code.library import FOLDER, file_of, named_target
+from .library import build, host_target, is_current
+from .source import CompileError
+from .systems import LinkError, this_system
+
+_OBJECTS = FOLDER.parents[3] / "out" / "kernels"
+
+
+def main(names: list[str]) -> int:
+    """Build libraries; return the exit code."""
+    try:
+        for target in map(named_target, names or [host_target().name]):
+            system, path = this_system(target.family), file_of(target.name)
+            if not is_current(path):
+                print(f"building the kernels for {target.name}", file=sys.stderr)
+                build(target.name, system, path, _OBJECTS / system.name / target.name)
+            print(path)
+    except (CompileError, LinkError, IRError) as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

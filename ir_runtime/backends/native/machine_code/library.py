@@ -1,0 +1,206 @@
+"""The library of kernels of this process: which one the processor can run, and where its functions are.
+
+A library for each target lies in the folder `FOLDER` of the package, as a wheel brings them or ``make kernels`` builds one. The
+best one that the processor can run is loaded once, when a model or the command ``ir-runtime kernels`` first wants it.
+Loading executes nothing of it but `processor.IDENTIFY`, which every processor of the family can run.
+
+A library holds the fingerprint of the sources that it was built from; in a source tree, one that is older than the sources of the package is not used,
+as both must agree about the layout of descriptors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from ...._util.nearest import did_you_mean
+from ....codes import Code
+from ....errors import InputError
+from ..codegen.targets import TARGETS, Target, target_named
+from .processor import Processor, identify
+from .sources import fingerprint, is_source_tree
+from .table import TABLE, WORDS
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
+__all__ = ["FOLDER", "Library", "NoLibraryError", "file_of", "library", "named_target"]
+
+FOLDER = Path(__file__).parents[1] / "libraries"
+"""Where libraries are."""
+
+_SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+
+class NoLibraryError(InputError):
+    """There is no library of kernels that this process can use."""
+
+
+@dataclass(eq=False)
+class Library:
+    """A library of kernels that is loaded.
+
+    Args:
+        target: what it was built for.
+        path: where it is.
+        processor: that of this machine.
+        code: what ctypes has loaded.
+        reason: why it is this one.
+        others: names of other targets whose libraries are there, and why they are not used.
+    """
+
+    target: Target
+    path: Path
+    processor: Processor
+    code: ctypes.CDLL
+    reason: str
+    others: dict[str, str]
+    _addresses: dict[str, int] = field(default_factory=dict)
+
+    def address(self, name: str) -> int:
+        """Return the address of a function by its symbol.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if name not in self._addresses:
+            self._addresses[name] = ctypes.addressof(ctypes.c_char.in_dll(self.code, name))
+        return self._addresses[name]
+
+    def add(self, code: ctypes.CDLL, names: list[str]) -> None:
+        """Find functions in another library from now on, as tests have kernels of their own."""
+        fill_table(code)
+        for name in names:
+            self._addresses[name] = ctypes.addressof(ctypes.c_char.in_dll(code, name))
+
+
+@cache
+def library() -> Library:
+    """Return the library of this process, which is loaded if needed.
+
+    Raises:
+        NoLibraryError: if there is none that can be used.
+        InputError: if ``IR_RUNTIME_TARGET`` names no target.
+    """
+    files = {name: path for name in TARGETS if (path := file_of(name)).exists()}
+    wanted = os.environ.get("IR_RUNTIME_TARGET")
+    if wanted:
+        files = {name: path for name in [named_target(wanted).name] if (path := file_of(name)).exists()}
+    if not files:
+        _refuse_missing(wanted)
+    any_file = next(iter(files.values()))
+    processor = identify(_open(any_file, wanted))
+    targets = [named_target(name) for name in files]
+    lacking = {target.name: _lacking(target, processor) for target in targets}
+    target = next((target for target in targets if not lacking[target.name]), None)
+    if target is None:
+        raise NoLibraryError(
+            f"no compiled kernels run here: {lacking[targets[-1].name]}",
+            code=Code.BAD_REQUEST,
+            hint="set IR_RUNTIME_BACKEND=numpy",
+        )
+    path = files[target.name]
+    code = _open(path, wanted)
+    fill_table(code)
+    reason = "IR_RUNTIME_TARGET names it" if wanted else "the best one that the processor can run"
+    others = {name: why or "a better one is used" for name, why in lacking.items() if name != target.name}
+    return Library(target, path, processor, code, reason, others)
+
+
+def file_of(name: str) -> Path:
+    """Return where the library of a target is, if there is one."""
+    return FOLDER / f"{name}{_SUFFIX}"
+
+
+def named_target(name: str) -> Target:
+    """Return the target of a name.
+
+    Raises:
+        InputError: if there is none.
+    """
+    target = target_named(name)
+    if target is None:
+        hint = f"{did_you_mean(name, TARGETS, after=' ')}must be one of {', '.join(TARGETS)}"
+        raise InputError(f"unknown target {name!r} in IR_RUNTIME_TARGET", code=Code.BAD_REQUEST, hint=hint)
+    return target
+
+
+def fill_table(code: ctypes.CDLL) -> None:
+    """Tell a library what it needs of this process."""
+    table = (ctypes.c_int64 * len(WORDS)).in_dll(code, TABLE)
+    for index, word in enumerate(_host_words()):
+        table[index] = word
+
+
+def _open(path: Path, wanted: str | None) -> ctypes.CDLL:
+    """Load a library, unless it is too old."""
+    hint = _build_hint(wanted) if is_source_tree() else "install ir_runtime again"
+    try:
+        if is_source_tree() and fingerprint() not in path.read_bytes():
+            raise NoLibraryError(
+                f"the compiled kernels in {path} are older than their sources",
+                code=Code.BAD_REQUEST,
+                hint=hint,
+            )
+        return ctypes.CDLL(str(path))
+    except OSError as reason:
+        raise NoLibraryError(
+            f"the compiled kernels cannot be loaded: {reason}", code=Code.BAD_REQUEST, hint=hint
+        ) from None
+
+
+@cache
+def _host_words() -> tuple[int, ...]:
+    """Return what the table holds, in the order of `WORDS`; the raw memory functions of Python need no lock of the interpreter."""
+    python = ctypes.pythonapi
+    functions = python.PyMem_RawMalloc, python.PyMem_RawFree, *_system_functions()
+    addresses = (int(ctypes.cast(function, ctypes.c_void_p).value or 0) for function in functions)
+    return *addresses, _data_offset()
+
+
+def _system_functions() -> tuple[CFuncPtr, CFuncPtr]:
+    """Return the C functions that let another thread run, and that compute the logarithm of an f32."""
+    if sys.platform == "win32":
+        return ctypes.windll.kernel32.SwitchToThread, ctypes.cdll.ucrtbase.logf
+    process = ctypes.CDLL(None)
+    return process.sched_yield, process.logf
+
+
+def _data_offset() -> int:
+    """Return the offset of the data pointer in a NumPy array object."""
+    probe = np.empty(1, np.float32)
+    words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
+    return 8 * int(words.index(probe.ctypes.data))
+
+
+def _build_hint(wanted: str | None) -> str:
+    package = __package__.rpartition(".")[0]
+    return f"run python -m {package}.build {wanted}" if wanted else "run make kernels"
+
+
+def _refuse_missing(wanted: str | None) -> NoReturn:
+    kernels = f"kernels compiled for {wanted}" if wanted else "compiled kernels"
+    if is_source_tree():
+        hint = _build_hint(wanted)
+    elif wanted:
+        hint = "unset IR_RUNTIME_TARGET"
+    else:
+        hint = "install a wheel of ir_runtime for this system, if there is one"
+    raise NoLibraryError(
+        f"this installation of ir_runtime has no {kernels}", code=Code.BAD_REQUEST, hint=hint
+    )
+
+
+def _lacking(target: Target, processor: Processor) -> str:
+    """Return why a processor cannot run code for a target; nothing if it can."""
+    if target.family != processor.family:
+        return f"it is for {target.family}, not {processor.family}"
+    missing = target.features - processor.features
+    return f"the processor lacks {', '.join(sorted(missing))}" if missing else ""
