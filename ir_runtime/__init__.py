@@ -89,8 +89,7 @@ if TYPE_CHECKING:
     from .openvino.rt_info import RTMap
     from .openvino.saving import save_model, serialize
     from .openvino.shapes import PartialShape, Shape
-    from .openvino.tensor import Tensor
-    from .openvino.tensor_file import tensor_from_file
+    from .openvino.tensor import Tensor, tensor_from_file
     from .openvino.type_info import DiscreteTypeInfo
     from .openvino.validating import validate
     from .openvino.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
@@ -118,8 +117,7 @@ _MODULES = {
     "openvino.saving": ("save_model", "serialize"),
     "openvino.dimension": ("Dimension",),
     "openvino.shapes": ("PartialShape", "Shape"),
-    "openvino.tensor": ("Tensor",),
-    "openvino.tensor_file": ("tensor_from_file",),
+    "openvino.tensor": ("Tensor", "tensor_from_file"),
     "openvino.validating": ("validate",),
     "openvino.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
     "bench.profiling": ("profile",),

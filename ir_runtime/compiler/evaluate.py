@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..analysis.error_context import with_context
 from ..analysis.expected import Expected, expected
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.sizes import bytes_of, check_lengths, empty_results
 from ..ir.tensor import Array, Value
@@ -85,7 +84,6 @@ def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
         LimitError: if they take more.
         ExecutionError: if it fails.
     """
-    assert layer.op is not None
     reads = [s for s in graph.sources(layer) if s is not None]
     inputs = [_contents(graph[s.layer], values[s]) for s in reads]
     arrays = [array for v in inputs if (array := v.known()) is not None]
@@ -98,8 +96,6 @@ def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
             return empty
         if (need := sum(map(bytes_of, types))) > left:
             current().check("memory", current().memory - left + need)
-        with np.errstate(all="ignore"):
-            results = layer.op.evaluator([v.element for v in inputs])(*arrays)
+        return evaluate_layer(layer, arrays, [value.element for value in inputs])
     except Exception as reason:
         raise with_context(_Folding(layer, known), arrays, reason) from reason
-    return results if isinstance(results, tuple) else (results,)

@@ -12,6 +12,7 @@ from .._util.markup import Shown
 from .._util.records import Record
 from ..codes import Code
 from ..errors import InputError
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
@@ -20,7 +21,7 @@ from .decisions import decides, pinned
 from .inside import InsideDecisions
 from .precision import rounding_to
 from .progress import Interrupted, stage
-from .reference import Change, Reference, chained, computed
+from .reference import Change, Reference, chained
 from .spilling import Kept, keep_copy, tensors, within_budget
 from .stored_weights import STORED_AS
 from .tensors import computed_layers, end_of_node, is_float
@@ -257,6 +258,6 @@ def _moved(
         return tuple(
             np.where(after == before, output, output + (after - before))
             for before, after, output in zip(
-                computed(layer, given), computed(layer, changed), outputs, strict=True
+                evaluate_layer(layer, given), evaluate_layer(layer, changed), outputs, strict=True
             )
         )

@@ -15,9 +15,10 @@ import numpy as np
 
 from ..analysis.infer import Inferred
 from ..ir.blocks import blocks, by_blocks
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
-from .reference import Change, computed
+from .reference import Change
 from .tensors import is_float
 
 __all__ = [
@@ -332,7 +333,7 @@ def _within_rounding(
     )
     crossed = [[above[0], *below[1:]], [below[0], *above[1:]]] if len(inputs) == 2 else []
     for moved in ([*inputs], below, above, *crossed):
-        yield computed(layer, moved)[0]
+        yield evaluate_layer(layer, moved)[0]
 
 
 def _sizes_within_rounding(

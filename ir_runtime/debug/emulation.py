@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
 from .precision import rounding_to
-from .reference import Arrays, Change, computed
+from .reference import Arrays, Change
 from .tensors import computed_layers, end_of_node
 from .terms import PRODUCTS, RECURRENT
 
@@ -137,7 +138,7 @@ class _Nodes:
         if layer.type == _ATTENTION and layer.id not in self.wide:
             outputs = self._attention(layer, given)
         elif any(a is not b for a, b in zip(given, inputs, strict=True)):
-            outputs = computed(layer, given)
+            outputs = evaluate_layer(layer, given)
         if layer.id in self.wide or layer.id in self.held:
             return outputs
         return tuple(
@@ -149,5 +150,5 @@ class _Nodes:
         """Attention whose probabilities are rounded: they are its results for the unit matrix as values."""
         query, key, value = map(self.rounded, inputs[:3])
         unit = np.broadcast_to(np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2]))
-        (probabilities,) = computed(layer, [query, key, unit, *inputs[3:]])
+        (probabilities,) = evaluate_layer(layer, [query, key, unit, *inputs[3:]])
         return (np.asarray(np.matmul(self.rounded(probabilities), value)),)

@@ -8,9 +8,10 @@ import ml_dtypes
 import numpy as np
 
 from ..ir.blocks import blocks, by_blocks
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from .reference import Change, computed
+from .reference import Change
 from .terms import PRODUCTS, RECURRENT
 
 __all__ = ["COPIES", "LIMITS", "ROUNDING", "emulated", "is_move", "perturbed", "rounding_to", "saturated"]
@@ -67,7 +68,7 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.type in (*PRODUCTS, *RECURRENT) and layer.op is not None:
-            outputs = computed(layer, [rounded(array) for array in inputs])
+            outputs = evaluate_layer(layer, [rounded(array) for array in inputs])
         return tuple(
             rounded(array) if boundaries is None or Port(layer.id, index) in boundaries else array
             for index, array in enumerate(outputs)

@@ -30,7 +30,7 @@ from ..openvino.model import Model
 from .progress import reached
 from .spilling import keep_copy, run_limits, tensors
 
-__all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "computed", "in_f32"]
+__all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "in_f32"]
 
 Arrays: TypeAlias = tuple[Array, ...]
 
@@ -254,13 +254,6 @@ class Recorder:
 def in_f32(array: Array) -> Array:
     """Convert f16 to f32; return other arrays unchanged."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
-
-
-def computed(layer: Layer, inputs: Sequence[Array]) -> Arrays:
-    """Return what the operation of a layer computes from arrays, in their types."""
-    assert layer.op is not None
-    results = layer.op.evaluator([ElementType.from_dtype(array.dtype) for array in inputs])(*inputs)
-    return tuple(map(np.asarray, results)) if isinstance(results, tuple) else (np.asarray(results),)
 
 
 def _widened(array: Array) -> Array:

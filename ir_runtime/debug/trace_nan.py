@@ -15,13 +15,14 @@ from ..codes import Code
 from ..errors import InputError
 from ..executor.guard import check_room
 from ..ir.blocks import blocks
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import entry_for
 from .precision import COPIES, LIMITS, emulated
 from .progress import Interrupted
-from .reference import Reference, chained, computed
+from .reference import Reference, chained
 from .resuming import Resumable
 from .tensors import computed_layers
 
@@ -282,7 +283,7 @@ def _in_f64(layer: Layer, given: Sequence[Array], bad: Array, index: tuple[int, 
     copies = 8 * sum(array.size for array in (*given, bad)) + bad.nbytes  # what was rounded is there, too
     check_room(copies, [bad], layer.where)
     wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
-    exact = computed(layer, wide)[0]
+    exact = evaluate_layer(layer, wide)[0]
     fits = exact.dtype.kind == "f" and exact.ndim == len(index) and np.isfinite(exact[index])
     return float(np.abs(exact[index])) if fits else None
 

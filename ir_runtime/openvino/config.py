@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .._util.nearest import did_you_mean
 from .._util.wrong_arguments import ArgumentTypeError
 from ..codes import Code
-from ..errors import InputError
+from ..diagnostics import Location
+from ..errors import InputError, ParseError
 from ..ir.element import ElementType
 
-__all__ = ["as_mapping", "check_config", "describe", "import_properties", "unknown_property", "wants_f16"]
+if TYPE_CHECKING:
+    from ..io.reader.document import Element
+
+__all__ = [
+    "as_mapping",
+    "check_config",
+    "describe",
+    "import_properties",
+    "read_config_file",
+    "unknown_property",
+    "wants_f16",
+]
 
 
 def import_properties() -> None:
@@ -131,3 +145,35 @@ def _faster(backend: str | None) -> list[str]:
     _, chain = load(backend)
     has_bf16 = bool(chain) and chain[0].fastest().products == "bf16"
     return [*(["BF16"] if has_bf16 else []), *(["WINOGRAD"] if chain else [])]
+
+
+def read_config_file(path: str | os.PathLike[str], device: str) -> dict[str, str]:
+    """Return the properties that a file gives a device; compiled plugins that it names are not loaded.
+
+    Raises:
+        ParseError: if the file cannot be read, or a plugin or a property has no name.
+        LimitError: if it is too large.
+    """
+    from ..io.reader.document import parse
+    from ..io.reader.source import open_source
+
+    source = open_source(os.fspath(path))
+    root = parse(source.data, source.name)
+    found = {}
+    for plugin in root.iterfind("plugins/plugin"):
+        if _xml_attribute(plugin, "name", source.name) == device:
+            for entry in plugin.iterfind("properties/property"):
+                key, value = (_xml_attribute(entry, name, source.name) for name in ("key", "value"))
+                found[key] = value
+    return found
+
+
+def _xml_attribute(element: Element, name: str, file: str) -> str:
+    text: str | None = element.get(name)
+    if text is None:
+        raise ParseError(
+            f"{name!r} of <{element.tag}> is missing",
+            code=Code.BAD_ELEMENT,
+            where=Location(file, element.sourceline),
+        )
+    return text

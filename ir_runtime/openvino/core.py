@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
+from .._util.absent import ExplainsAbsent
 from .._util.wrong_arguments import ArgumentTypeError, checked
 from ..backends import prepare
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, UnsupportedError
 from ..io.reader.source import SourceLike
 from ..io.reader.weights import WeightsLike
 from ..limits import DEFAULT, Limits
 from .compiled import CompiledModel
-from .config import as_mapping, check_config, describe, import_properties
+from .config import as_mapping, check_config, describe, import_properties, read_config_file
 from .custom_op import extend
 from .devices import CPU, Device
 from .model import Model
@@ -24,7 +25,6 @@ from .reading import read_fragment, read_fragments, read_model
 from .streams import Streams
 from .validating import validate
 from .versions import Version
-from .without_plugins import WithoutPlugins
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
 
@@ -74,7 +74,7 @@ def compile_model(
     return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
 
 
-class Core(WithoutPlugins):
+class Core(ExplainsAbsent):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
     The first one imports what most models need, which functions such as `read_model` do when a model needs it.
@@ -104,6 +104,12 @@ class Core(WithoutPlugins):
     >>> core.read_model(text).friendly_name
     'empty'
 
+    Methods for compiled plugins, and for devices with their own memory, are refused:
+
+    >>> core.register_plugin("mine.so", "GPU")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    UnsupportedError: plugin 'mine.so' cannot be loaded
+
     Args:
         xml_config_file: a file of OpenVINO with the properties of plugins; those of the CPU are set.
 
@@ -116,8 +122,6 @@ class Core(WithoutPlugins):
         self._config: dict[str, dict[str, object]] = {}
         import_properties()
         if xml_config_file:
-            from .config_file import read_config_file
-
             self.set_property(CPU, read_config_file(xml_config_file, CPU))
         with suppress(InputError):  # of a backend that is not there; compiling says so
             prepare()
@@ -157,9 +161,16 @@ class Core(WithoutPlugins):
     ) -> CompiledModel:
         """Compile a model, with the properties that were set; the arguments are those of `ir_runtime.compile_model`."""
         device = Device.of(device_name, config)
-        merged = {**self._set_for(*device.all, CPU), **as_mapping(config)}
-        read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
-        return CompiledModel(read, backend, outputs, merged, device=device.name, limits=limits, strict=strict)
+        return compile_model(
+            model,
+            device.full_name,
+            {**self._set_for(*device.all, CPU), **as_mapping(config)},
+            weights=weights,
+            backend=backend,
+            outputs=outputs,
+            limits=limits,
+            strict=strict,
+        )
 
     def import_model(
         self,
@@ -282,6 +293,38 @@ class Core(WithoutPlugins):
         """
         for each in extension if isinstance(extension, list | tuple) else [extension]:
             extend(each)
+
+    def create_context(self, device_name: str, properties: Mapping[str, object]) -> NoReturn:
+        """Refuse a context of a device's memory, as no device here has its own memory. The properties are ignored.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            f"device {checked(device_name, str)!r} cannot share its memory: there is none but the CPU's",
+            code=Code.BAD_REQUEST,
+            hint="tensors are NumPy arrays, and ir_runtime.Tensor shares their memory",
+        )
+
+    def get_default_context(self, device_name: str) -> NoReturn:
+        """Refuse a context of the memory of ``device_name``, as `create_context`."""
+        self.create_context(device_name, {})
+
+    def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
+        """Refuse the plugin ``plugin_name``: it is compiled code for OpenVINO. The other arguments are ignored.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            f"plugin {plugin_name!r} cannot be loaded: a plugin is compiled code for OpenVINO",
+            code=Code.BAD_REQUEST,
+            hint="kernels for ir_runtime are written in Python: ir-runtime guide adding-a-kernel",
+        )
+
+    def register_plugins(self, xml_config_file: str) -> None:
+        """Refuse OpenVINO's compiled plugins, as `register_plugin`."""
+        self.register_plugin(xml_config_file, "")
 
     def __repr__(self) -> str:
         return f"<Core: available plugins[{', '.join(self.available_devices)}]>"

@@ -83,6 +83,11 @@ class Device:
         return cls(head, others)
 
     @property
+    def full_name(self) -> str:
+        """The name with the devices named after the colon, such as ``HETERO:CPU``."""
+        return f"{self.name}:{','.join(self.others)}" if self.others else self.name
+
+    @property
     def all(self) -> tuple[str, ...]:
         """The device and those named after it."""
         return tuple(dict.fromkeys((self.name, *self.others)))

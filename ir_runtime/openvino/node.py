@@ -16,7 +16,9 @@ from ..codes import Code
 from ..errors import InputError, ValidationError
 from ..io.reader.weights import Weights
 from ..ir import shape as shapes
+from ..ir.array import as_booleans
 from ..ir.element import ElementType
+from ..ir.evaluation import evaluate_layer, stands_alone
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import Array, TensorType, Value
@@ -36,7 +38,6 @@ from .building.layer import (
     type_name,
 )
 from .custom_operation import CustomOperation
-from .evaluating import evaluated
 from .layout import Layout
 from .layout_info import check_layout, layout_of, with_layout
 from .ports import DescriptorTensor, TensorPort, check_names
@@ -692,11 +693,13 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         Returns:
             Whether the layer can be evaluated alone, which layers with variables or bodies cannot.
         """
-        arrays = [tensor._data for tensor in input_values]
-        results = evaluated(self.layer, arrays, [tensor.element_type for tensor in input_values])
-        for tensor, array in zip(output_values, results or (), strict=False):
+        if not stands_alone(self.layer):
+            return False
+        arrays = [as_booleans(tensor._data) for tensor in input_values]
+        results = evaluate_layer(self.layer, arrays, [tensor.element_type for tensor in input_values])
+        for tensor, array in zip(output_values, results, strict=False):
             tensor.copy_from(Tensor.of(array, tensor.element_type))
-        return results is not None
+        return True
 
     # Ports.
 

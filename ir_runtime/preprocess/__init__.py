@@ -5,17 +5,18 @@ Steps become ordinary operations, so a model that has them can be saved, validat
 
 from .._util.absent import explain_absent
 from .._version import API_VERSION
-from .infos import (
+from ..openvino.preprocess.infos import (
     InputInfo,
     InputModelInfo,
     InputTensorInfo,
     OutputInfo,
     OutputModelInfo,
     OutputTensorInfo,
+    PostProcessSteps,
+    PreProcessSteps,
 )
-from .options import ColorFormat, PaddingMode, ResizeAlgorithm
-from .processor import PrePostProcessor
-from .step_lists import PostProcessSteps, PreProcessSteps
+from ..openvino.preprocess.options import ColorFormat, PaddingMode, ResizeAlgorithm
+from ..openvino.preprocess.processor import PrePostProcessor
 
 __all__ = [
     "ColorFormat",

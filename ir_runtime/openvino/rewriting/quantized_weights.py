@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ...ir.element import ElementType
+from ...ir.evaluation import evaluate_layer
 from ...ir.tensor import Array
 from ..building.ends import Constant
-from ..evaluating import evaluated
 from ..model import Model
 from ..node import Node, Output
 from .passes import ModelPass, bodies_of
@@ -77,7 +77,7 @@ def _replace_quantize(node: Node, arrays: list[Array]) -> None:
     first = 0 if low.min() >= 0 else -(levels // 2)
     limits = [np.full(low.shape, limit, low.dtype) for limit in (first, first + levels - 1)]
     types = [source.element_type for source in node.input_values()]
-    integers = np.rint(_evaluate(node, [weights, input_low, input_high, *limits], types))
+    integers = np.rint(evaluate_layer(node.layer, [weights, input_low, input_high, *limits], types)[0])
     scale = (high - low) / np.asarray(levels - 1, low.dtype)
     with np.errstate(all="ignore"):
         zero_point = np.where(scale == 0, 0, first - low / scale).astype(low.dtype)
@@ -115,14 +115,8 @@ def _compute(
     """Return what an operation of opset1 computes of constants."""
     node = Node.create(type, 1, sources, dict(attributes or {}))
     arrays = [source.node.get_data() for source in node.input_values()]
-    result = _evaluate(node, arrays, [source.element_type for source in node.input_values()])
+    result = evaluate_layer(node.layer, arrays, [source.element_type for source in node.input_values()])[0]
     return Constant(node.output(0).element_type, result.shape, result)
-
-
-def _evaluate(node: Node, arrays: list[Array], types: list[ElementType]) -> Array:
-    outputs = evaluated(node.layer, arrays, types)
-    assert outputs is not None
-    return outputs[0]
 
 
 def _element(levels: int, signed: bool) -> ElementType:

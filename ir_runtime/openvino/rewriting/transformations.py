@@ -10,12 +10,12 @@ import numpy as np
 
 from ..._util.files import save_text
 from ...ir.element import ElementType
+from ...ir.evaluation import evaluate_layer, stands_alone
 from ..building.control import Loop, TensorIterator
 from ..building.descriptions import BodyOutputDescription, MergedInputDescription
 from ..building.ends import Assign, Constant, ReadValue
 from ..building.state import Pairs, make_stateful
 from ..building.variables import Variable, VariableInfo
-from ..evaluating import evaluated
 from ..model import Model
 from ..node import Node, Output
 from ..saving import PathLike, serialize
@@ -292,8 +292,10 @@ def _fold(node: Node) -> None:
         arrays = [np.empty(sources[0].shape, np.void)]  # without memory: only its shape is asked for
     else:
         arrays = [source.node.elements for source in sources]
-    found = evaluated(node.layer, arrays, [source.element_type for source in sources])
-    for output, array in zip(node.outputs(), found or (), strict=False):
+    if not stands_alone(node.layer):
+        return
+    results = evaluate_layer(node.layer, arrays, [source.element_type for source in sources])
+    for output, array in zip(node.outputs(), results, strict=False):
         folded = Constant(output.element_type, array.shape, array)
         folded.set_friendly_name(node.friendly_name)
         output.replace(folded.output(0))

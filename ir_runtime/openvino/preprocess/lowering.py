@@ -1,26 +1,39 @@
-"""From the user's tensor to an input of the model: new Parameters, and the steps that follow them."""
+"""Lower what programs said to nodes: new Parameters with the steps after them, and the steps before Results."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir.dimension import Dimension
-from ..ir.element import ElementType
-from ..ir.shape import PartialShape
-from ..openvino.layout import Layout
-from ..openvino.layout_helpers import get_layout, set_layout
-from ..openvino.node import Node, Output
-from .infos import InputInfo
-from .options import ColorFormat
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ..layout import Layout
+from ..layout_helpers import get_layout, set_layout
+from ..node import Node, Output
+from .infos import InputInfo, OutputInfo
+from .options import ColorFormat, default_layout, plane_count, plane_shape
 from .permutations import axis_of, permutation, refusal, squeezed
-from .planes import default_layout, plane_count, plane_shape
-from .shapes import convert_layout
-from .show import shown_steps, tensor_text
-from .step import Context, Planes, Step
-from .values import convert_type
+from .steps import Context, Planes, Step, convert_layout, convert_type, relayout
 
-__all__ = ["InputLowering"]
+__all__ = ["InputLowering", "OutputLowering", "shown_steps", "tensor_text"]
+
+
+def tensor_text(tensor: Output, layout: Layout, color: ColorFormat = ColorFormat.UNDEFINED) -> str:
+    """Return shape, layout, type and colour format of a tensor."""
+    known = "" if color is ColorFormat.UNDEFINED else f", {color.label}"
+    shown = "<no layout>" if layout.empty else str(layout)
+    return f"{tensor.partial_shape}, {shown}, {tensor.element_type.label}{known}"
+
+
+def shown_steps(planes: Planes, steps: Sequence[Step], context: Context) -> Generator[str, None, Planes]:
+    """Apply steps, yield the tensor before and after each, and return the last."""
+    for step in steps:
+        yield f"      {step.name}: ({tensor_text(planes[0], context.layout, context.color)}"
+        planes = step.apply(planes, context)
+        yield f") -> ({tensor_text(planes[0], context.layout, context.color)})\n"
+    return planes
+
 
 _MEMORY = "memory_type"
 _MODEL_COLORS = (ColorFormat.RGB, ColorFormat.BGR, ColorFormat.GRAY, ColorFormat.UNDEFINED)
@@ -196,3 +209,73 @@ def _check_new(names: Collection[str], known: Collection[str]) -> None:
                 f"the input of a plane cannot be named {name!r}: another tensor has that name",
                 "give set_color_format another name",
             )
+
+
+@dataclass
+class OutputLowering:
+    """An output of the model, and the tensor that the user wants."""
+
+    info: OutputInfo
+    context: Context
+
+    @classmethod
+    def of(cls, info: OutputInfo) -> OutputLowering:
+        """Take what was set, and what the model says."""
+        known = info._model._layout
+        context = Context(get_layout(info._result.output(0)) if known is None else known)
+        context.target_layout = info._tensor._layout or Layout()
+        context.target_type = info._tensor._type or context.target_type
+        return cls(info, context)
+
+    @property
+    def source(self) -> Output:
+        """What the Result reads."""
+        return self.info._result.input_value(0)
+
+    def lower(self) -> Output:
+        """Create the operations of all steps, and return the user's tensor.
+
+        Raises:
+            InputError: if a step does not fit its tensor.
+        """
+        planes: Planes = (self.source,)
+        context = self.context
+        for step in self.info._steps._steps:
+            planes = step.apply(planes, context)
+        for step in self._implicit_steps(planes[0]):
+            planes = step.apply(planes, context)
+        return planes[0]
+
+    def describe(self) -> Iterator[str]:
+        """Yield the text about the output, bit by bit, until a step fails; nothing if nothing is done."""
+        steps, output = self.info._steps._steps, self.info._result.output(0)
+        if not self._is_changed(output):
+            return
+        context = self.context
+        yield "Output " + (f'"{", ".join(sorted(output.names))}"' if output.names else "") + ":\n"
+        yield f"    Model's data tensor: {tensor_text(output, context.layout)}\n"
+        if steps:
+            yield f"    Post-processing steps ({len(steps)}):\n"
+        planes = yield from shown_steps((self.source,), steps, context)
+        implicit = self._implicit_steps(planes[0])
+        if implicit:
+            yield f"    Post-processing implicit steps ({len(implicit)}):\n"
+        planes = yield from shown_steps(planes, implicit, context)
+        yield f"    User's output tensor: {tensor_text(planes[0], context.layout)}\n"
+
+    def _is_changed(self, output: Output) -> bool:
+        wanted = self.info._tensor
+        return (
+            bool(self.info._steps._steps)
+            or wanted._type not in (None, output.element_type)
+            or wanted._layout not in (None, self.context.layout)
+        )
+
+    def _implicit_steps(self, tensor: Output) -> Sequence[Step]:
+        """Return the steps that lead to the type and the layout that the user wants, where no step did."""
+        wanted, context, steps = self.info._tensor._type, self.context, []
+        if wanted is not None and tensor.element_type not in (wanted, tensor.element_type.dynamic):
+            steps.append(convert_type(wanted))
+        if not context.target_layout.empty and context.target_layout != context.layout:
+            steps.append(relayout(context.target_layout))
+        return steps

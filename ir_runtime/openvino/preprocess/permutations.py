@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..codes import Code
-from ..errors import InputError
-from ..ir.dimension import Dimension
-from ..ir.shape import PartialShape
-from ..openvino.layout import Layout
+from ...codes import Code
+from ...errors import InputError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ..layout import Layout
 
 __all__ = ["axis_of", "permutation", "permuted", "squeezed", "unsqueezed"]
 

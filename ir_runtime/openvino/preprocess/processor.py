@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from ..codes import Code
-from ..errors import InputError, IRError
-from ..openvino.layout_helpers import get_layout, set_layout
-from ..openvino.model import Model
-from ..openvino.node import Input, Node, Output
+from ...codes import Code
+from ...errors import InputError, IRError
+from ..layout_helpers import get_layout, set_layout
+from ..model import Model
+from ..node import Input, Node, Output
 from .infos import InputInfo, OutputInfo
-from .inputs import InputLowering
-from .outputs import OutputLowering
+from .lowering import InputLowering, OutputLowering
 from .permutations import refusal
 
 __all__ = ["PrePostProcessor"]

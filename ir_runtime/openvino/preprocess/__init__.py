@@ -1,0 +1,1 @@
+"""Preprocessing and postprocessing that becomes a part of the model. As ``openvino.preprocess``."""

@@ -1,0 +1,612 @@
+"""What programs say about the inputs and outputs of a model: tensors, and the steps between them."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ..layout import Layout
+from ..node import Node, Output
+from ..tensor import Tensor
+from .options import ColorFormat, PaddingMode, ResizeAlgorithm, plane_count
+from .permutations import permuted, refusal
+from .steps import (
+    Step,
+    convert_color,
+    convert_layout,
+    convert_type,
+    crop,
+    custom,
+    mean,
+    pad,
+    permute,
+    relayout,
+    resize,
+    reverse_channels,
+    scale,
+)
+
+__all__ = [
+    "InputInfo",
+    "InputModelInfo",
+    "InputTensorInfo",
+    "OutputInfo",
+    "OutputModelInfo",
+    "OutputTensorInfo",
+    "PostProcessSteps",
+    "PreProcessSteps",
+    "expected",
+    "floats",
+    "integers",
+    "layout_of",
+    "length",
+]
+
+_Kind = TypeVar("_Kind")
+
+
+def expected(value: Any, kind: type[_Kind]) -> _Kind:
+    """Return the value if it is of that class."""
+    if not isinstance(value, kind):
+        name = "Type" if kind is ElementType else kind.__name__  # as the package exports it
+        raise TypeError(f"expected {name}, got {value!r}")
+    return value
+
+
+def layout_of(value: Any) -> Layout:
+    """Return a Layout, or that of which it is the text.
+
+    Raises:
+        InputError: if a text is not a layout.
+    """
+    return Layout(value) if isinstance(value, str) else expected(value, Layout)
+
+
+def floats(value: Any) -> tuple[float, ...]:
+    """Return one number or several, rounded to ``f32``."""
+    single = hasattr(value, "__float__") and np.ndim(value) == 0
+    given = [value] if single else list(_listed(value))
+    if any(isinstance(each, str) or not hasattr(each, "__float__") for each in given):
+        raise TypeError(f"expected a number or a sequence of numbers, got {value!r}")
+    return tuple(np.array(list(map(float, given)), np.float32).tolist())
+
+
+def integers(values: Any, least: int | None = None) -> tuple[int, ...]:
+    """Return a sequence of integers."""
+    found = tuple(operator.index(value) for value in _listed(values))
+    if least is not None and min(found, default=least) < least:
+        raise TypeError(f"expected integers of at least {least}, got {values!r}")
+    return found
+
+
+def length(value: Any) -> int:
+    """Return an integer of at least 0."""
+    return integers([value], least=0)[0]
+
+
+def _listed(values: Any) -> Iterable[Any]:
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+        raise TypeError(f"expected a sequence of numbers, got {values!r}")
+    return values
+
+
+_LONGEST = 2**31 - 1
+
+
+class _Steps(ABC):
+    """Steps that inputs and outputs have in common."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+
+    def convert_element_type(self, type: ElementType = ElementType.dynamic) -> Self:
+        """Convert to an element type; by default to the one that follows: the model's, or the user's tensor's.
+
+        Raises:
+            TypeError: if it is not a Type.
+            InputError: when the model is built, if no element type is given or follows.
+        """
+        return self._add(convert_type(expected(type, ElementType)))
+
+    def convert_layout(
+        self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Sequence[int] | None = None
+    ) -> Self:
+        """Transpose to a layout, or by the indices of dimensions.
+
+        An empty layout is the one that follows: the model's, or the user's tensor's.
+
+        Args:
+            dst_layout: the layout, or the indices of the dimensions in their new order.
+            dims: these indices by name.
+
+        Raises:
+            InputError: if a text is not a layout; when the model is built, if the layouts do not fit.
+            TypeError: if neither is given, or an index is negative.
+        """
+        given = dst_layout if dims is None else dims
+        if given is None:
+            raise TypeError("expected a Layout, or a sequence of indices of dimensions")
+        if isinstance(given, Layout | str):
+            return self._add(self._to_layout(layout_of(given)))
+        order = integers(given, least=0)
+        return self._add(self._by_order(order)) if order else self
+
+    @abstractmethod
+    def _to_layout(self, layout: Layout) -> Step:
+        """Return the step that transposes to a layout."""
+
+    def _by_order(self, order: tuple[int, ...]) -> Step:
+        """Return the step that transposes by the indices of dimensions."""
+        return permute(order)
+
+    def custom(self, operation: Callable[[Output], Any]) -> Self:
+        """Apply a function that takes an output of a node and returns another, or a node.
+
+        Raises:
+            TypeError: if it cannot be called.
+            InputError: when the model is built, if the function returns something else.
+        """
+        if not callable(operation):
+            raise TypeError(f"expected a function that takes an output of a node, got {operation!r}")
+        return self._add(custom(operation))
+
+    def _add(self, step: Step) -> Self:
+        self._steps.append(step)
+        return self
+
+
+class PreProcessSteps(_Steps):
+    """The steps from the user's tensor to the input of the model.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().preprocess().scale(255.0)
+    >>> ov.compile_model(ppp.build())(np.full((1, 3, 2, 2), 51, np.float32))[0].max()
+    np.float32(0.20000002)
+
+    Steps follow each other in the order in which they are called:
+
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> info = ppp.input().tensor().set_shape([1, 6, 8, 3]).set_layout("NHWC")
+    >>> info = ppp.input().model().set_layout("NCHW")
+    >>> steps = ppp.input().preprocess().mean([1, 2, 3]).reverse_channels().crop([0, 0, 0, 0], [1, 4, 4, 3])
+    >>> steps = steps.pad([0, 1, 1, 0], [0, 1, 1, 0], 0.0, PaddingMode.CONSTANT)
+    >>> steps = steps.resize(ResizeAlgorithm.RESIZE_NEAREST).convert_layout("NCHW").custom(opset1.abs)
+    >>> ov.compile_model(ppp.build())(np.ones((1, 6, 8, 3), np.float32))[0].shape
+    (1, 3, 2, 2)
+    >>> from ir_runtime.preprocess import ColorFormat
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> info = ppp.input().tensor().set_color_format(ColorFormat.BGR).set_layout("NCHW")
+    >>> steps = ppp.input().preprocess().convert_color(ColorFormat.RGB)
+    >>> ppp.build().input().shape
+    <Shape: [1,3,2,2]>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> info = ppp.input().tensor().set_element_type(ov.Type.u8)
+    >>> steps = ppp.input().preprocess().convert_element_type(ov.Type.f32)
+    >>> ppp.build().input().element_type
+    <Type: 'uint8_t'>
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._orders: list[tuple[int, ...]] = []
+        self._last_layout: Layout | None = None
+        self._orders_since: list[tuple[int, ...]] = []
+
+    def mean(self, value: Any = None, *, values: Any = None) -> Self:
+        """Subtract ``value`` (or ``values``): a number, or one number per channel.
+
+        Raises:
+            TypeError: if they are not numbers.
+        """
+        return self._add(mean(floats(value if values is None else values)))
+
+    def scale(self, value: Any = None, *, values: Any = None) -> Self:
+        """Divide by ``value`` (or ``values``): a number, or one number per channel.
+
+        Raises:
+            TypeError: if they are not numbers.
+        """
+        return self._add(scale(floats(value if values is None else values)))
+
+    def convert_color(self, dst_format: ColorFormat) -> Self:
+        """Convert to another colour format.
+
+        Raises:
+            TypeError: if it is not a ColorFormat.
+            InputError: when the model is built, if the conversion is not supported.
+        """
+        return self._add(convert_color(expected(dst_format, ColorFormat)))
+
+    def reverse_channels(self) -> Self:
+        """Reverse the order of the channels.
+
+        Raises:
+            InputError: when the model is built, if the channels of the tensor are unknown.
+        """
+        return self._add(reverse_channels())
+
+    def resize(
+        self, alg: ResizeAlgorithm, dst_height: int | None = None, dst_width: int | None = None
+    ) -> Self:
+        """Resize an image: to a height and a width, or to those of the model.
+
+        Args:
+            alg: how to interpolate.
+            dst_height: the height, in pixels.
+            dst_width: the width.
+
+        Raises:
+            InputError: if a length does not fit 32 bits.
+        """
+        if (dst_height is None) != (dst_width is None):
+            raise TypeError("resize takes both a height and a width, or neither")
+        lengths = [None if n is None else length(n) for n in (dst_height, dst_width)]
+        if any(n is not None and n > _LONGEST for n in lengths):
+            raise refusal(
+                f"an image cannot be resized to ({dst_height}, {dst_width})",
+                f"a length must be at most {_LONGEST}",
+            )
+        return self._add(resize(expected(alg, ResizeAlgorithm), *lengths))
+
+    def crop(self, begin: Sequence[int], end: Sequence[int]) -> Self:
+        """Keep the part from ``begin`` to before ``end``; negative numbers count from the end.
+
+        Raises:
+            InputError: if the numbers of begins and ends differ.
+        """
+        return self._add(crop(integers(begin), integers(end)))
+
+    def pad(self, pads_begin: Sequence[int], pads_end: Sequence[int], value: Any, mode: PaddingMode) -> Self:
+        """Pad every dimension.
+
+        Args:
+            pads_begin: the elements to add at the begin of each dimension.
+            pads_end: those at its end.
+            value: what to pad with, for mode constant.
+            mode: how to pad.
+
+        Raises:
+            TypeError: if pads are not integers, the value is not a number, or the mode not a PaddingMode.
+            InputError: when the model is built, if the numbers of pads and dimensions differ.
+        """
+        return self._add(
+            pad(integers(pads_begin), integers(pads_end), floats(value), expected(mode, PaddingMode))
+        )
+
+    def _to_layout(self, layout: Layout) -> Step:
+        self._last_layout, self._orders_since = layout, []
+        return convert_layout(layout)
+
+    def _by_order(self, order: tuple[int, ...]) -> Step:
+        self._orders.append(order)
+        self._orders_since.append(order)
+        return super()._by_order(order)
+
+    def _layout_after(self, layout: Layout) -> Layout:
+        """Return the layout after all steps of a tensor that has ``layout`` before."""
+        found = layout if self._last_layout is None else self._last_layout
+        for order in self._orders_since:
+            found = permuted(found, order)
+        return found
+
+    def _before(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
+        """Return shape and layout of the user's tensor, from those of the model: undo what transposes by index."""
+        if shape.rank is None:
+            return shape, layout
+        dims = list(shape)
+        for order in reversed(self._orders):
+            if max(order) >= len(dims):
+                raise refusal(f"{list(order)} is not an order of the dimensions of {shape}")
+            former = [Dimension()] * len(dims)
+            for index, source in enumerate(order):
+                former[source] = dims[index]
+            dims = former
+            layout = permuted(layout, [order.index(i) if i in order else i for i in range(len(order))])
+        return PartialShape(dims), layout
+
+
+class PostProcessSteps(_Steps):
+    """The steps from an output of the model to the user's tensor.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().postprocess().convert_element_type(ov.Type.f16)
+    >>> ppp.build().output().element_type
+    <Type: 'float16'>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> steps = ppp.output().postprocess().convert_layout([0, 2, 3, 1]).custom(opset1.abs)
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
+    """
+
+    def _to_layout(self, layout: Layout) -> Step:
+        return relayout(layout)
+
+
+class _HasLayout:
+    """What a tensor of the user or of the model has."""
+
+    def __init__(self) -> None:
+        self._layout: Layout | None = None
+
+    def set_layout(self, layout: Layout | str) -> Self:
+        """Say which layout the tensor has; for that of the model, whatever its file says.
+
+        Raises:
+            InputError: if a text is not a layout; anything else is a TypeError.
+        """
+        self._layout = layout_of(layout)
+        return self
+
+
+class InputModelInfo(_HasLayout):
+    """What an input of the model expects.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().tensor().set_layout(ov.Layout("NHWC"))
+    >>> found = ppp.input().model().set_layout(ov.Layout("NCHW"))
+    >>> ppp.build().input().shape
+    <Shape: [1,2,2,3]>
+    """
+
+
+class OutputModelInfo(_HasLayout):
+    """What an output of the model has.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().model().set_layout(ov.Layout("NCHW"))
+    >>> found = ppp.output().tensor().set_layout(ov.Layout("NHWC"))
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
+    """
+
+
+class _TensorInfo(_HasLayout):
+    """What the user's tensor has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._type: ElementType | None = None
+
+    def set_element_type(self, type: ElementType) -> Self:
+        """Say which element type the user's tensor has.
+
+        Raises:
+            TypeError: if it is not a Type.
+        """
+        self._type = expected(type, ElementType)
+        return self
+
+
+class OutputTensorInfo(_TensorInfo):
+    """What the user wants of an output.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().tensor().set_element_type(ov.Type.i32)
+    >>> ppp.build().output().element_type
+    <Type: 'int32_t'>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().tensor().set_layout("NHWC")
+    >>> found = ppp.output().model().set_layout("NCHW")
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
+    """
+
+
+class InputTensorInfo(_TensorInfo):
+    """What the user gives for an input.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().tensor().set_element_type(ov.Type.u8)
+    >>> ppp.build().input().element_type
+    <Type: 'uint8_t'>
+
+    The same about shapes, layouts and colours:
+
+    >>> from ir_runtime.preprocess import ColorFormat, ResizeAlgorithm
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> tensor = ppp.input().tensor().set_from(np.zeros((1, 4, 4, 3), np.uint8)).set_layout("NHWC")
+    >>> tensor = tensor.set_color_format(ColorFormat.BGR).set_memory_type("")
+    >>> steps = ppp.input().preprocess().convert_color(ColorFormat.RGB).resize(ResizeAlgorithm.RESIZE_LINEAR)
+    >>> info = ppp.input().model().set_layout("NCHW")
+    >>> ppp.build().input().shape
+    <Shape: [1,4,4,3]>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> tensor = ppp.input().tensor().set_layout("NCHW").set_spatial_static_shape(8, 8)
+    >>> tensor = tensor.set_spatial_dynamic_shape()
+    >>> other = PrePostProcessor(ov.Model([opset1.relu(x)], [x])).input().tensor().set_shape([1, 3, -1, -1])
+    >>> steps = ppp.input().preprocess().resize(ResizeAlgorithm.RESIZE_LINEAR)
+    >>> info = ppp.input().model().set_layout("NCHW")
+    >>> ppp.build().input().partial_shape
+    <PartialShape: [1,3,?,?]>
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shape: PartialShape | None = None
+        self._size: tuple[int, int] | None = None
+        self._color = ColorFormat.UNDEFINED
+        self._plane_names: tuple[str, ...] = ()
+        self._memory: str | None = None
+
+    def set_shape(self, shape: PartialShape | Sequence[int]) -> Self:
+        """Say which shape the user's tensor has; -1 is any length.
+
+        Raises:
+            InputError: if height and width were set.
+        """
+        found = PartialShape(shape if isinstance(shape, PartialShape) else integers(shape))
+        if self._size is not None:
+            raise refusal("a shape cannot be set besides a height and a width", "use either")
+        self._shape = found
+        return self
+
+    def set_from(self, tensor: Tensor | np.ndarray[Any, Any]) -> Self:
+        """Take shape and element type from a tensor.
+
+        Raises:
+            InputError: if height and width were set.
+        """
+        found = Tensor(tensor) if isinstance(tensor, np.ndarray) else expected(tensor, Tensor)
+        return self.set_shape(PartialShape(found.shape)).set_element_type(found.element_type)
+
+    def set_spatial_dynamic_shape(self) -> Self:
+        """Say that height and width of the user's tensor may be any.
+
+        Raises:
+            InputError: if a shape was set.
+        """
+        return self._set_size(-1, -1)
+
+    def set_spatial_static_shape(self, height: int, width: int) -> Self:
+        """Say which ``height`` and ``width`` the user's tensor has, in pixels.
+
+        Raises:
+            InputError: if a shape was set.
+        """
+        return self._set_size(length(height), length(width))
+
+    def _set_size(self, height: int, width: int) -> Self:
+        if self._shape is not None:
+            raise refusal("height and width cannot be set besides a shape", "use either")
+        self._size = height, width
+        return self
+
+    def set_color_format(self, format: ColorFormat, sub_names: Sequence[str] = ()) -> Self:
+        """Say how the colours of the user's image are stored.
+
+        Args:
+            format: the format. Each of its planes becomes an input.
+            sub_names: what to add to the name of the input for each of several planes.
+
+        Raises:
+            InputError: if the numbers of names and planes differ.
+        """
+        if isinstance(sub_names, str):
+            raise TypeError(f"expected a sequence of names, got {sub_names!r}")
+        names = tuple(expected(name, str) for name in sub_names)
+        count = plane_count(expected(format, ColorFormat))
+        if names and len(names) != (count if count > 1 else 0):
+            raise refusal(
+                f"colour format {format.label!r} has {count} planes, got {len(names)} names",
+                "give one name per plane, and none for a single plane",
+            )
+        self._color, self._plane_names = format, names
+        return self
+
+    def set_memory_type(self, memory_type: str) -> Self:
+        """Say in which memory the user's tensor is: a note in the rt_info of the input, for other devices.
+
+        Raises:
+            TypeError: if it is not a string.
+        """
+        self._memory = expected(memory_type, str)
+        return self
+
+
+class InputInfo:
+    """Information about an input, and the steps that lead to it.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().tensor().set_element_type(ov.Type.u8).set_layout(ov.Layout("NHWC"))
+    >>> found = ppp.input().model().set_layout(ov.Layout("NCHW"))
+    >>> ppp.build().input().shape
+    <Shape: [1,2,2,3]>
+    """
+
+    def __init__(self, parameter: Node) -> None:
+        self._parameter = parameter
+        self._tensor, self._steps, self._model = InputTensorInfo(), PreProcessSteps(), InputModelInfo()
+
+    def tensor(self) -> InputTensorInfo:
+        """Return the information about the user's tensor."""
+        return self._tensor
+
+    def preprocess(self) -> PreProcessSteps:
+        """Return the steps between both."""
+        return self._steps
+
+    def model(self) -> InputModelInfo:
+        """Return the information about the tensor of the model."""
+        return self._model
+
+
+class OutputInfo:
+    """Information about an output, and the steps that follow it.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().tensor().set_element_type(ov.Type.f64)
+    >>> ppp.build().output().element_type
+    <Type: 'double64'>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> ppp.output().postprocess().convert_layout([0, 2, 3, 1]) is ppp.output().postprocess()
+    True
+    >>> ppp.output().model().set_layout("NCHW") is ppp.output().model()
+    True
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
+    """
+
+    def __init__(self, result: Node) -> None:
+        self._result = result
+        self._tensor, self._steps, self._model = OutputTensorInfo(), PostProcessSteps(), OutputModelInfo()
+
+    def tensor(self) -> OutputTensorInfo:
+        """Return the information about the user's tensor."""
+        return self._tensor
+
+    def postprocess(self) -> PostProcessSteps:
+        """Return the steps between both."""
+        return self._steps
+
+    def model(self) -> OutputModelInfo:
+        """Return the information about the tensor of the model."""
+        return self._model
