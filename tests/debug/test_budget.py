@@ -52,8 +52,10 @@ def test_layers_that_are_not_rounded_are_not_computed_by_their_slow_definitions(
 ) -> None:
     calls: list[str] = []
     noting = import_module("ir_runtime.debug.budget")
-    define, run = noting.computed, op_forward.convolve
-    monkeypatch.setattr(noting, "computed", lambda la, given: calls.append(la.name) or define(la, given))
+    define, run = noting.evaluate_layer, op_forward.convolve
+    monkeypatch.setattr(
+        noting, "evaluate_layer", lambda la, given: calls.append(la.name) or define(la, given)
+    )
     monkeypatch.setattr(op_forward, "convolve", lambda *given: calls.append("") or run(*given))
     model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
     layers = debug.budget(model, inputs, "bf16", keep=1).layers
