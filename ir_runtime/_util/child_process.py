@@ -28,6 +28,7 @@ __all__ = [
     "run_program",
     "safe_environment",
     "search_path",
+    "start_worker",
 ]
 
 
@@ -55,6 +56,20 @@ def run_program(path: Path, arguments: Sequence[str]) -> subprocess.CompletedPro
     """Run a program that another package has brought until it ends, and return its output."""
     command = [str(path), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
+
+
+def start_worker(module: str) -> subprocess.Popen[bytes]:
+    """Start a module as a program that reads from and writes to pipes; it ends when its input does.
+
+    Raises:
+        OSError: if no process can be started.
+    """
+    return subprocess.Popen(  # noqa: S603 - this interpreter, and code of this package
+        _command(module),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **_variables(search_path())},
+    )
 
 
 def can_import(name: str) -> bool:

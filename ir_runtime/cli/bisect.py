@@ -16,8 +16,8 @@ _EPILOG = """\b
 ir-runtime bisect net.xml --against openvino -i x=x.npy
 
 The layers are cut in two again and again, and of each half only what leaves it is compared: so nothing
-inside is observed, and memory stays small. Ends with 1 if a layer is found, and with 0 if rounding
-explains how the outputs differ, so that there is none to find.
+inside is observed, and memory stays small. The first line is the verdict of the outputs; ends with 0 if it
+is 'explained', so that there is no layer to find, else with 1.
 """
 
 
@@ -32,5 +32,5 @@ def bisect(debugging: Debugging, against: str) -> None:
     with debugging.working("bisecting") as (model, feeds):
         found = search(model, feeds, against)
     result(debugging.as_json, found.record, lambda: str(found))
-    if found:
+    if not found.report.explained:
         raise SystemExit(Exit.FINDINGS)

@@ -15,12 +15,15 @@ __all__ = ["compare"]
 _EPILOG = """\b
 ir-runtime compare net.xml --against openvino --random
 ir-runtime compare net.xml --against openvino:bf16 -i image=cat.npy
+ir-runtime compare net.xml --against openvino:default -i image=cat.npy
 ir-runtime compare net.xml --results theirs.npz --precision f16 -i image=cat.npy
 ir-runtime compare new.xml --against old.xml --random
 
 The measure is R: by how much the error against f64 exceeds what rounding does to this model on these inputs.
 Outputs are explained up to R 4 and doubtful up to 10; a layer, computed from the other side's own
-inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
+inputs, is explained up to R 8. openvino runs f32 and quantizes neither activations nor caches, which
+openvino:default, OpenVINO as it comes, may do. The first line is the verdict: explained, doubtful, overflow (numbers
+exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
 """
 
 
@@ -28,7 +31,8 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
 @click.option(
     "--against",
     metavar="SIDE",
-    help="What is judged: openvino, openvino:bf16, openvino:f16, onnxruntime:MODEL.onnx, a backend, or the path of an IR.",
+    help="What is judged: openvino, openvino:bf16, openvino:f16, openvino:default, onnxruntime:MODEL.onnx, a backend, or "
+    "the path of an IR.",
 )
 @click.option(
     "--results",

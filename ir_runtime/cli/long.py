@@ -40,7 +40,10 @@ class _Side(click.types.StringParamType):
         from ..backends import available
 
         backends = ", ".join(available())
-        return f"Expected openvino, openvino:bf16, openvino:f16, a backend ({backends}), or the path of another IR."
+        return (
+            f"Expected openvino, openvino:bf16, openvino:f16, openvino:default, a backend ({backends}), or the path of "
+            "another IR."
+        )
 
 
 against = click.option(

@@ -17,8 +17,8 @@ ir-runtime reduce net.xml --against openvino -i x=x.npy -o bug/
 
 The folder has the part as model.xml and model.bin, its inputs, its outputs in f64, show.py, which shows the
 difference in a fresh process, and issue.md. Weights and inputs are random numbers of the same mean and
-deviation, unless --keep-values is given or the difference would vanish. Ends with 1 if there is such a
-part, and with 0, and no folder, if rounding explains how the outputs differ.
+deviation, unless --keep-values is given or the difference would vanish. The first line is the verdict; ends
+with 0, and no folder, if it is 'explained', else with 1.
 """
 
 
@@ -36,5 +36,5 @@ def reduce(debugging: Debugging, against: str, output: str, keep_values: bool) -
     with debugging.working("reducing") as (model, feeds):
         found = shrink(model, feeds, against, output, keep_values)
     result(debugging.as_json, found.record, lambda: str(found))
-    if found:
+    if not found.report.explained:
         raise SystemExit(Exit.FINDINGS)

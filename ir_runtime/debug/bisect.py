@@ -79,14 +79,14 @@ class Bisection(Shown):
     def record(self) -> Record:
         """For JSON."""
         return {
-            "schema": 1, "partial": self.partial, "layer": self.layer or None,
+            "schema": 1, "verdict": self.report.verdict, "partial": self.partial, "layer": self.layer or None,
             "operation": self.operation or None, "layers": list(self.layers), "of": self.of,
             "runs": self.runs, "kept": self.kept, "report": self.report.record(),
         }  # fmt: skip
 
     def __str__(self) -> str:
         if not self:
-            return f"nothing to find: {self.report.summary}\n{self.report}"
+            return f"{self.report.summary}: nothing to find\n{self.report.details}"
         first = f"first wrong: {quoted(self.layer)} ({self.operation})"
         span = f"the {len(self.layers)} layers from {quoted(self.layers[0])} to {quoted(self.layer)}"
         if self.partial:
@@ -94,8 +94,9 @@ class Bisection(Shown):
         elif len(self.layers) > 1:
             first = f"wrong together, but not in parts: {span}"
         lines = [
+            self.report.summary,
             first,
-            str(self.report),
+            self.report.details,
             f"{self.runs} comparisons of parts of {self.of} layers, {bytes_text(self.kept)} kept between them",
         ]
         return "\n".join(lines)

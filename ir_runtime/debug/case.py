@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from copy import copy
 from dataclasses import replace
 from math import prod
 
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, is_elementwise
+from .numerics import Numerics, numerics_of, other_numerics
 from .observation import Observation
 from .reference import Change, Reference, as_declared
 from .spilling import Kept
@@ -48,9 +50,32 @@ class Case:
         """Those that decide, by id."""
         self.rounding: Change | None = as_declared(plain.types) if types == "declared" else None
         """What f64 rounds to."""
+        self._shapes = plain.with_shapes(feeds).types
         self.tensors = self._kept(seen)
         """What was observed of the side, also of outputs that decide."""
         self.seen = replace(seen, tensors={}, outputs=_kept_outputs(seen))
+        """The rest of what was observed."""
+        found = numerics_of(seen, plain.graph)
+        self.numerics = replace(found, declared=True) if types == "declared" else found
+        """How the side computes."""
+
+    def computing(self, numerics: Numerics) -> Case:
+        """Return the same case of a side that computes in another way."""
+        other = copy(self)
+        other.numerics = numerics
+        return other
+
+    @property
+    def reference(self) -> Reference:
+        """The reference that computes as the side does, but for what `numerics` rounds."""
+        if not self.numerics.bounded and self.numerics.precision == "f32":
+            return self.wide
+        return self.plain if self.numerics.declared else self.plain.in_f32
+
+    def others(self) -> list[Numerics]:
+        """Return how the side may have computed although it does not say so, the most exact way first."""
+        has_f16 = self.rounding is None and self.plain.in_f32 is not self.plain
+        return other_numerics(self.numerics, self.seen, has_f16)
 
     def _kept(self, seen: Observation) -> MutableMapping[Port, Array]:
         kept, waiting = stored(), dict(seen.tensors)
@@ -63,18 +88,18 @@ class Case:
                 kept.setdefault(output._port, array)
         return kept
 
-    @property
-    def precision(self) -> str:
-        """What the side computes in."""
-        return next((name for name in ("bf16", "f16") if name in self.seen.ran), "f32")
-
     def observed(self, layer: Layer, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Return the side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape."""
+        """Return the side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape.
+
+        Those of a shape that the layer cannot give are left out.
+        """
         found = list(outputs)
         for index, port in enumerate(layer.output_ports[: len(outputs)]):
             if port in self.tensors:
                 self.shape(port, outputs[index].shape)
-                found[index] = self.tensors[port].astype(outputs[index].dtype, copy=False)
+                seen = self.tensors[port]
+                if seen.shape == outputs[index].shape or self._shapes[port].shape.contains(seen.shape):
+                    found[index] = seen.astype(outputs[index].dtype, copy=False)
         return tuple(found)
 
     def shape(self, port: Port, shape: tuple[int, ...]) -> None:

@@ -20,7 +20,7 @@ from .progress import stage
 from .reference import Reference, check_types
 from .report import Comparison
 from .spilling import within_budget
-from .tensors import computed_layers
+from .tensors import read_ports
 
 __all__ = ["compare", "judged"]
 
@@ -51,8 +51,8 @@ def compare(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what is judged: ``"openvino"`` in f32, or ``"openvino:bf16"`` with a precision hint; ``"onnxruntime:model.onnx"``; the name of
-            a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
+        side: what is judged: ``"openvino"`` in f32 without quantizing activations or caches, ``"openvino:bf16"`` with a
+            precision hint, or ``"openvino:default"`` as it comes; ``"onnxruntime:model.onnx"``; the name of a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
             name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
             or a function of the inputs and the names of the tensors that returns such a mapping.
         types: ``real``, or ``declared`` if what the model declares as f16 or bf16 is to be rounded to that, also in f64.
@@ -97,16 +97,15 @@ def judged(
     feeds = plain.feeds(inputs)
     for reference in (wide, plain):  # before a side runs that may take long
         reference.check_memory(feeds)
-    ports = [port for layer in computed_layers(plain.graph) for port in layer.output_ports] if inside else []
+    ports = list(read_ports(plain.graph, {port._port for port in plain.outputs})) if inside else []
     with within_budget(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)
-        if seen.f16_in_f32 and types == "real":
-            plain = Reference(model, f16_in_f32=True)
         if precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
         # What a side computed is all that judging it depends on, whatever the side is.
-        kind = f"judging {types} {seen.ran} {seen.wide} {seen.held} {list(seen.tensors)}"
+        said = (seen.ran, seen.wide, seen.held, seen.f16_in_f32, seen.asked, dict(seen.settings))
+        kind = f"judging {types} {said} {list(seen.tensors)}"
         entry = entry_for(kind, model, chain(feeds, seen.outputs, seen.tensors.values()), "reference")
         case = Case(plain, wide, feeds, seen, types)
         del seen  # whose tensors would stay in memory

@@ -47,6 +47,8 @@ _SELECTIONS = frozenset(
 
 _EXACT = ("ShapeOf",)
 
+_RANGE = "Range"
+
 _ELEMENTWISE = frozenset(
     {
         "Ceiling", "Convert", "Equal", "FakeQuantize", "Floor", "Greater", "GreaterEqual", "Less", "LessEqual",
@@ -66,6 +68,8 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
     """
     if layer.op is None or layer.type in _EXACT or layer.bodies():
         return False
+    if layer.type == _RANGE:  # its length jumps
+        return any(is_float(types, port) and not _is_constant(graph, port) for port in graph.reads(layer))
     if not any(is_float(types, port) for port in graph.reads(layer)):
         return _is_random(layer)
     discrete = any(not is_float(types, port) for port in layer.output_ports)
@@ -85,6 +89,10 @@ def following_decisions(graph: Graph, types: Inferred) -> set[int]:
         if decides(graph, types, layer) or (read and layer.type not in _EXACT):
             found.add(layer.id)
     return found
+
+
+def _is_constant(graph: Graph, port: Port) -> bool:
+    return graph[port.layer].type == "Constant"
 
 
 def is_selection(layer: Layer) -> bool:
@@ -131,6 +139,8 @@ def taken(
             np.take_along_axis(inputs[0], decided[1].astype(np.int64), axis),
             decided[1].astype(outputs[1].dtype),
         )
+    if layer.type == _RANGE and decided[0] is not None:
+        return (_take_length(inputs, outputs[0], decided[0].size),)
     whole = layer.type in _STEPS or is_selection(layer) or _is_random(layer)
     return tuple(
         output
@@ -155,6 +165,14 @@ def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: A
 
     with np.errstate(all="ignore"):
         return by_blocks(take, output.dtype, output, np.broadcast_to(decided, output.shape), *limits)
+
+
+def _take_length(inputs: Sequence[Array], output: Array, length: int) -> Array:
+    """Return the numbers of a Range, as many as another run has."""
+    if output.size == length:
+        return output
+    start, _, step = (array.reshape(()) for array in inputs)
+    return np.asarray((start + np.arange(length) * step).astype(output.dtype))
 
 
 def _take_turns(output: Array, decided: Array, period: Array) -> Array:
@@ -206,6 +224,13 @@ def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
         output: its first output, as f64 decides from these inputs.
         rounding: how far an input may be off, relative to itself or to the rms of its tensor.
     """
+    if layer.type == _RANGE and taken.ndim == 1 and _may_be_length(layer, inputs, taken.size, rounding):
+        differ = abs(taken.size - output.size)
+        same = _take_length(inputs, output, taken.size)
+        wrong = int(
+            np.count_nonzero(np.abs(taken.astype(np.float64) - same) > rounding * max(_rms(same), 1e-300))
+        )
+        return Judged(differ + wrong, wrong)
     if taken.shape != output.shape:
         differ = max(taken.size, output.size)
         return Judged(differ, differ)
@@ -227,6 +252,20 @@ def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
             unexplained += int(np.count_nonzero(wrong))
             levels = max(levels, float(off[wrong].max(initial=0)))
     return Judged(differ, unexplained, levels if layer.type == "FakeQuantize" and unexplained else None)
+
+
+def _may_be_length(layer: Layer, inputs: Sequence[Array], length: int, rounding: float) -> bool:
+    """Return whether a Range is that long for some inputs within rounding of these."""
+    start, stop, step = (float(array) for array in inputs)
+    size = rounding * max(abs(start), abs(stop))
+    ends = (stop - size, stop, stop + size)
+    steps = (step * (1 - rounding), step, step * (1 + rounding))
+    lengths = [
+        evaluate_layer(layer, [np.asarray(number) for number in (start, end, by)])[0].size
+        for end in ends
+        for by in steps
+    ]
+    return min(lengths) <= length <= max(lengths)
 
 
 def undecided(

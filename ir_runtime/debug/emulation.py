@@ -16,7 +16,8 @@ import numpy as np
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
-from .precision import rounding_to
+from .numerics import Numerics
+from .precision import Prepare, emulated, rounding_to
 from .reference import Arrays, Change
 from .tensors import computed_layers, end_of_node
 from .terms import PRODUCTS, RECURRENT
@@ -26,34 +27,27 @@ __all__ = ["nodes_in"]
 _ATTENTION = "ScaledDotProductAttention"
 
 
-def nodes_in(
-    precision: str,
-    graph: Graph,
-    boundaries: Collection[Port],
-    wide: Collection[int],
-    held: Collection[int],
-) -> Change | None:
+def nodes_in(numerics: Numerics, graph: Graph, boundaries: Collection[Port]) -> Change | None:
     """Return a change that rounds as the nodes of a runtime do; ``None`` for f32.
 
     Args:
-        precision: ``f32``, ``f16`` or ``bf16``.
+        numerics: how it computes.
         graph: the layers.
         boundaries: the tensors between nodes.
-        wide: the ids of layers that compute in f32.
-        held: the ids of layers that give f32.
     """
-    if precision == "f32":
-        return None
+    if numerics.precision == "f32":  # sums are not rounded, so nodes do not matter
+        return emulated("f32", bounded=numerics.bounded, prepare=numerics.prepare)
     changing = {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
-    return _Nodes(graph, rounding_to(precision), boundaries, wide, held, changing, precision == "f16")
+    rounded = rounding_to(numerics.precision, numerics.bounded)
+    wide, held = frozenset(numerics.wide), frozenset(numerics.held)
+    return _Nodes(
+        graph, rounded, boundaries, wide, held, changing, numerics.precision == "f16", numerics.prepare
+    )
 
 
 @dataclass
 class _Nodes:
-    """A change of results: those of each layer as the nodes of a runtime round them.
-
-    Nine fields: the last two are computed from the others, once for all layers.
-    """
+    """A change of results: those of each layer as the nodes of a runtime round them."""
 
     graph: Graph
     rounded: Callable[[Array], Array]
@@ -67,6 +61,8 @@ class _Nodes:
     """The layers that are not constant."""
     converted: bool
     """Whether layers that compute in f32 read constants and inputs of the model that were rounded."""
+    prepare: Prepare | None = None
+    """What layers do with their inputs before that."""
     factors: dict[int, Array] = field(default_factory=dict)
     """The constant number by which a node multiplies its product, by the product."""
     rounds: Mapping[int, Collection[int]] = field(init=False)
@@ -128,9 +124,10 @@ class _Nodes:
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         if layer.op is None or layer.op.needs("variables") or layer.op.needs("visit"):
             return outputs
+        prepared = inputs if self.prepare is None else self.prepare(layer, inputs)
         given = [
             self.rounded(array) if index in self.rounds.get(layer.id, ()) else array
-            for index, array in enumerate(inputs)
+            for index, array in enumerate(prepared)
         ]
         if layer.id in self.factors:
             factor = self.factors[layer.id]

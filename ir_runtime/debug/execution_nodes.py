@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ..bench.openvino_process import Node as ReportedNode
 from ..ir.graph import Graph, Port
 from .decisions import following_decisions
 from .precision import is_move
@@ -104,21 +105,25 @@ def held(reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, N
     )
 
 
-def nodes_of(model: Any) -> tuple[dict[str, Node], dict[str, str]]:
+def nodes_of(reported: Sequence[ReportedNode]) -> tuple[dict[str, Node], dict[str, str]]:
     """Return the execution nodes by name, and the node of each layer that one names."""
     nodes: dict[str, Node] = {}
     node_of: dict[str, str] = {}
-    for op in model.get_ordered_ops():
-        info, name = op.get_rt_info(), op.get_friendly_name()
-        type, members, precision, results = (
-            info[key].astype(str) if key in info else ""
-            for key in ("layerType", "originalLayersNames", "runtimePrecision", "outputPrecisions")
-        )
-        nodes[name] = Node(type, tuple(members.split(",")), precision, results.partition(",")[0])
-        node_of |= dict.fromkeys(nodes[name].members, name)
+    for node in reported:
+        nodes[node.name] = Node(node.type, node.members, _precision(node), node.result)
+        node_of |= dict.fromkeys(node.members, node.name)
     return nodes, node_of
 
 
+def _precision(node: ReportedNode) -> str:
+    """Return what a node computes in: that of its kernel, where it is reported as that of compressed weights."""
+    kernel = node.kernel.rpartition("_")[2]
+    if node.type in _PRODUCTS and node.precision not in NUMBERS and kernel in NUMBERS:
+        return kernel
+    return node.precision
+
+
+NUMBERS = ("bf16", "f16", "f32")
 _PRODUCTS = (
     "Convolution",
     "Deconvolution",
@@ -133,4 +138,4 @@ _PRODUCTS = (
 def precisions_of(nodes: Mapping[str, Node]) -> tuple[str, ...]:
     of_products = {node.precision for node in nodes.values() if node.type in _PRODUCTS}
     found = of_products or {node.precision for node in nodes.values()} - {"i8", "u8"}
-    return tuple(sorted(found & {"bf16", "f16", "f32", "i8", "u8"}))
+    return tuple(sorted(found & {*NUMBERS, "i8", "u8"}))

@@ -1,4 +1,4 @@
-"""Judge what was observed of a side, with decisions inside bodies that explain it, as far as rounding leaves them open."""
+"""Judge what was observed of a side, by the most exact way of computing, and decisions inside bodies, that explain it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .case import Case
 from .inside import Alternative, Choices
 from .local import LocalErrors
 from .progress import Interrupted, stage
-from .report import Comparison
+from .report import Comparison, joined
 from .tensors import name_of
 from .whole import OutputErrors
 
@@ -45,8 +45,8 @@ class _Attempt:
 def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, Sequence[Array]]:
     """Return a report, and the outputs in f64.
 
-    What a side decides inside bodies cannot be observed. If the decisions of the reference do not explain what it
-    computes, one after the other that rounding leaves open is taken otherwise, and kept if that explains more.
+    How a side computes and what it decides inside bodies cannot be observed. If what it says of the one, and the decisions
+    of the reference, do not explain what it computes, then other ways are tried, the most exact ones first.
 
     Args:
         case: what is judged.
@@ -55,18 +55,53 @@ def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, Seq
     Raises:
         Interrupted: on Ctrl-C, with a partial report.
     """
-    best, tries = _attempt(case, {}, entry), 0
-    waiting = _concerned(best)
+    first = _attempt(case, {}, entry)
     with stage(1, 1):
-        while waiting and tries < TRIES and not best.report.explained:
-            tries, tried = tries + 1, waiting.pop(0)
-            kept = None if entry is None else entry.part(f"try-{tries}")
-            of_same = {**best.chosen.get(tried.number, {}), tried.element: tried.value}
-            found = _attempt(case, {**best.chosen, tried.number: of_same}, kept, best.report)
-            if found.excess < best.excess:
-                best = found
-                waiting = [each for each in _concerned(best) if each[:2] > tried[:2]]
-    untried = () if best.report.explained else tuple({each.outer: None for each in waiting})
+        best = _with_other_numerics(case, first, entry)
+        return _with_other_decisions(case, best, entry)
+
+
+def _with_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _Attempt:
+    """Return an attempt in which each result is judged by the most exact way of computing that explains it."""
+    best = first
+    if first.report.overflow is not None and case.numerics.bounded and first.report.hides_overflow:
+        unbounded = case.computing(replace(case.numerics, bounded=False))
+        other = _attempt(unbounded, {}, _part(entry, "unbounded"), first.report)
+        return replace(first, report=joined(other.report, first.report, overflows=True))
+    ways = [case.numerics]
+    for index, numerics in enumerate(case.others()):
+        if best.report.settled:
+            return best
+        ways.append(numerics)
+        other = _attempt(case.computing(numerics), {}, _part(entry, f"other-{index}"), best.report)
+        best = replace(best, report=joined(best.report, other.report))
+    for index, numerics in enumerate(ways):
+        if best.report.settled or best.report.overflow is None:
+            return best
+        bounded = case.computing(replace(numerics, bounded=True))
+        other = _attempt(bounded, {}, _part(entry, f"bounded-{index}"), best.report)
+        best = replace(best, report=joined(best.report, other.report, overflows=True))
+    return best
+
+
+def _part(entry: Entry | None, name: str) -> Entry | None:
+    return None if entry is None else entry.part(name)
+
+
+def _with_other_decisions(
+    case: Case, best: _Attempt, entry: Entry | None
+) -> tuple[Comparison, Sequence[Array]]:
+    """Take decisions inside bodies otherwise that rounding leaves open, one after the other, if that explains more."""
+    tries, waiting = 0, _concerned(best)
+    while waiting and tries < TRIES and not best.report.settled:
+        tries, tried = tries + 1, waiting.pop(0)
+        of_same = {**best.chosen.get(tried.number, {}), tried.element: tried.value}
+        chosen = {**best.chosen, tried.number: of_same}
+        found = _attempt(case, chosen, _part(entry, f"try-{tries}"), best.report)
+        if found.excess < best.excess:
+            best = found
+            waiting = [each for each in _concerned(best) if each[:2] > tried[:2]]
+    untried = () if best.report.settled else tuple({each.outer: None for each in waiting})
     return replace(best.report, untried=untried), best.truth
 
 
@@ -102,9 +137,11 @@ def _report(case: Case, local: LocalErrors, whole: OutputErrors) -> Comparison:
         side=seen.name,
         asked=seen.asked,
         ran=seen.ran,
+        settings=dict(seen.settings),
         outputs=tuple(whole.outputs),
         units=tuple(local.units(whole.inherited)),
         decisions=tuple(local.decisions),
         boundaries=len(case.tensors) + len(seen.unobserved),
         unobserved=tuple(name_of(case.plain.graph, port) for port in seen.unobserved),
+        overflow=next(iter(local.overflows), None),
     )

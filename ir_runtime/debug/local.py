@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, starmap
 from typing import Any
 
@@ -10,14 +11,18 @@ import numpy as np
 
 from .._util.records import Json, Record
 from ..ir.blocks import blocks, by_blocks
+from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .caching import Entry, resumed
 from .case import Case
 from .decisions import judge, pinned
 from .emulation import nodes_in
+from .functions import ulps_of
 from .inside import Alternative, Choices, InsideDecisions
-from .precision import COPIES, ROUNDING, rounding_to, saturated
+from .numerics import Numerics
+from .overflow import Overflow, limit_of, overflows_of
+from .precision import COPIES, LIMITS, ROUNDING, is_move, rounding_to
 from .progress import stage
 from .reference import chained
 from .results import DecisionResult, UnitResult
@@ -25,7 +30,7 @@ from .saved import decision_of, saved_decision
 from .spilling import tensors as stored
 from .tensors import is_float, name_of, unit_of
 from .terms import Terms, terms_of
-from .verdict import Error, error_of, excess, scatter_of, with_accumulation
+from .verdict import LOCAL, difference, error_of, excess, scatter_of, with_accumulation, with_floor
 
 __all__ = ["LocalErrors"]
 
@@ -60,6 +65,11 @@ class LocalErrors:
         return self._exact.decisions
 
     @property
+    def overflows(self) -> list[Overflow]:
+        """The layers whose results exceed the type, in topological order: it begins with the first one."""
+        return self._exact.overflows
+
+    @property
     def exact(self) -> Mapping[Port, Array]:
         """What f64 makes of the side's tensors."""
         return self._exact.tensors
@@ -89,25 +99,47 @@ class LocalErrors:
         ]
 
     def _unit(self, layer: Layer, port: Port, inherited: float) -> UnitResult:
-        precision, members = self._case.precision, _members(self._case, port)
-        exact = self._exact.tensors[port]
-        found, rounded = (
-            saturated(tensors[port], exact, precision)
-            for tensors in (self._case.tensors, self._rounded.tensors)
+        case, members = self._case, _members(self._case, port)
+        numerics = case.numerics
+        found, rounded, exact = (
+            tensors[port] for tensors in (case.tensors, self._rounded.tensors, self._exact.tensors)
         )
-        error = error_of(found, exact)
+        limit = limit_of(numerics, found)
+        error = error_of(found, exact, limit, self._lost(rounded, exact))
         terms = max(self._exact.terms.get(member, Terms()) for member in members)
         unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
-        scatter: Error = with_accumulation(scatter_of([error_of(rounded, exact)]), unit, terms)
+        own = error_of(rounded, exact, limit, self._lost(rounded, exact))
+        scatter = with_accumulation(scatter_of([own]), unit, terms)
+        scatter = with_floor(scatter, unit, max(self._exact.ulps.get(member, 0.0) for member in members))
+        found_excess = excess(error, scatter)
+        moved = found_excess > LOCAL and all(is_move(case.plain.graph[id]) for id in self._ids(port))
+        reason = error.reason or (difference(found, exact) if moved or found_excess == np.inf else "")
         return UnitResult(
-            name=name_of(self._case.plain.graph, port),
+            name=name_of(case.plain.graph, port),
             operation=layer.operation,
             layers=members,
-            excess=excess(error, scatter),
+            excess=found_excess,
             relative=error.relative,
             inherited=inherited,
-            equal=_equal(found, rounded, precision),
+            equal=_equal(found, rounded, numerics),
+            scatter=scatter.relative,
+            precision=numerics.label,
+            reason=reason,
         )
+
+    def _ids(self, port: Port) -> list[int]:
+        graph, case = self._case.plain.graph, self._case
+        return [layer.id for layer in unit_of(graph, port, case.tensors, case.computed)]
+
+    def _lost(self, rounded: Array, exact: Array) -> Array | None:
+        """Return which elements are infinite or NaN whenever they are computed in a type of numbers that are bounded.
+
+        What follows from an overflow is not judged, either: runtimes make 0, NaN or infinity of it.
+        """
+        if not self._exact.overflows or not self._case.numerics.bounded or rounded.shape != exact.shape:
+            return None
+        lost = np.asarray(~np.isfinite(rounded.astype(exact.dtype, copy=False)))
+        return lost if lost.any() else None
 
 
 class _Rounded:
@@ -137,11 +169,13 @@ class _Rounded:
             )
             return seen
 
-        rounded = None if case.precision == "f32" else rounding_to(case.precision)
-        wide, held = frozenset(case.seen.wide), frozenset({*case.seen.wide, *case.seen.held})
-        emulate = nodes_in(case.precision, case.plain.graph, case.tensors, wide, held)
+        numerics = case.numerics
+        is_f32 = numerics.precision == "f32"
+        rounded = None if is_f32 else rounding_to(numerics.precision, numerics.bounded)
+        held = frozenset({*numerics.wide, *numerics.held})
+        emulate = nodes_in(replace(numerics, held=held), case.plain.graph, case.tensors)
         change = chained(emulate, exchange)
-        case.plain.run(case.feeds, change, self.inside.record, COPIES[case.precision])
+        case.reference.run(case.feeds, change, self.inside.record, COPIES[numerics.precision])
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
         """Return them as a record and arrays."""
@@ -182,6 +216,10 @@ class _Exact:
         self.tensors = stored()
         self.terms: dict[str, Terms] = {}
         """How many numbers each layer adds for an element."""
+        self.ulps: dict[str, float] = {}
+        """By how many units in the last place runtimes are off in the function of each layer."""
+        self.overflows: list[Overflow] = []
+        """The layers whose results exceed the type, in topological order: it begins with the first one."""
         self.decisions: list[DecisionResult] = []
         self.alternatives: list[Alternative] = []
 
@@ -192,6 +230,10 @@ class _Exact:
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
+            if (ulps := ulps_of(layer)) > 0:
+                self.ulps[layer.name] = ulps
+            if layer.id in case.computed:
+                self.overflows += overflows_of(layer, inputs, outputs, self._limits(layer))
             if layer.id in case.deciding:
                 self._judge_decision(layer, inputs, outputs[0])
                 outputs = take(layer, inputs, outputs)
@@ -204,7 +246,7 @@ class _Exact:
                 self._rounded.held.get(port, array).astype(array.dtype, copy=False) for port, array in held
             )
 
-        judged = inside.judge(case.precision)
+        judged = inside.judge(case.numerics.precision)
         case.wide.run(case.feeds, chained(case.rounding, judge), inside.replay(judged))
         self.decisions += judged.decisions
         self.alternatives = judged.alternatives
@@ -214,6 +256,8 @@ class _Exact:
         record: Record = {
             "tensors": list(self.tensors),
             "terms": {name: list(terms) for name, terms in self.terms.items()},
+            "ulps": self.ulps,
+            "overflows": [each.record() for each in self.overflows],
             "decisions": list(map(saved_decision, self.decisions)),
             "alternatives": [[each.number, each.element, each.outer] for each in self.alternatives],
         }
@@ -223,18 +267,29 @@ class _Exact:
         """Take all of it over."""
         self.tensors.update(zip(starmap(Port, record["tensors"]), arrays, strict=False))
         self.terms = {name: Terms(*terms) for name, terms in record["terms"].items()}
+        self.ulps = record["ulps"]
+        self.overflows = [Overflow(**each) for each in record["overflows"]]
         self.decisions = list(map(decision_of, record["decisions"]))
         others = zip(record["alternatives"], arrays, strict=False)
         self.alternatives = [
             Alternative(number, element, value, outer) for (number, element, outer), value in others
         ]
 
+    def _limits(self, layer: Layer) -> list[float]:
+        """Return the largest numbers of the types of a layer's outputs."""
+        numerics, types = self._case.numerics, self._case.plain.types
+        is_half = [
+            numerics.declared and types[port].element is ElementType.f16 for port in layer.output_ports
+        ]
+        most = LIMITS["f32"] if layer.id in numerics.wide else numerics.limit
+        return [min(most, LIMITS["f16"]) if half else most for half in is_half]
+
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], output: Array) -> None:
         case, port = self._case, Port(layer.id, 0)
         if port not in case.tensors:
             return
         taken = case.tensors[port]
-        judged = judge(layer, inputs, taken, output, 8 * ROUNDING[case.precision])
+        judged = judge(layer, inputs, taken, output, 8 * ROUNDING[case.numerics.precision])
         self.decisions.append(
             DecisionResult(
                 name=layer.name,
@@ -252,14 +307,15 @@ def _members(case: Case, port: Port) -> tuple[str, ...]:
     return tuple(layer.name for layer in unit_of(case.plain.graph, port, case.tensors, case.computed))
 
 
-def _equal(found: Array, rounded: Array, precision: str) -> float:
+def _equal(found: Array, rounded: Array, numerics: Numerics) -> float:
     """Return which part of the elements is equal in a precision; all of them where there are none."""
     if found.shape != rounded.shape:
         return 0.0
     # Behind the last product, a runtime may compute in f32.
-    narrowed = (lambda numbers: numbers) if precision == "f32" else rounding_to(precision)
-    equal = sum(
-        int(np.count_nonzero(narrowed(ours) == theirs.astype(ours.dtype, copy=False)))
-        for ours, theirs in blocks(found, rounded)
-    )
+    narrowed = (lambda numbers: numbers) if numerics.precision == "f32" else rounding_to(numerics.precision)
+    with np.errstate(over="ignore"):
+        equal = sum(
+            int(np.count_nonzero(narrowed(ours) == theirs.astype(ours.dtype, copy=False)))
+            for ours, theirs in blocks(found, rounded)
+        )
     return equal / found.size if found.size else 1.0

@@ -42,7 +42,9 @@ class Observation:
         unobserved: tensors that were to be seen, but cannot be without changing the result.
         wide: the ids of layers that computed in f32 though others computed in a lower precision.
         held: likewise, of those that gave f32: what others read of it may be rounded.
-        f16_in_f32: whether layers of f16 were computed in f32, and seen before their results were rounded.
+        f16_in_f32: whether layers of f16 were computed in f32, and seen before their results were rounded; ``None`` if
+            that is not known.
+        settings: what it ran with, by the names that it has for its properties; empty if that is not known.
     """
 
     name: str
@@ -53,7 +55,8 @@ class Observation:
     unobserved: tuple[Port, ...] = ()
     wide: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
-    f16_in_f32: bool = False
+    f16_in_f32: bool | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @runtime_checkable

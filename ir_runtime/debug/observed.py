@@ -38,6 +38,7 @@ def observed(
         record = {
             "name": seen.name, "asked": seen.asked, "ran": seen.ran, "unobserved": seen.unobserved,
             "tensors": list(seen.tensors), "wide": seen.wide, "held": seen.held, "f16_in_f32": seen.f16_in_f32,
+            "settings": dict(seen.settings),
         }  # fmt: skip
         entry.write("seen", record, chain(seen.outputs, seen.tensors.values()))
     return seen

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxRuntime"]
 
+_PROVIDER = "CPUExecutionProvider"
 TRIES = 40
 """Runs with added outputs, after which what was not seen is given up."""
 
@@ -66,7 +67,8 @@ class OnnxRuntime:
 
         found = observed(list(names), look, TRIES)
         missing = tuple(port for port in names if port not in found)
-        return Observation("onnxruntime", session.outputs, found, unobserved=missing)
+        settings = {"version": session.version, "providers": _PROVIDER, "optimization": "all"}
+        return Observation("onnxruntime", session.outputs, found, unobserved=missing, settings=settings)
 
 
 class _Session:
@@ -84,6 +86,7 @@ class _Session:
         self._feeds = self._named(feeds)
         self._order = self._found_order()
         self.outputs, _ = self.run(())
+        self.version = str(self._runtime.__version__)
 
     def name_of(self, port: Port) -> str | None:
         """Return the name that the ONNX model has for a tensor of the IR."""
@@ -102,7 +105,7 @@ class _Session:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", self._folder)
         try:
             session = self._runtime.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+                model.SerializeToString(), options, providers=[_PROVIDER]
             )
             found = session.run([*self._own, *names], self._feeds)
         except Exception as reason:  # those of ONNX Runtime have no common base

@@ -9,15 +9,14 @@ alone, and its nodes run in the same precisions. Where not, the tensors are divi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..bench.feeding import feed, readable
+from ..bench import openvino_process as process
 from ..codes import Code
 from ..compiler.widen import has_f16
 from ..errors import InputError
@@ -39,26 +38,58 @@ __all__ = ["OpenVINO"]
 
 TRIES = 80
 """Compilations with probes, after which what was not seen is given up."""
+HINTS = ("f32", "bf16", "f16")
+DEFAULT = "default"
 
 
+@dataclass(frozen=True)
 class OpenVINO:
     """The CPU plugin.
 
     Args:
-        hint: the precision that is asked for: ``f32``, ``bf16`` or ``f16``; by default ``f32``.
+        hint: the precision that is asked for: ``f32`` (the default), ``bf16`` or ``f16``, in which activations are not
+            quantized and keys and values are kept; ``default`` leaves all of it to the plugin.
         threads: how many it uses; 0 leaves that to it.
         fused: without it, every tensor is an output, so that layers are not fused.
+        changed: properties to set otherwise.
     """
 
-    def __init__(self, hint: str = "", threads: int = 0, fused: bool = True) -> None:
-        if hint not in ("", "f32", "bf16", "f16"):
-            message = f"unknown precision {hint!r}"
-            raise InputError(message, code=Code.NO_SUCH_NAME, hint="expected f32, bf16 or f16")
-        self.hint, self.threads, self.fused = hint or "f32", threads, fused
+    hint: str = "f32"
+    threads: int = 0
+    fused: bool = True
+    changed: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hint", self.hint or "f32")
+        if self.hint not in (*HINTS, DEFAULT):
+            message = f"unknown precision {self.hint!r}"
+            raise InputError(
+                message, code=Code.NO_SUCH_NAME, hint=f"expected {', '.join(HINTS)} or {DEFAULT}"
+            )
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The properties that it is run with."""
+        exact = {
+            "INFERENCE_PRECISION_HINT": self.hint,
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+            "KV_CACHE_PRECISION": self.hint,
+        }
+        found = {} if self.hint == DEFAULT else exact
+        if self.threads:
+            found["INFERENCE_NUM_THREADS"] = str(self.threads)
+        return {**found, **self.changed}
 
     def variants(self) -> dict[str, Side]:
-        """Return the plugin with one thread, and with all tensors as outputs, so that no layers are fused."""
+        """Return the plugin with properties that are more exact, with one thread, and without fusion of layers."""
+        exact = OpenVINO().config
+        settings = {
+            f"with {name}={value}": OpenVINO(self.hint, changed={name: value})
+            for name, value in exact.items()
+            if self.config.get(name) != value
+        }
         return {
+            **settings,
             "with one thread": OpenVINO(self.hint, threads=1),
             "without fusion": OpenVINO(self.hint, fused=False),
         }
@@ -69,7 +100,7 @@ class OpenVINO:
         """Run the model alone, then with probes.
 
         Raises:
-            InputError: if OpenVINO is not installed, or cannot run the model.
+            InputError: if OpenVINO is not installed, cannot run the model, or its process ends.
         """
         with TemporaryDirectory() as folder:
             probing = _Probing(self, _saved(model, folder), reference, feeds)
@@ -88,12 +119,13 @@ class OpenVINO:
             name="openvino",
             outputs=probing.alone.outputs,
             tensors=found,
-            asked=self.hint,
+            asked="" if self.hint == DEFAULT else self.hint,
             ran=probing.alone.precisions,
             unobserved=tuple(port for port in wanted if port not in found),
             wide=wide(reference, *probing.nodes) if probing.is_narrow else (),
             held=held(reference, *probing.nodes) if probing.is_narrow else (),
             f16_in_f32=widens,
+            settings=probing.alone.settings,
         )
 
 
@@ -122,6 +154,7 @@ class _Execution:
         node_of: the execution node of each layer that some node names.
         nodes: the type, the layers and the precision of each execution node.
         precisions: those of the nodes that multiply, or of all.
+        settings: what it ran with.
     """
 
     outputs: list[Array]
@@ -129,17 +162,11 @@ class _Execution:
     node_of: dict[str, str]
     nodes: dict[str, Node]
     precisions: tuple[str, ...]
+    settings: Mapping[str, str]
 
 
 class _Probing:
     def __init__(self, side: OpenVINO, path: str, reference: Reference, feeds: Sequence[Array]) -> None:
-        try:
-            self._api = import_module("openvino")
-        except ImportError:
-            raise InputError(
-                "OpenVINO is not installed", code=Code.BAD_REQUEST, hint="pip install openvino"
-            ) from None
-        self._core = self._api.Core()
         self._side, self._path, self._reference, self._feeds = side, path, reference, feeds
         self._names = {layer.name for layer in reference.graph}
         self.is_narrow = False
@@ -184,48 +211,38 @@ class _Probing:
     def _run(self, ports: Sequence[Port]) -> _Execution:
         try:
             return self._compiled_run(ports)
-        except RuntimeError as reason:
-            lines = str(reason).strip().splitlines()
-            raise InputError(f"OpenVINO does not run the model: {lines[-1]}", code=Code.BAD_REQUEST) from None
+        except process.Failed as reason:
+            if reason.missing:
+                raise InputError(
+                    "OpenVINO is not installed", code=Code.BAD_REQUEST, hint="pip install openvino"
+                ) from None
+            raise InputError(f"OpenVINO does not run the model: {reason}", code=Code.BAD_REQUEST) from None
+        except process.Died as reason:
+            raise InputError(
+                f"OpenVINO's process ended with {reason} while it ran the model",
+                code=Code.BAD_REQUEST,
+                hint="the fault is in OpenVINO, not in this comparison; 'ir-runtime bisect' finds the layer",
+            ) from None
 
     def _compiled_run(self, ports: Sequence[Port]) -> _Execution:
-        model = self._core.read_model(self._path)
-        count = len(model.outputs)
-        probed = _probe(model, self._reference, ports, self.is_narrow)
-        config: dict[str, str | int] = {"INFERENCE_PRECISION_HINT": self._side.hint, "CACHE_DIR": ""}
-        if self._side.threads:
-            config["INFERENCE_NUM_THREADS"] = self._side.threads
-        compiled = self._core.compile_model(model, "CPU", config)
-        request = compiled.create_infer_request()
-        feed(self._api, request, list(map(np.ascontiguousarray, self._feeds)))
-        request.infer()
-        arrays = [request.get_output_tensor(index).data for index in range(len(compiled.outputs))]
-        arrays = readable(arrays, compiled.outputs)
-        seen = {port: array.reshape(-1) for port, array in zip(probed, arrays[count:], strict=True)}
-        nodes, node_of = nodes_of(compiled.get_runtime_model())
-        return _Execution(arrays[:count], seen, node_of, nodes, precisions_of(nodes))
+        feeds = [np.asarray(feed, order="C") for feed in self._feeds]
+        probes = [self._probe(port) for port in ports]
+        config = {**self._side.config, "CACHE_DIR": ""}
+        ran = process.run(process.Job(self._path, config, feeds, probes))
+        seen = {port: array for port, array in zip(ports, ran.seen, strict=True) if array is not None}
+        nodes, node_of = nodes_of(ran.nodes)
+        settings = {"version": ran.version.partition("-")[0], **ran.settings}
+        return _Execution(ran.outputs, seen, node_of, nodes, precisions_of(nodes), settings)
 
-
-def _probe(model: Any, reference: Reference, ports: Sequence[Port], products: bool) -> list[Port]:
-    """Add an output for each tensor; for numbers behind a product with 1, which ends what runs in another precision."""
-    opset = import_module("openvino.opset13")
-    layers = {op.get_friendly_name(): op for op in model.get_ops()}
-    probed, results = [], []
-    for port in ports:
-        name = reference.graph[port.layer].name
-        if name not in layers or port.number >= layers[name].get_output_size():
-            continue
-        end = layers[name].output(port.number)
-        if reference.types[port].element is ElementType.f16:  # values computed in f32 are not rounded to f16
-            end = opset.convert(end, "f32").output(0)
-        if products and is_float(reference.types, port):
-            one = opset.constant(np.ones((1, 1), np.float32))
-            column = opset.reshape(end, opset.constant(np.array([-1, 1])), False)
-            end = opset.matmul(column, one, False, False).output(0)
-        results.append(opset.result(end))
-        probed.append(port)
-    model.add_results(results)
-    return probed
+    def _probe(self, port: Port) -> process.Probe:
+        """Return how to look at a tensor; at numbers behind a product with 1, if those are rounded at ends of nodes."""
+        types = self._reference.types
+        return process.Probe(
+            layer=self._reference.graph[port.layer].name,
+            output=port.number,
+            widens=types[port].element is ElementType.f16,  # values computed in f32 are not rounded to f16
+            product=self.is_narrow and is_float(types, port),
+        )
 
 
 _TRANSPORT = ("Const", "Input", "Output", "Reorder")

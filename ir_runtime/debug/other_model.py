@@ -110,7 +110,8 @@ def _observation(
         ) from None
     results = Kept(other.run(given, recorder))
     seen = recorder.tensors
-    return Observation(path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
+    found = {port: seen[at] for port, at in theirs.items() if at in seen}
+    return Observation(path, results, found, f16_in_f32=False, settings={"backend": "reference"})
 
 
 def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +15,16 @@ from ..ir.tensor import Array
 from .reference import Change
 from .terms import PRODUCTS, RECURRENT
 
-__all__ = ["COPIES", "LIMITS", "ROUNDING", "emulated", "is_move", "perturbed", "rounding_to", "saturated"]
+__all__ = [
+    "COPIES",
+    "LIMITS",
+    "ROUNDING",
+    "Prepare",
+    "emulated",
+    "is_move",
+    "perturbed",
+    "rounding_to",
+]
 
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
@@ -27,7 +37,16 @@ LIMITS = {
 }
 """The largest number of each type."""
 
+_TYPES = {
+    "f32": (np.dtype(np.float32), 24),
+    "f16": (np.dtype(np.float16), 11),
+    "bf16": (np.dtype(ml_dtypes.bfloat16), 8),
+}
+"""The types, and how many bits their numbers have."""
 _MOVES = (".movement.", ".shape.")
+
+Prepare: TypeAlias = "Callable[[Layer, Sequence[Array]], Sequence[Array]]"
+"""Takes a layer and its inputs; returns what it computes from: the same sequence, or one of other arrays."""
 
 
 def is_move(layer: Layer) -> bool:
@@ -40,7 +59,7 @@ def perturbed(precision: str, seed: int) -> Change:
     random, unit = np.random.default_rng(seed), ROUNDING[precision]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if is_move(layer):
+        if is_move(layer) or _is_exact(layer, inputs, outputs):
             return outputs
         return tuple(_move(array) if array.dtype.kind == "f" else array for array in outputs)
 
@@ -53,22 +72,42 @@ def perturbed(precision: str, seed: int) -> Change:
     return change
 
 
-def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Change | None:
-    """Return a change that rounds as a runtime does that computes in a precision; ``None`` for f32.
+def _is_exact(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> bool:
+    """Return whether a layer converts numbers to a type that holds each of them."""
+    if layer.type not in ("Convert", "ConvertLike") or inputs[0].dtype.kind in "OU":
+        return False
+    return inputs[0].shape == outputs[0].shape and all(
+        np.array_equal(given.astype(np.float64), found.astype(np.float64))
+        for given, found in blocks(inputs[0], outputs[0])
+    )
+
+
+def emulated(
+    precision: str,
+    boundaries: Collection[Port] | None = None,
+    bounded: bool = True,
+    prepare: Prepare | None = None,
+) -> Change | None:
+    """Return a change that rounds as a runtime does that computes in a precision; ``None`` if it rounds nothing more.
 
     Inputs of products are rounded, sums are not; results are rounded at the boundaries of its nodes.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
         boundaries: the tensors between nodes; by default all tensors.
+        bounded: whether numbers beyond the type become infinite.
+        prepare: what layers do with their inputs before they compute.
     """
-    if precision == "f32":
+    if precision == "f32" and bounded and prepare is None:
         return None
-    rounded = rounding_to(precision)
+    rounded = rounding_to(precision, bounded) if precision != "f32" or not bounded else _same
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if layer.type in (*PRODUCTS, *RECURRENT) and layer.op is not None:
-            outputs = evaluate_layer(layer, [rounded(array) for array in inputs])
+        given = inputs if prepare is None else prepare(layer, inputs)
+        if layer.type in (*PRODUCTS, *RECURRENT) and layer.op is not None and precision != "f32":
+            given = [rounded(array) for array in given]
+        if given is not inputs:
+            outputs = evaluate_layer(layer, given)
         return tuple(
             rounded(array) if boundaries is None or Port(layer.id, index) in boundaries else array
             for index, array in enumerate(outputs)
@@ -77,39 +116,33 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
     return change
 
 
-def rounding_to(precision: str) -> Callable[[Array], Array]:
-    """Return a function that rounds the numbers of an array to ``f16`` or ``bf16``, and leaves its type."""
-    dtype = np.dtype(np.float16) if precision == "f16" else np.dtype(ml_dtypes.bfloat16)
+def _same(array: Array) -> Array:
+    return array
+
+
+def rounding_to(precision: str, bounded: bool = True) -> Callable[[Array], Array]:
+    """Return a function that rounds the numbers of an array to a type, and leaves that of the array.
+
+    Args:
+        precision: ``f32``, ``f16`` or ``bf16``.
+        bounded: whether numbers beyond the type become infinite; else they keep as many bits as others.
+    """
+    dtype, bits = _TYPES[precision]
 
     def rounded(array: Array) -> Array:
         if array.dtype.kind != "f":
             return array
         with np.errstate(over="ignore"):
-            return by_blocks(lambda block: block.astype(dtype), array.dtype, array)
+            return by_blocks(_rounded, array.dtype, array)
+
+    def _rounded(block: Array) -> Array:
+        found = block.astype(dtype)
+        if bounded or np.isfinite(found).all():
+            return found
+        wide = found.astype(block.dtype)
+        parts, exponents = np.frexp(block)
+        scaled = np.ldexp(np.rint(np.ldexp(parts, bits)), exponents - bits)
+        scaled = np.where(np.isfinite(scaled), scaled, block)
+        return np.where(np.isinf(wide), scaled, wide)
 
     return rounded
-
-
-def saturated(array: Array, exact: Array, precision: str) -> Array:
-    """Return an array in which infinities that are finite in f64 are the largest number of a type.
-
-    Of numbers beyond the type, such as the mask of an attention, runtimes make the one or the other.
-
-    Args:
-        array: numbers that were rounded to the type.
-        exact: the same in f64.
-        precision: the type; nothing is changed for f32.
-    """
-    if precision == "f32" or array.dtype.kind != "f" or array.shape != exact.shape:
-        return array
-    most = array.dtype.type(LIMITS[precision])
-
-    def is_beyond(numbers: Array, truth: Array) -> Array:
-        return np.asarray(np.isinf(numbers) & np.isfinite(truth))
-
-    def saturate(numbers: Array, truth: Array) -> Array:
-        return np.where(is_beyond(numbers, truth), np.copysign(most, numbers), numbers)
-
-    if not any(is_beyond(*parts).any() for parts in blocks(array, exact)):
-        return array
-    return by_blocks(saturate, array.dtype, array, exact)

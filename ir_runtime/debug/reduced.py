@@ -82,7 +82,7 @@ class Reduced:
     def record(self) -> Record:
         """For JSON."""
         return {
-            "schema": 1, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
+            "schema": 1, "verdict": self.report.verdict, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
             "kept_weights": list(self.kept_weights), "kept_inputs": self.kept_inputs, "notes": self.notes, "tests": self.tests,
             "folder": None if self.folder is None else str(self.folder), "report": self.report.record(),
         }  # fmt: skip
@@ -103,16 +103,17 @@ class Reduced:
 
     def __str__(self) -> str:
         if not self:
-            return f"nothing to reduce: {self.report.summary}\n{self.report}"
+            return f"{self.report.summary}: nothing to reduce\n{self.report.details}"
         operations = [layer.operation for layer in computed_layers(self.model._graph)]
         lines = [
+            self.report.summary,
             f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",
             f"{self.tests} comparisons; {self._contents}",
             *self.notes,
-            str(self.report),
+            self.report.details,
         ]
         if self.partial:
             lines.insert(
-                0, "PARTIAL: it was interrupted; fewer layers, and fewer weights as they are, may be possible"
+                1, "PARTIAL: it was interrupted; fewer layers, and fewer weights as they are, may be possible"
             )
         return "\n".join(lines if self.folder is None else [*lines, f"saved to {self.folder}"])

@@ -63,6 +63,7 @@ class Reference:
         """The inputs of the model."""
         self._model, self._limits, self._wide, self._backend = model, model.limits, wide, backend
         self._needed: dict[tuple[tuple[int, ...], ...], Peak] = {}
+        self._shaped: dict[tuple[tuple[int, ...], ...], Reference] = {}
         self.f16_in_f32 = f16_in_f32 and not wide and has_f16(self.graph, self.types)
         """Whether it computes f16 in f32."""
         if wide:
@@ -75,6 +76,13 @@ class Reference:
         ports = [output._port for output in self.outputs]
         _, chain = load(self._backend)
         return compile_plan(self.graph, self.types, ports, chain, False, self._limits)
+
+    @cached_property
+    def in_f32(self) -> Reference:
+        """The reference that computes f16 in f32; itself, where nothing is f16."""
+        if self.f16_in_f32 or not has_f16(self.graph, self.types):
+            return self
+        return Reference(self._model, self._wide, self._backend, f16_in_f32=True)
 
     def computing(self, model: Model) -> Reference:
         """Return a reference that computes another model likewise."""
@@ -90,7 +98,7 @@ class Reference:
         """
         shapes = tuple(feed.shape for feed in feeds)
         if shapes not in self._needed:
-            of = self._with_shapes(shapes)
+            of = self.with_shapes(feeds)
             outputs = [output._port for output in of.outputs]
             self._needed[shapes] = least_memory(of.graph, of.types, outputs, patched=True)
         return self._needed[shapes]
@@ -107,10 +115,16 @@ class Reference:
         found = self.needed(feeds)
         self._limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
 
-    def _with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Reference:
-        """The same reference, with the shapes of inputs where those are open."""
+    def with_shapes(self, feeds: Sequence[Array]) -> Reference:
+        """Return the same reference, with the shapes of some inputs where those of the model are dynamic."""
         if all(port.partial_shape.is_static for port in self.inputs):
             return self
+        shapes = tuple(feed.shape for feed in feeds)
+        if shapes not in self._shaped:
+            self._shaped[shapes] = self._reshaped(shapes)
+        return self._shaped[shapes]
+
+    def _reshaped(self, shapes: Sequence[tuple[int, ...]]) -> Reference:
         model = self._model.clone()
         try:
             model.reshape({index: PartialShape(shape) for index, shape in enumerate(shapes)})

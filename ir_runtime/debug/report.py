@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from .._util.escaping import quoted, shown
 from .._util.markup import Shown
 from .._util.records import Record, encodable
-from .results import DecisionResult, OutputResult, UnitResult, verdict_of
+from .overflow import Overflow
+from .results import DecisionResult, OutputResult, UnitResult
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "joined"]
 
 SCHEMA = 1
 SHOWN = 5
+HIDING = 0.125
+"""The relative error from which on what is taken for rounding may be an overflow that zeros a result."""
+_SUMMARIES = {
+    "explained": "rounding explains how {side} differs from f64",
+    "doubtful": "rounding may explain how {side} differs from f64",
+    "unexplained": "rounding does not explain how {side} differs from f64",
+    "unknown": "{side} was not judged, as the comparison was interrupted",
+}
 
 
 @dataclass(frozen=True)
 class Comparison(Shown):
     """Whether rounding explains how a side differs from f64, and if not, where that begins.
-
-    Ten fields: it is a report, which has a field for each of its statements.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -33,15 +41,17 @@ class Comparison(Shown):
     ('explained', ())
     >>> report.explained, report.precision, report.first, report.first_decision, report.worst.name
     (True, 'f32', None, None, 'y')
-    >>> report.summary
-    'rounding explains how numpy differs from f64'
-    >>> report.record()["verdict"] in report.to_json(), report.nearest
+    >>> report.summary, report.settled, report.hides_overflow
+    ('explained: rounding explains how numpy differs from f64', True, False)
+    >>> report.record()["verdict"] in report.to_json(), report.consistent
     (True, 'ir_runtime')
+    >>> report.settings["INFERENCE_PRECISION_HINT"], report.details.count("explained (R")
+    ('f32', 1)
 
     Args:
         side: the name of the side.
         asked: the precision that was asked for, if any.
-        ran: the precisions that it ran in.
+        ran: the precisions that it ran in, as it says.
         outputs: the outputs of the model.
         units: the observed tensors that are numbers, in topological order.
         decisions: the observed layers that decide, in topological order, and those inside bodies.
@@ -49,6 +59,9 @@ class Comparison(Shown):
         unobserved: the names of those that could not be.
         partial: whether the comparison was interrupted, so that the rest is missing.
         untried: the layers in whose bodies rounding leaves more decisions open than were tried.
+        settings: what the side ran with, by the names of its properties; empty if that is not known.
+        overflow: the first layer whose results exceed the type that they are computed in, if there is one. It is the
+            verdict only if it reaches an output.
     """
 
     side: str
@@ -61,11 +74,17 @@ class Comparison(Shown):
     unobserved: tuple[str, ...] = field(default=(), repr=False)
     partial: bool = False
     untried: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    overflow: Overflow | None = None
+
+    @property
+    def _results(self) -> list[OutputResult | UnitResult]:
+        return [*self.outputs, *self.units]
 
     @property
     def precision(self) -> str:
-        """The precision whose rounding is allowed for."""
-        return next((name for name in ("bf16", "f16") if name in self.ran), "f32")
+        """The rounding that is allowed for, where it is not that of f32."""
+        return next((result.precision for result in self._results if result.precision != "f32"), "f32")
 
     @property
     def first(self) -> UnitResult | None:
@@ -84,17 +103,20 @@ class Comparison(Shown):
 
     @property
     def verdict(self) -> str:
-        """``explained``, ``doubtful`` or ``unexplained``; ``unknown`` if the comparison was interrupted before that."""
+        """``explained``, ``doubtful``, ``overflow``, ``unexplained``, or ``unknown`` if it was interrupted before that.
+
+        After ``overflow``, rounding explains all but what follows from numbers that exceed their type.
+        """
         accused = [unit for unit in self.units if not unit.explained and not {*unit.layers} & {*self.untried}]
         if accused or self.first_decision is not None:
             return "unexplained"
         if self.partial:
             return "unknown"
-        found = verdict_of(max((output.excess for output in self.outputs), default=0.0))
         if self.untried:
             return "doubtful"
-        doubtful = any(decision.verdict == "doubtful" for decision in self.decisions)
-        return "doubtful" if doubtful and found == "explained" else found
+        found = {output.verdict for output in self.outputs}
+        found |= {decision.verdict for decision in self.decisions}
+        return next(verdict for verdict in _WORST_FIRST if verdict in {*found, "explained"})
 
     @property
     def explained(self) -> bool:
@@ -102,14 +124,33 @@ class Comparison(Shown):
         return self.verdict == "explained"
 
     @property
-    def summary(self) -> str:
-        """Whether rounding explains it, as a sentence."""
-        does = {"explained": "explains", "doubtful": "may explain", "unexplained": "does not explain"}
-        return f"rounding {does.get(self.verdict, 'may explain')} how {self.side} differs from f64"
+    def settled(self) -> bool:
+        """Whether rounding explains all, or all but what follows from an overflow."""
+        return self.verdict in ("explained", "overflow")
 
     @property
-    def nearest(self) -> str:
-        """Who is nearer to f64 at the outputs: the side, or ``ir_runtime``."""
+    def hides_overflow(self) -> bool:
+        """Whether what is taken for rounding is so large that it may be what an overflow makes, such as zeros."""
+        lost = any(output.beyond for output in self.outputs)
+        return lost or any(result.scatter > HIDING for result in self._results)
+
+    @property
+    def summary(self) -> str:
+        """The verdict, and what it means, in one line."""
+        verdict = self.verdict
+        if verdict == "overflow":
+            where = self.overflow
+            what = "an output" if where is None else f"{quoted(where.layer)} ({where.operation})"
+            how = "" if where is None else f" in {where.type}: {where.summary}"
+            return f"overflow: {what} overflows{how}"
+        return f"{verdict}: {_SUMMARIES[verdict].format(side=self.side)}"
+
+    @property
+    def consistent(self) -> str:
+        """Who is nearer to what the IR says, in f64, at the outputs: the side, or ``ir_runtime``.
+
+        Whether the IR is right is another question: a converter may have written it wrongly.
+        """
         theirs = max((output.relative for output in self.outputs), default=0.0)
         ours = max((output.ours for output in self.outputs), default=0.0)
         return "ir_runtime" if ours <= theirs else self.side
@@ -120,9 +161,12 @@ class Comparison(Shown):
             "schema": SCHEMA,
             "verdict": self.verdict,
             "partial": self.partial,
-            "nearest": self.nearest,
+            "summary": self.summary,
+            "consistent": self.consistent,
+            "overflow": None if self.overflow is None else self.overflow.record(),
             "side": {
-                "name": self.side, "asked": self.asked, "ran": list(self.ran), "boundaries": self.boundaries,
+                "name": self.side, "asked": self.asked, "ran": list(self.ran), "settings": dict(self.settings),
+                "boundaries": self.boundaries,
                 "observed": self.boundaries - len(self.unobserved), "unobserved": list(self.unobserved),
             },
             "outputs": [output.record() for output in self.outputs],
@@ -137,19 +181,66 @@ class Comparison(Shown):
 
         return json.dumps(encodable(self.record()), indent=2)
 
+    @property
+    def details(self) -> str:
+        """What the verdict rests on: all lines of the text but the first."""
+        return "\n".join(_details(self))
+
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return f"{self.summary}\n{self.details}"
 
 
-def _lines(report: Comparison) -> list[str]:
+_WORST_FIRST = ("unexplained", "doubtful", "overflow", "explained")
+
+_Result = TypeVar("_Result", OutputResult, UnitResult)
+
+
+def joined(strict: Comparison, loose: Comparison, overflows: bool = False) -> Comparison:
+    """Return a report in which what one way of computing does not explain is judged by another.
+
+    Unless the other allows for what an overflow makes, it must be likely that it is what the side computed: errors are
+    about as large as it makes them.
+
+    Args:
+        strict: judged by the more exact way.
+        loose: judged by the other.
+        overflows: whether the other allows for what follows from an overflow.
+    """
+
+    def choose(
+        ours: Sequence[_Result], theirs: Sequence[_Result], allowed: Callable[[_Result], bool]
+    ) -> tuple[_Result, ...]:
+        return tuple(
+            b if a.verdict != "explained" and b.verdict in ("explained", "overflow") and allowed(b) else a
+            for a, b in zip(ours, theirs, strict=True)
+        )
+
+    outputs = choose(strict.outputs, loose.outputs, lambda result: overflows or result.is_as_large)
+    if overflows:
+        kept = {id(output) for output in strict.outputs}
+        outputs = tuple(o if id(o) in kept else replace(o, overflows=True) for o in outputs)
+    return replace(
+        strict,
+        outputs=outputs,
+        units=choose(strict.units, loose.units, lambda result: overflows or result.is_as_large),
+        decisions=tuple(
+            b if a.verdict != "explained" and b.verdict == "explained" else a
+            for a, b in zip(strict.decisions, loose.decisions, strict=True)
+        ),
+        overflow=strict.overflow or loose.overflow,
+    )
+
+
+def _details(report: Comparison) -> list[str]:
     lines = ["PARTIAL: the comparison was interrupted; the rest is not known"] if report.partial else []
     ran = ", ".join(report.ran)
     quantized = report.asked == "f32" and not {"bf16", "f16"} & set(report.ran)
     if report.asked and report.ran and report.asked not in report.ran and not quantized:
         lines.append(f"note: {report.asked} was asked for, {ran} ran")
-    lines += [_output(output, report.precision) for output in report.outputs]
-    if report.outputs and not report.explained:
-        lines.append(f"nearest to f64: {report.nearest}")
+    lines += _measured(report)
+    lines += [_output(output) for output in report.outputs]
+    if report.outputs and not report.settled:
+        lines.append(f"consistent with the IR: {report.consistent}")
     if (first := report.first) is not None:
         lines += _unit("first unexplained", first)
         if report.worst is not None and report.worst is not first:
@@ -162,13 +253,36 @@ def _lines(report: Comparison) -> list[str]:
     if report.boundaries:
         seen = report.boundaries - len(report.unobserved)
         lines.append(f"{seen} of {report.boundaries} tensors observed")
-    return lines
+    return [*lines, _ran(report)]
 
 
-def _output(output: OutputResult, precision: str) -> str:
+def _ran(report: Comparison) -> str:
+    if not report.settings:
+        return f"what {shown(report.side)} ran with is not known"
+    said = " ".join(f"{name}={shown(value)}" for name, value in report.settings.items())
+    return f"{shown(report.side)} ran with {said}"
+
+
+def _measured(report: Comparison) -> list[str]:
+    """Say which results are of another precision than the side reports."""
+    if not report.ran or not report.boundaries:
+        return []
+    other = [unit for unit in report.units if unit.precision.split()[0] not in ("f32", *report.ran)]
+    if not other:
+        return []
+    more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+    ran = ", ".join(report.ran)
+    return [
+        f"note: {ran} is reported, the values of {quoted(other[0].name)}{more} are of {other[0].precision}"
+    ]
+
+
+def _output(output: OutputResult) -> str:
+    lost = f"; {output.beyond:,} of {output.of:,} elements exceed the type" if output.beyond else ""
+    reason = f": {output.reason}" if output.reason else ""
     return (
-        f"output {shown(output.name)}  rel {output.relative:.1e}; {precision} rounding explains {output.scatter:.1e}   "
-        f"{output.verdict.upper()} (R {output.excess:.2g})"
+        f"output {shown(output.name)}  rel {output.relative:.1e}; {output.precision} rounding explains {output.scatter:.1e}{lost}   "
+        f"{output.verdict} (R {output.excess:.2g}){reason}"
     )
 
 
@@ -177,7 +291,8 @@ def _unit(title: str, unit: UnitResult) -> Sequence[str]:
     *others, _ = unit.layers
     more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
     members = [f"  computed with it: {', '.join(map(shown, others[-SHOWN:]))}{more}"] if others else []
-    return [head + f"inherited {unit.inherited:.1e}", *members]
+    reason = [f"  {unit.reason}"] if unit.reason else []
+    return [head + f"inherited {unit.inherited:.1e}", *reason, *members]
 
 
 def _decision(decision: DecisionResult) -> str:

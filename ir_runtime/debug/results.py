@@ -32,6 +32,11 @@ class OutputResult:
         scatter: the relative error that rounding explains.
         excess: how many times the error exceeds that (R).
         ours: the relative error of the reference.
+        beyond: how many elements are not judged, as they exceed the type in which they are computed.
+        of: how many elements there are.
+        reason: why R is infinite; empty if it is not.
+        precision: the rounding that is allowed for.
+        overflows: whether only what an overflow makes explains it.
     """
 
     name: str
@@ -39,17 +44,29 @@ class OutputResult:
     scatter: float
     excess: float
     ours: float
+    beyond: int = 0
+    of: int = 0
+    reason: str = ""
+    precision: str = "f32"
+    overflows: bool = False
 
     @property
     def verdict(self) -> str:
-        """``explained``, ``doubtful`` or ``unexplained``."""
-        return verdict_of(self.excess)
+        """``explained``, ``doubtful``, ``overflow`` or ``unexplained``."""
+        found = verdict_of(self.excess)
+        return "overflow" if found == "explained" and (self.beyond or self.overflows) else found
+
+    @property
+    def is_as_large(self) -> bool:
+        """Whether the error is about as large as that of the rounding that is allowed for."""
+        return self.relative >= 0.5 * self.scatter
 
     def record(self) -> Record:
         """For JSON."""
         return {
-            "name": self.name, "rel": self.relative, "scatter": self.scatter, "R": self.excess, "ours": self.ours,
-            "verdict": self.verdict,
+            "name": self.name, "verdict": self.verdict, "R": self.excess, "rel": self.relative,
+            "scatter": self.scatter, "ours": self.ours, "precision": self.precision, "reason": self.reason,
+            "beyond": self.beyond, "of": self.of,
         }  # fmt: skip
 
 
@@ -77,6 +94,9 @@ class UnitResult:
         relative: the error, relative to the tensor: what these layers add.
         inherited: the relative error that their inputs bring.
         equal: the part of the elements that equals the reference, bit for bit.
+        scatter: the relative error that rounding explains.
+        precision: the rounding that is allowed for.
+        reason: why R is infinite, or how many elements were moved to another place.
     """
 
     name: str
@@ -86,11 +106,24 @@ class UnitResult:
     relative: float
     inherited: float
     equal: float
+    scatter: float = 0.0
+    precision: str = "f32"
+    reason: str = ""
+
+    @property
+    def is_as_large(self) -> bool:
+        """Whether the error is about as large as that of the rounding that is allowed for."""
+        return self.relative >= 0.125 * self.scatter
 
     @property
     def explained(self) -> bool:
         """Whether rounding explains the error."""
         return self.excess <= LOCAL
+
+    @property
+    def verdict(self) -> str:
+        """``explained`` or ``unexplained``."""
+        return "explained" if self.explained else "unexplained"
 
     @property
     def local(self) -> float:
@@ -101,7 +134,8 @@ class UnitResult:
         """For JSON."""
         return {
             "name": self.name, "operation": self.operation, "members": list(self.layers),
-            "local": {"R": self.excess, "rel": self.relative, "equal": self.equal}, "inherited": self.inherited,
+            "local": {"R": self.excess, "rel": self.relative, "scatter": self.scatter, "equal": self.equal},
+            "inherited": self.inherited, "precision": self.precision, "reason": self.reason,
         }  # fmt: skip
 
 

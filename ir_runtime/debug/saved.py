@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from .._util.records import Record
+from .overflow import Overflow
 from .report import Comparison
 from .results import DecisionResult, OutputResult, UnitResult
 
@@ -26,6 +27,7 @@ def report_of(record: Mapping[str, Any]) -> Comparison:
         "outputs": [_made(OutputResult, each) for each in record["outputs"]],
         "units": [_made(UnitResult, each) for each in record["units"]],
         "decisions": [decision_of(each) for each in record["decisions"]],
+        "overflow": _made(Overflow, record["overflow"]) if record["overflow"] else None,
     }
     return _made(Comparison, {**record, **parts})
 

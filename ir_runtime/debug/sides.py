@@ -104,7 +104,7 @@ def _named(name: str) -> Side:
         return OnnxRuntime(hint)
     if kind in available():
         return _OfBackend(kind, hint)
-    known = ["openvino", "openvino:bf16", "onnxruntime", *available()]
+    known = ["openvino", "openvino:default", "openvino:bf16", "onnxruntime", *available()]
     expected = "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, native:bf16, or the path of an .npz or .xml"
     raise InputError(
         f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known) or expected
@@ -189,7 +189,14 @@ class _OfBackend:
             results[index] = reference.declared_output(index, results[index])
         found = Kept(results, copies=True)
         ran = (runs.products,) if self.hint else ()
-        return Observation(self.backend, found, recorder.tensors, self.hint, ran, f16_in_f32=widens)
+        settings = {
+            "backend": name,
+            "INFERENCE_PRECISION_HINT": runs.products,
+            "fusion": "on" if folds else "off",
+        }
+        return Observation(
+            self.backend, found, recorder.tensors, self.hint, ran, f16_in_f32=widens, settings=settings
+        )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ __all__ = [
     "name_of",
     "named_ports",
     "ports_by_name",
+    "read_ports",
     "unit_of",
 ]
 
@@ -42,6 +43,15 @@ def computed_layers(graph: Graph) -> list[Layer]:
             found.add(layer.id)
             layers.append(layer)
     return layers
+
+
+def read_ports(graph: Graph, outputs: Collection[Port]) -> Iterator[Port]:
+    """Yield the tensors that are computed from the inputs of the model and that are read, or outputs of it.
+
+    Runtimes need not compute the others, such as an output of a Split that nothing reads.
+    """
+    ports = (port for layer in computed_layers(graph) for port in layer.output_ports)
+    return (port for port in ports if port in outputs or graph.readers(port))
 
 
 def name_of(graph: Graph, port: Port) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -16,7 +17,18 @@ from ..ir.blocks import blocks
 from ..ir.tensor import Array
 from .terms import Terms
 
-__all__ = ["DOUBTFUL", "EXPLAINED", "LOCAL", "Error", "error_of", "excess", "scatter_of", "with_accumulation"]
+__all__ = [
+    "DOUBTFUL",
+    "EXPLAINED",
+    "LOCAL",
+    "Error",
+    "difference",
+    "error_of",
+    "excess",
+    "scatter_of",
+    "with_accumulation",
+    "with_floor",
+]
 
 EXPLAINED = 4.0
 """An output with at most this excess is explained."""
@@ -28,6 +40,10 @@ LOCAL = 8.0
 _FLOOR = 2.0**-25
 
 
+_NEAR_LIMIT = 0.99
+"""From which part of the largest number of a type on rounding may lead beyond it."""
+
+
 @dataclass(frozen=True)
 class Error:
     """The error of a tensor, in the units of the tensor.
@@ -36,11 +52,15 @@ class Error:
         rms: root of the mean of the squared differences.
         largest: the largest difference.
         size: root of the mean of the squared elements of the truth.
+        reason: why the error is infinite; empty if it is not.
+        beyond: how many elements are not judged, as the truth exceeds the largest number of the type.
     """
 
     rms: float
     largest: float
     size: float
+    reason: str = ""
+    beyond: int = 0
 
     @property
     def relative(self) -> float:
@@ -50,40 +70,118 @@ class Error:
         return self.rms / self.size if self.size else np.inf
 
 
-def error_of(found: Array, truth: Array) -> Error:
-    """Return the error of a tensor; infinite if its shape or its infinities and NaN are not those of the truth."""
+def error_of(found: Array, truth: Array, limit: float = np.inf, lost: Array | None = None) -> Error:
+    """Return the error of a tensor; infinite if its shape, its infinities or its NaN are not those of the truth.
+
+    Args:
+        found: the tensor.
+        truth: the same in f64.
+        limit: the largest number of the type that it was computed in. What exceeds it may be infinite or the limit.
+        lost: elements that are not judged, as they are infinite or NaN whenever they are computed in that type.
+    """
     if found.shape != truth.shape:
-        return Error(np.inf, np.inf, 0.0)
-    count, largest, scale = 0, 0.0, 0.0
-    for off, exact in _differences(found, truth):
-        if not np.isfinite(off).all():
-            return Error(np.inf, np.inf, 0.0)
+        reason = f"its shape is {[*found.shape]}, not {[*truth.shape]}"
+        return Error(np.inf, np.inf, 0.0, reason)
+    count, beyond, largest, scale = 0, 0, 0.0, 0.0
+    wrong = _Differing(truth.shape)
+    for ours, wanted, judged, bad in _parts(found, truth, limit, lost):
+        wrong.add(bad, ours, wanted)
+        off, exact = _judged(ours, wanted, judged)
+        beyond += ours.size - exact.size
         count += exact.size
         largest = max(largest, float(np.abs(off).max(initial=0)))
         scale = max(scale, float(np.abs(exact).max(initial=0)))
+    if wrong.count:
+        return Error(np.inf, np.inf, 0.0, str(wrong))
     squares = sizes = 0.0  # of numbers up to 1, which neither overflow nor vanish
-    for off, exact in _differences(found, truth):
+    for ours, wanted, judged, _ in _parts(found, truth, limit, lost):
+        off, exact = _judged(ours, wanted, judged)
         squares += float(np.square(off / (largest or 1)).sum())
         sizes += float(np.square(exact / (scale or 1)).sum())
     rms, size = ((total / max(count, 1)) ** 0.5 for total in (squares, sizes))
-    return Error(rms * largest, largest, size * scale)
+    return Error(rms * largest, largest, size * scale, beyond=beyond - wrong.infinite)
 
 
-def _differences(found: Array, truth: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield differences and the truth where it is finite, both in f64, of a part of the elements at a time.
+def difference(found: Array, truth: Array) -> str:
+    """Say how many elements differ, and where the first one is.
 
-    So no copy of a tensor in f64 is made, which may not fit into memory. Infinities and NaN that are not those of the
-    truth are an infinite difference.
+    >>> difference(np.array([1, 2, 3]), np.array([1, 5, 6]))
+    '2 of 3 elements differ, first at [1]: 2 against 5'
     """
-    for parts in blocks(found, truth):
-        ours, wanted = (numbers.astype(np.float64) for numbers in parts)
+    if found.shape != truth.shape:
+        return f"its shape is {[*found.shape]}, not {[*truth.shape]}"
+    wrong = _Differing(truth.shape)
+    for ours, wanted in blocks(found, truth):
+        differ = np.asarray(ours != wanted)
+        if ours.dtype.kind == "f" and wanted.dtype.kind == "f":
+            differ &= ~(np.isnan(ours) & np.isnan(wanted))
+        wrong.add(differ, ours, wanted)
+    return str(wrong)
+
+
+class _Differing:
+    """Counts elements that differ, and keeps the first one."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape, self._start, self._first = shape, 0, ""
+        self.count = self.infinite = 0
+        """How many differ; how many of the truth are infinite or NaN."""
+
+    def add(self, differ: Array | None, ours: Array, wanted: Array) -> None:
+        """Look at a block; ``None`` if none of its elements differs, nor is infinite."""
+        if differ is not None and differ.any():
+            if not self.count:
+                place = int(np.flatnonzero(differ)[0])
+                index = [int(i) for i in np.unravel_index(self._start + place, self._shape)]
+                self._first = f"first at {index}: {_text(ours[place])} against {_text(wanted[place])}"
+            self.count += int(np.count_nonzero(differ))
+        if differ is not None and wanted.dtype.kind == "f":
+            self.infinite += int(np.count_nonzero(~np.isfinite(wanted)))
+        self._start += ours.size
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {prod(self._shape):,} elements differ, {self._first}"
+
+
+def _text(element: object) -> str:
+    if isinstance(element, float | np.floating):
+        return {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}.get(found := f"{float(element):.6g}", found)
+    return str(element)
+
+
+def _parts(
+    found: Array, truth: Array, limit: float, lost: Array | None
+) -> Iterator[tuple[Array, Array, Array | None, Array | None]]:
+    """Yield a part of the elements at a time, in f64, so that no copy of a tensor in f64 is made.
+
+    Each with which elements are judged, and which are wrong: infinite or NaN where the truth is not, or the reverse.
+    Both are ``None`` where all elements are finite and within the limit.
+    """
+    for ours, wanted, *others in blocks(found, truth, *([] if lost is None else [lost])):
+        ours, wanted = (numbers.astype(np.float64) for numbers in (ours, wanted))
         finite = np.isfinite(wanted)
-        if not finite.all():
-            if not np.array_equal(ours[~finite], wanted[~finite], equal_nan=True):
-                yield np.array([np.inf]), wanted[finite]
-            ours, wanted = ours[finite], wanted[finite]
-        with np.errstate(over="ignore"):
-            yield ours - wanted, wanted
+        is_plain = finite.all() and np.isfinite(ours).all() and not (others and others[0].any())
+        if is_plain and (limit == np.inf or np.abs(wanted).max(initial=0) <= _NEAR_LIMIT * limit):
+            yield ours, wanted, None, None
+            continue
+        beyond = finite & (np.abs(wanted) > _NEAR_LIMIT * limit) & (np.abs(ours) >= _NEAR_LIMIT * limit)
+        judged = finite & ~(beyond & (np.sign(ours) == np.sign(wanted)))
+        if others:
+            judged &= ~others[0]
+        wrong = (judged & ~np.isfinite(ours)) | (
+            ~finite & (ours != wanted) & ~(np.isnan(ours) & np.isnan(wanted))
+        )
+        if others:
+            wrong &= ~others[0]
+        yield ours, wanted, judged & ~wrong, wrong
+
+
+def _judged(ours: Array, wanted: Array, judged: Array | None) -> tuple[Array, Array]:
+    """Return the differences of the elements that are judged, and the truth of these."""
+    if judged is not None:
+        ours, wanted = ours[judged], wanted[judged]
+    with np.errstate(over="ignore"):
+        return ours - wanted, wanted
 
 
 def scatter_of(errors: Iterable[Error]) -> Error:
@@ -111,6 +209,18 @@ def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
     least = unit * (terms.number / 6) ** 0.5 / 3 * scatter.size
     # The largest of some thousand normal errors is four times their rms.
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * terms.uneven * least), scatter.size)
+
+
+def with_floor(scatter: Error, unit: float, ulps: float) -> Error:
+    """Allow for functions that runtimes approximate each in a way of its own.
+
+    Args:
+        scatter: the error of the reference.
+        unit: the largest relative error of rounding once.
+        ulps: how many times that runtimes are off.
+    """
+    least = ulps * unit * scatter.size
+    return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
 
 
 def excess(error: Error, scatter: Error) -> float:

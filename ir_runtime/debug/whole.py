@@ -17,6 +17,8 @@ from .caching import Entry, remembered, resumed
 from .case import Case
 from .decisions import pinned
 from .inside import InsideDecisions
+from .numerics import Numerics
+from .overflow import limit_of
 from .precision import COPIES, emulated, perturbed
 from .progress import stage
 from .reference import Change, chained
@@ -24,7 +26,7 @@ from .results import OutputResult
 from .spilling import Kept
 from .spilling import tensors as stored
 from .tensors import is_float
-from .verdict import Error, error_of, excess, scatter_of
+from .verdict import Error, difference, error_of, excess, scatter_of
 
 __all__ = ["OutputErrors"]
 
@@ -64,18 +66,19 @@ class OutputErrors:
         case, first = self._case, _First(self._case, self._inside)
         with stage(0, 0.125):
             resumed(self._entry, "first", first)
-        take, emulate = first.take, emulated(case.precision)
+        take, emulate = first.take, _emulated(case.numerics)
         with stage(0.125, 0.625):
             truth = self._truth(take)
-        errors = [self._errors(first.outputs, truth)]
+        lost = self._lost(first.outputs, truth)
+        errors = [self._errors(first.outputs, truth, lost)]
         with stage(0.625, 0.75):
-            ours = errors[0] if emulate is None else self._errors(self._plain("ours", take), truth)
+            ours = errors[0] if emulate is None else self._errors(self._plain("ours", take), truth, lost)
         for seed in range(RUNS):
-            change = chained(emulate, perturbed(case.precision, seed), take)
+            change = chained(emulate, perturbed(case.numerics.precision, seed), take)
             with stage(0.75 + 0.25 * seed / RUNS, 0.75 + 0.25 * (seed + 1) / RUNS):
-                errors.append(self._errors(self._plain(f"run-{seed}", change), truth))
+                errors.append(self._errors(self._plain(f"run-{seed}", change), truth, lost))
         self.outputs = [
-            self._judged(index, exact, [run[index] for run in errors], ours[index])
+            self._judged(index, exact, [run[index] for run in errors], ours[index], lost[index])
             for index, exact in enumerate(truth)
         ]
         return truth
@@ -85,7 +88,8 @@ class OutputErrors:
 
         def compute() -> tuple[Json, list[Array]]:
             case = self._case
-            return None, case.plain.run(case.feeds, change, self._inside.replay(), COPIES[case.precision])
+            copies = COPIES[case.numerics.precision]
+            return None, case.reference.run(case.feeds, change, self._inside.replay(), copies)
 
         return remembered(self._entry, name, compute)[1]
 
@@ -108,28 +112,59 @@ class OutputErrors:
                 self.inherited[port] = error_of(self._exact[port], array).relative
         return outputs
 
-    def _errors(self, outputs: Sequence[Array], truth: Sequence[Array]) -> list[Error]:
-        """Return the errors of the outputs of a run, so that these need not be kept; none of those that are not numbers."""
-        ports = self._case.plain.outputs
+    def _lost(self, outputs: Sequence[Array], truth: Sequence[Array]) -> list[Array | None]:
+        """Return for each output which elements are infinite or NaN when they are computed in the type, if any."""
         return [
-            error_of(found, exact) if is_float(self._case.plain.types, port._port) else Error(0.0, 0.0, 0.0)
-            for port, found, exact in zip(ports, outputs, truth, strict=True)
+            _lost_elements(found, exact) if is_float(self._case.plain.types, port._port) else None
+            for port, found, exact in zip(self._case.plain.outputs, outputs, truth, strict=True)
         ]
 
-    def _judged(self, index: int, exact: Array, runs: Sequence[Error], ours: Error) -> OutputResult:
+    def _errors(
+        self, outputs: Sequence[Array], truth: Sequence[Array], lost: Sequence[Array | None]
+    ) -> list[Error]:
+        """Return the errors of the outputs of a run, so that these need not be kept; none of those that are not numbers."""
+        ports, numerics = self._case.plain.outputs, self._case.numerics
+        return [
+            error_of(found, exact, limit_of(numerics, found), gone)
+            if is_float(self._case.plain.types, port._port)
+            else Error(0.0, 0.0, 0.0)
+            for port, found, exact, gone in zip(ports, outputs, truth, lost, strict=True)
+        ]
+
+    def _judged(
+        self, index: int, exact: Array, runs: Sequence[Error], ours: Error, lost: Array | None
+    ) -> OutputResult:
         port, found = self._case.plain.outputs[index], self._case.seen.outputs[index]
+        precision = self._case.numerics.label
         if not is_float(self._case.plain.types, port._port):
             wrong = found.shape != exact.shape or any((a != b).any() for a, b in blocks(found, exact))
-            off = np.inf if wrong else 0.0
-            return OutputResult(port.label, relative=off, scatter=0.0, excess=off, ours=0.0)
-        error, scatter = error_of(found, exact), scatter_of(runs)
+            off, reason = (np.inf, difference(found, exact)) if wrong else (0.0, "")
+            return OutputResult(port.label, off, 0.0, off, 0.0, reason=reason, precision=precision)
+        error, scatter = error_of(found, exact, limit_of(self._case.numerics, found), lost), scatter_of(runs)
+        found_excess = excess(error, scatter)
+        reason = error.reason or (difference(found, exact) if found_excess == np.inf else "")
         return OutputResult(
             name=port.label,
             relative=error.relative,
             scatter=scatter.relative,
-            excess=excess(error, scatter),
+            excess=found_excess,
             ours=ours.relative,
+            beyond=error.beyond,
+            of=exact.size,
+            reason=reason,
+            precision=precision,
         )
+
+
+def _lost_elements(found: Array, exact: Array) -> Array | None:
+    if found.shape != exact.shape or all(np.isfinite(block).all() for (block,) in blocks(found)):
+        return None
+    lost = ~np.isfinite(found) & np.isfinite(exact)
+    return lost if lost.any() else None
+
+
+def _emulated(numerics: Numerics) -> Change | None:
+    return emulated(numerics.precision, bounded=numerics.bounded, prepare=numerics.prepare)
 
 
 class _First:
@@ -146,8 +181,9 @@ class _First:
     def run(self) -> None:
         """Compute the model."""
         case = self._case
-        change = chained(emulated(case.precision), self._decide)
-        outputs = case.plain.run(case.feeds, change, self._inside.replay(), COPIES[case.precision])
+        change = chained(_emulated(case.numerics), self._decide)
+        copies = COPIES[case.numerics.precision]
+        outputs = case.reference.run(case.feeds, change, self._inside.replay(), copies)
         self.outputs = Kept(outputs)
 
     def _decide(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:

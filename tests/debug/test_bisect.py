@@ -64,7 +64,9 @@ def test_a_difference_that_rounding_explains_is_a_result(tmp_path: Path) -> None
     model, inputs = ir.read_model(path), NETWORKS["plain_cnn"][1]()
     found = debug.bisect(model, inputs, "numpy")
     assert (bool(found), found.layers, found.layer, found.runs) == (False, (), "", 1)
-    assert str(found).startswith("nothing to find: rounding explains how numpy differs from f64\noutput ")
+    assert str(found).startswith(
+        "explained: rounding explains how numpy differs from f64: nothing to find\noutput "
+    )
     assert "0 of 0" not in str(found)
     done = CliRunner().invoke(main, ["bisect", str(path), "--against", "numpy", "--random", "--json"])
     assert done.exit_code == 0, done.output

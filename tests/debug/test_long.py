@@ -100,7 +100,7 @@ def test_an_interrupt_leaves_a_partial_report_and_no_files(tmp_path: Path, spill
     assert report.verdict == "unknown"
     assert report.units
     assert not report.outputs
-    assert str(report).startswith("PARTIAL")
+    assert "PARTIAL" in str(report)
     assert spilled
     assert not any(path.exists() for path in spilled)
 
@@ -148,7 +148,7 @@ def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest
     command = ["compare", str(path), "--against", "numpy", "--random", "--cache", str(tmp_path / "cache")]
     stopped = CliRunner().invoke(main, command)
     assert stopped.exit_code == 130, stopped.output
-    assert stopped.stdout.startswith("PARTIAL")
+    assert "PARTIAL: " in stopped.stdout
     assert stopped.stderr.strip() == "interrupted"
     stopped = CliRunner().invoke(main, [*command, "--json"])
     assert stopped.exit_code == 130

@@ -16,7 +16,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.debug.openvino_side import OpenVINO
-from ir_runtime.debug.precision import LIMITS, rounding_to, saturated
+from ir_runtime.debug.precision import LIMITS, rounding_to
 
 TRANSFORMERS = [
     "llama",
@@ -65,7 +65,7 @@ def test_no_honest_rounding_is_accused(name: str, hint: str, tmp_path: Path) -> 
     report = debug.compare(model, inputs, f"openvino:{hint}")
     assert report.explained, str(report)
     if "bf16" in report.ran:
-        assert str(report).startswith("note: f16 was asked for, bf16 ran") == (hint == "f16")
+        assert ("note: f16 was asked for, bf16 ran" in str(report)) == (hint == "f16")
 
 
 @pytest.mark.usefixtures("bf16")
@@ -120,9 +120,10 @@ def test_what_a_type_cannot_hold_is_its_largest_number_or_infinite(precision: st
     numbers = np.float32([np.finfo(np.float32).min, 1, 0.3])
     rounded = rounding_to(precision)(numbers)
     assert np.isinf(rounded[0])
-    clipped = saturated(rounded, numbers.astype(np.float64), precision)
-    assert clipped[0] == np.float32(-LIMITS[precision])
+    clipped = np.where(np.isinf(rounded), np.float32(-LIMITS[precision]), rounded)
     for side in (rounded, clipped):
         report = debug.compare(model, numbers, {"mask": side, 0: clipped}, precision=precision)
         assert [unit.explained for unit in report.units] == [True], str(report)
-    assert saturated(numbers, numbers, "f32") is numbers
+        assert report.verdict == "overflow"
+    report = debug.compare(model, numbers, {"mask": -rounded, 0: -clipped}, precision=precision)
+    assert report.verdict == "unexplained"

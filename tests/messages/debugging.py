@@ -14,6 +14,7 @@ from harness.refusals import Call
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime.bench.openvino_process import Died, Failed
 from ir_runtime.cli import main
 from ir_runtime.debug.caching import Cache
 from ir_runtime.testing import Golden
@@ -91,8 +92,8 @@ class Wrong:
         return debug.Observation("wrong", [np.float32([5, 5])] * len(reference.outputs), {})
 
 
-def without_openvino() -> None:
-    with missing("openvino"):
+def where_openvino_answers(answer: Exception) -> None:
+    with mock.patch("ir_runtime.bench.openvino_process.run", side_effect=answer):
         debug.compare(model(), X, "openvino")
 
 
@@ -149,7 +150,8 @@ REFUSALS = [
     Call("side that is not there", lambda: debug.compare(model(), X, "missing.npz")),
     Call("side with other outputs", lambda: of_files("debug.compare(model, X, str(at / 'other.xml'))")),
     Call("side with other inputs", lambda: of_files("debug.compare(model, X, str(at / 'longer.xml'))")),
-    Call("side that is not installed", without_openvino),
+    Call("side that is not installed", lambda: where_openvino_answers(Failed("no module", missing=True))),
+    Call("side that ends its process", lambda: where_openvino_answers(Died("SIGFPE"))),
     compare("onnxruntime:missing.onnx"),
     Call("unknown precision of a side", lambda: debug.compare(model(), X, [X], precision="f8")),
     Call("ONNX Runtime that is not installed", lambda: of_onnx(installed=False)),

@@ -1,0 +1,300 @@
+"""Run OpenVINO in a process of its own, so that what ends that process leaves this one alive.
+
+Its CPU plugin ends the process on some models, by a division by zero for example. The process is started by the first
+job and answers one after the other; it ends with the process that started it. Jobs and answers are pickled, and pass
+through its standard input and output.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from ..ir.tensor import Array
+
+__all__ = ["Answer", "Died", "Failed", "Job", "Node", "Probe", "run"]
+
+
+class Probe(NamedTuple):
+    """A tensor to look at.
+
+    Args:
+        layer: the name of its layer.
+        output: the number of the output.
+        widens: whether to convert it to f32.
+        product: whether to look at it through a product with 1, behind which no node computes in another precision.
+    """
+
+    layer: str
+    output: int
+    widens: bool
+    product: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model to compile and to run once.
+
+    Args:
+        path: the path of the model.
+        config: properties of the CPU plugin.
+        inputs: an array for each input.
+        probes: what to look at besides the outputs.
+    """
+
+    path: str
+    config: Mapping[str, str | int]
+    inputs: Sequence[Array]
+    probes: Sequence[Probe] = ()
+
+
+class Node(NamedTuple):
+    """An execution node: its name and type, its layers, and the precisions and the kernel that it reports."""
+
+    name: str
+    type: str
+    members: tuple[str, ...]
+    precision: str
+    result: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The results of a job.
+
+    Args:
+        outputs: the outputs of the model.
+        seen: for each probe what it saw, flat; ``None`` where the compiled model has no such tensor.
+        nodes: the execution nodes.
+        settings: properties of the compiled model.
+        version: of OpenVINO.
+    """
+
+    outputs: list[Array]
+    seen: list[Array | None]
+    nodes: list[Node]
+    settings: dict[str, str]
+    version: str
+
+
+class Failed(Exception):  # noqa: N818 - an answer
+    """OpenVINO refuses a job; the message is its last line. ``missing`` if it is not installed."""
+
+    def __init__(self, message: str, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
+
+
+class Died(Exception):  # noqa: N818 - an answer
+    """The process ended while it did a job; the message says by which signal or code."""
+
+
+SETTINGS = (
+    "INFERENCE_PRECISION_HINT",
+    "EXECUTION_MODE_HINT",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE",
+    "KV_CACHE_PRECISION",
+    "KEY_CACHE_PRECISION",
+    "VALUE_CACHE_PRECISION",
+    "KEY_CACHE_GROUP_SIZE",
+    "VALUE_CACHE_GROUP_SIZE",
+    "INFERENCE_NUM_THREADS",
+)
+"""The properties on which results depend."""
+
+
+def run(job: Job) -> Answer:
+    """Do a job in OpenVINO's process.
+
+    Raises:
+        Failed: if OpenVINO is not installed, or refuses the model or the inputs.
+        Died: if its process ended.
+    """
+    return _WORKER.run(job)
+
+
+class _Worker:
+    """The process, which is started when it is needed, and again after it ended."""
+
+    def __init__(self) -> None:
+        self._process: Popen[bytes] | None = None
+        self._owner, self._lock = 0, threading.Lock()
+
+    def run(self, job: Job) -> Answer:
+        with self._lock:
+            process = self._running()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                _send(process.stdin, job)
+                answer = pickle.load(process.stdout)  # noqa: S301 - of a process of our own
+            except (OSError, EOFError, pickle.UnpicklingError):
+                raise Died(_ending(self._end(process))) from None
+            except BaseException:  # such as Ctrl-C: the next job would take the answer for its own
+                process.kill()
+                self._end(process)
+                raise
+        if isinstance(answer, Failed):
+            raise answer
+        assert isinstance(answer, Answer)
+        return answer
+
+    def _running(self) -> Popen[bytes]:
+        from .._util.child_process import start_worker
+
+        if self._owner != os.getpid():  # of the process of which this one is a copy
+            self._process = None
+        if self._process is not None and self._process.poll() is not None:
+            self._end(self._process)
+        if self._process is None:
+            self._process, self._owner = start_worker(__name__), os.getpid()
+        return self._process
+
+    def stop(self) -> None:
+        """End the process, if this one has started it."""
+        if self._process is not None and self._owner == os.getpid():
+            self._end(self._process)
+
+    def _end(self, process: Popen[bytes]) -> int:
+        self._process = None
+        for stream in (process.stdin, process.stdout):
+            assert stream is not None
+            with suppress(OSError):  # of what could not be written
+                stream.close()
+        return process.wait()
+
+
+_WORKER = _Worker()
+atexit.register(_WORKER.stop)
+
+
+def _ending(code: int) -> str:
+    """Return how a process ended, by the code that it left."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _send(stream: Any, message: object) -> None:
+    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.flush()
+
+
+def main() -> None:
+    """Do jobs from standard input until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for the answer handles it
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print would be taken for an answer
+    jobs = sys.stdin.buffer
+    while (job := _next_job(jobs)) is not None:
+        try:
+            answer: object = _do(job)
+        except ImportError:
+            answer = Failed("OpenVINO is not installed", missing=True)
+        except Exception as reason:
+            lines = str(reason).strip().splitlines()
+            answer = Failed(lines[-1] if lines else type(reason).__name__)
+        _send(answers, answer)
+
+
+def _next_job(stream: BinaryIO) -> Job | None:
+    try:
+        job: Job = pickle.load(stream)  # noqa: S301 - of the process that started this one
+    except EOFError:
+        return None
+    return job
+
+
+def _do(job: Job) -> Answer:
+    from .feeding import feed, readable
+
+    api: Any = import_module("openvino")
+    model = _core(api).read_model(job.path)
+    count = len(model.outputs)
+    probed = _add_probes(api, model, job.probes)
+    compiled = _core(api).compile_model(model, "CPU", dict(job.config))
+    request = compiled.create_infer_request()
+    feed(api, request, job.inputs)
+    request.infer()
+    arrays = [request.get_output_tensor(index).data for index in range(len(compiled.outputs))]
+    arrays = readable(arrays, compiled.outputs)
+    seen: list[Array | None] = [None] * len(job.probes)
+    for place, array in zip(probed, arrays[count:], strict=True):
+        seen[place] = array.reshape(-1)
+    nodes = [_node(op) for op in compiled.get_runtime_model().get_ordered_ops()]
+    return Answer(arrays[:count], seen, nodes, _settings(compiled), api.get_version())
+
+
+_CORES: list[Any] = []
+
+
+def _core(api: Any) -> Any:
+    if not _CORES:
+        _CORES.append(api.Core())
+    return _CORES[0]
+
+
+def _add_probes(api: Any, model: Any, probes: Sequence[Probe]) -> list[int]:
+    """Add an output for each tensor; return the places of the probes that have one."""
+    import numpy as np
+
+    opset = import_module("openvino.opset13")
+    layers = {op.get_friendly_name(): op for op in model.get_ops()}
+    probed, results = [], []
+    for place, probe in enumerate(probes):
+        if probe.layer not in layers or probe.output >= layers[probe.layer].get_output_size():
+            continue
+        end = layers[probe.layer].output(probe.output)
+        if probe.widens:
+            end = opset.convert(end, "f32").output(0)
+        if probe.product:
+            one = opset.constant(np.ones((1, 1), np.float32))
+            column = opset.reshape(end, opset.constant(np.array([-1, 1])), False)
+            end = opset.matmul(column, one, False, False).output(0)
+        results.append(opset.result(end))
+        probed.append(place)
+    model.add_results(results)
+    return probed
+
+
+def _node(op: Any) -> Node:
+    info = op.get_rt_info()
+    keys = ("layerType", "originalLayersNames", "runtimePrecision", "outputPrecisions", "primitiveType")
+    kind, members, precision, results, kernel = (info[key].astype(str) if key in info else "" for key in keys)
+    return Node(
+        op.get_friendly_name(), kind, tuple(members.split(",")), precision, results.partition(",")[0], kernel
+    )
+
+
+def _settings(compiled: Any) -> dict[str, str]:
+    """Return the properties of a compiled model on which results depend, as far as this version has them."""
+    found: dict[str, str] = {}
+    for name in SETTINGS:
+        try:
+            value = compiled.get_property(name)
+        except RuntimeError:
+            continue
+        is_type = hasattr(value, "to_string")
+        found[name] = value.to_string() if is_type else str(value).rpartition(".")[2]
+    return found
+
+
+if __name__ == "__main__":
+    # Under the name by which the classes of this module are pickled.
+    import_module("ir_runtime.bench.openvino_process").main()
