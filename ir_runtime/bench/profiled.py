@@ -15,10 +15,7 @@ __all__ = ["ProfileReport"]
 
 @dataclass(frozen=True)
 class ProfileReport:
-    """How long each layer of a model takes.
-
-    Nine fields: two for the other runtime, which need not be there.
-    """
+    """The time of each layer of a model, beside that of another runtime if it is there."""
 
     model: str
     backend: str

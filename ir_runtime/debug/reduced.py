@@ -30,7 +30,7 @@ def real_constants(graph: Graph) -> tuple[str, ...]:
 
 @dataclass
 class Reduced:
-    """The smallest part that was found. Twelve fields: it is a report, which has a field for each of its statements.
+    """The smallest part of a model that reproduces a difference, as a report.
 
     >>> import numpy as np
     >>> import ir_runtime as ov

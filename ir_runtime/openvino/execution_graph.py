@@ -48,9 +48,7 @@ def layout_of(array: Array) -> str:
 
 @dataclass(slots=True)
 class ExecutionGraph:
-    """Makes the graph of a plan.
-
-    Nine fields: five are given, four grow while steps become nodes.
+    """Builds the graph of a plan, a node for each step.
 
     Args:
         graph: the layers that were compiled.
@@ -114,7 +112,7 @@ class ExecutionGraph:
         writes: Sequence[int],
         seen: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a node; eight parameters, as it has that many parts."""
+        """Add a node, and connect it."""
         id, element = len(self.layers), types[0].element.label if types else "dynamic"
         info = {
             "execOrder": str(id),

@@ -56,7 +56,7 @@ def match_attention(context: MatchContext, layer: Layer, make: MakeKernel) -> Fu
 
 @dataclass(frozen=True)
 class _Scores:
-    """What was matched so far, from the softmax backwards. Nine fields: layers, factors, masks, sources and their layout."""
+    """The layers matched so far, from the softmax backwards, with their factors, masks, sources and layout."""
 
     layers: tuple[Layer, ...]
     weighted: BatchedProduct

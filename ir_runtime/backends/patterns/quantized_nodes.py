@@ -84,8 +84,6 @@ class Source:
 class Product(Generic[Weights]):
     """A convolution of levels, its scale, bias and bounds, a residual, and the quantizer of the result.
 
-    Twelve fields, one for each layer that one kernel computes, and where its data come from.
-
     Args:
         op: the operation.
         data: its data.

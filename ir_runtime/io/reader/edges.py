@@ -77,7 +77,7 @@ class _Lost(NamedTuple):
 class _Reading:
     """The state of reading the edges of a file.
 
-    More than eight fields: each kind of error is collected on its own, and reported once all edges are read.
+    Errors are collected by kind, and reported once all edges are read.
     """
 
     layers: Mapping[int, Layer]

@@ -111,10 +111,7 @@ def read_fragments(
 
 @dataclass(slots=True)
 class _Builder:
-    """Builds a graph from an example of a page.
-
-    Nine fields: five are given, four grow while layers are added for ports that nothing feeds.
-    """
+    """Builds a graph from an example of a page; adds layers for ports that nothing feeds."""
 
     file: str
     versions: Versions

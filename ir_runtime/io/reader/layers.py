@@ -34,8 +34,7 @@ FORMER_IR, NEWEST_IR = 10, 11
 class LayerReader:
     """Reads the layers of one file; adds errors to ``report``.
 
-    More than eight fields: the settings of the file, what the reader of edges must know of its layers, readers of parts of
-    a layer, and three caches, as many layers of a model are equal.
+    Layers of a model are often equal, so parts of them are cached.
     """
 
     file: str

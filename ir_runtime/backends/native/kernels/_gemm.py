@@ -67,7 +67,7 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with a packed matrix, and its epilogue. Nine fields: the last two are made of the others.
+    """A product with a packed matrix, and its epilogue.
 
     Args:
         panels: the packed matrix.

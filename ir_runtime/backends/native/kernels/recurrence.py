@@ -128,7 +128,7 @@ def _kind(op: Recurrent) -> CellKind:
 
 @dataclass(frozen=True)
 class Runner:
-    """A cell with packed weights for all directions. Twelve fields: the cell, its packed weights, their sizes, and jobs."""
+    """A cell with packed weights for all directions."""
 
     kind: CellKind
     backwards: Array

@@ -41,7 +41,7 @@ def made(view: View, place: int) -> Made:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """Replays consecutive steps. Twelve fields: what the run loop reads, each once.
+    """Replays consecutive steps.
 
     Args:
         tape: their calls.
