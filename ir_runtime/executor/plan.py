@@ -110,7 +110,8 @@ class ExecutionPlan:
             ExecutionError: if a layer fails on its data; it names the layer.
             LimitError: if it exceeds ``limits``; it names the layer.
         """
-        if threads is not None and not observers and patch is None and deadline.is_far(limits.seconds):
+        is_plain = not observers and patch is None and not self.interpreted
+        if threads is not None and is_plain and deadline.is_far(limits.seconds):
             direct = self.programs.direct(feeds, threads)
             if direct is not None and (found := inside(_COMPUTING, direct, feeds)) is not None:
                 return found
