@@ -14,7 +14,6 @@ MODULES = {
     "Asinh": "elementwise",
     "Atan": "elementwise",
     "Atanh": "elementwise",
-    "AvgPool": "pooling",
     "Broadcast": "views",
     "Ceiling": "elementwise",
     "Clamp": "elementwise",

@@ -67,10 +67,16 @@ def gemm(rows: Array, matrix: Array, out: Array, epilogue: RowEpilogue) -> None:
     if len(rows) < matrix.shape[1]:
         columns = split_range(matrix.shape[1], threads, COLUMN_GRAIN)
         parallel_for(lambda part: np.matmul(rows, matrix[:, part], out[:, part]), columns, size)
-    else:
-        parts = split_range(len(rows), threads)
-        parallel_for(lambda part: np.matmul(rows[part], matrix, out[part]), parts, size)
-    apply_epilogue(out, epilogue)
+        apply_epilogue(out, epilogue)
+        return
+
+    def work(part: slice) -> None:
+        block = out[part]
+        np.matmul(rows[part], matrix, block)
+        for some in split_range(len(block), block_count(block.size, 1)):
+            epilogue(block[some], part.start + some.start)
+
+    parallel_for(work, split_range(len(rows), threads), size)
 
 
 def apply_epilogue(out: Array, epilogue: RowEpilogue) -> None:
