@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,29 +20,22 @@ from .activations import Activation, activation_of, broadcast_binary
 from .fake_quantize import fake_quantize_passes, limit_rows
 from .layout import as_rows, repeat_row
 from .post_op import PostOp, match_post_op
-from .tape import Call
 
 __all__ = [
     "BINARY_UFUNCS",
     "MINMAX_UFUNCS",
-    "OutOfPlaceEpilogue",
     "RowEpilogue",
     "RowKernel",
     "RowPostOp",
     "binary_ufunc",
     "epilogue_factory",
+    "in_place",
     "row_post_op",
 ]
 
 
 RowEpilogue: TypeAlias = Callable[[Array, int], None]
 """Takes contiguous rows of a result and the index of the first; changes them in place."""
-
-
-class OutOfPlaceEpilogue(Protocol):
-    """A `RowEpilogue` that can write its result to another array; without post-ops, it copies."""
-
-    def __call__(self, block: Array, first: int, out: Array | None = None) -> None: ...
 
 
 BINARY_UFUNCS: dict[type[Operation], np.ufunc] = {
@@ -57,14 +49,13 @@ MINMAX_UFUNCS: dict[type[Operation], np.ufunc] = {Maximum: np.maximum, Minimum: 
 
 @dataclass(frozen=True)
 class RowPostOp:
-    """One element-wise layer, applied to rows; if ``full_tensor``, its other input has the shape of the result.
+    """One element-wise layer, applied to rows in place; if ``full_tensor``, its other input has the shape of the result.
 
-    ``call`` takes contiguous rows ``[..., C]``, the array for the results, which may be the same or strided, and the
-    same rows of the other input.
+    ``run`` takes contiguous rows of the result, and the same rows of the other input.
     """
 
     inputs: int
-    call: Callable[[Array, Array, Array], Call]
+    run: Callable[[Array, Array], object]
     full_tensor: bool = False
 
 
@@ -97,35 +88,26 @@ class RowKernel(KernelTemplate):
         return Kernel(kernel, accepts=self.accepts)
 
 
-def epilogue_factory(
-    post_ops: Sequence[RowPostOp], axis: int
-) -> Callable[[Sequence[Array]], OutOfPlaceEpilogue]:
+def epilogue_factory(post_ops: Sequence[RowPostOp], axis: int) -> Callable[[Sequence[Array]], RowEpilogue]:
     """Return a function from the other inputs of post-ops to the epilogue of rows, whose columns are ``axis``."""
     if not any(post_op.full_tensor for post_op in post_ops):
-        always = _row_epilogue([(post_op.call, None) for post_op in post_ops])
+        always = _row_epilogue([(post_op.run, None) for post_op in post_ops])
         return lambda extras: always
     places = list(accumulate((post_op.inputs for post_op in post_ops), initial=0))
 
-    def bind(extras: Sequence[Array]) -> OutOfPlaceEpilogue:
+    def bind(extras: Sequence[Array]) -> RowEpilogue:
         pairs = zip(post_ops, places, strict=False)
         return _row_epilogue(
-            [(s.call, as_rows(extras[place], axis) if s.full_tensor else None) for s, place in pairs]
+            [(s.run, as_rows(extras[place], axis) if s.full_tensor else None) for s, place in pairs]
         )
 
     return bind
 
 
-def _row_epilogue(pairs: Sequence[tuple[Callable[..., Call], Array | None]]) -> OutOfPlaceEpilogue:
-    last = len(pairs) - 1
-
-    def epilogue(block: Array, first: int, out: Array | None = None) -> None:
-        if out is not None and last < 0:
-            np.copyto(out, block)
-        for place, (call, other) in enumerate(pairs):
-            to = block if out is None or place < last else out
-            rows = block if other is None else other[first : first + len(block)]
-            function, args = call(block, to, rows)
-            function(*args)
+def _row_epilogue(pairs: Sequence[tuple[Callable[[Array, Array], object], Array | None]]) -> RowEpilogue:
+    def epilogue(block: Array, first: int) -> None:
+        for run, other in pairs:
+            run(block, block if other is None else other[first : first + len(block)])
 
     return epilogue
 
@@ -142,48 +124,42 @@ def row_post_op(post_op: PostOp | None, axis: int) -> RowPostOp | None:
         activation = activation_of(post_op.op, post_op.inputs)
         if activation is None:
             return None
-        return RowPostOp(post_op.extra_inputs, partial(_call, activation, activation))
+        return RowPostOp(post_op.extra_inputs, in_place(activation))
     if (ufunc := binary_ufunc(post_op.op, post_op.place, operand)) is None:
         return None
     if (row := post_op.row(axis)) is not None:
         return _with_row(ufunc, row)
     if post_op.has_full_operand:
-        return RowPostOp(1, lambda block, out, rows: (ufunc, (block, rows, out)), full_tensor=True)
+        return RowPostOp(1, lambda block, rows: ufunc(block, rows, out=block), full_tensor=True)
     return None
 
 
 def _with_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
-    def strided(block: Array, out: Array) -> None:
-        ufunc(block, row, out=out)
-
     repeated = repeat_row(row)
-    contiguous, rows = broadcast_binary(ufunc, repeated), repeated.reshape(-1, row.size)
+    many, rows = in_place(broadcast_binary(ufunc, repeated)), repeated.reshape(-1, row.size)
 
-    def call(block: Array, out: Array, other: Array) -> Call:
+    def run(block: Array, other: Array) -> None:
         if block.ndim == 2 and len(block) <= len(rows):
-            return ufunc, (block, rows[: len(block)], out)
-        return _call(contiguous, strided, block, out, other)
+            ufunc(block, rows[: len(block)], out=block)
+        else:
+            many(block, other)
 
-    return RowPostOp(1, call)
+    return RowPostOp(1, run)
 
 
 def _quantize_rows(rows: Array) -> RowPostOp | None:
     passes = fake_quantize_passes(rows)
-    if passes is None:
-        return None
-
-    def strided(block: Array, out: Array) -> None:
-        passes(block.reshape(-1), block.reshape(-1))
-        out[...] = block
-
-    return RowPostOp(4, partial(_call, passes, strided))
+    return None if passes is None else RowPostOp(4, in_place(passes))
 
 
-def _call(contiguous: Activation, strided: Activation, block: Array, out: Array, _: Array) -> Call:
-    """Return the call over 1-D views if the output is contiguous, else over strided rows."""
-    if out.flags.c_contiguous:
-        return contiguous, (block.reshape(-1), out.reshape(-1))
-    return strided, (block, out)
+def in_place(activation: Activation) -> Callable[[Array, Array], None]:
+    """Return an activation of contiguous rows as `RowPostOp.run`."""
+
+    def run(block: Array, _: Array) -> None:
+        line = block.reshape(-1)
+        activation(line, line)
+
+    return run
 
 
 def binary_ufunc(op: Operation, place: int, other: Value) -> np.ufunc | None:

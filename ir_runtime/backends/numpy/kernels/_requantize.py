@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from ....ir.tensor import Array, Value
 from ...common.activations import Activation, broadcast_binary
-from ...common.epilogue import RowPostOp
-from ...common.tape import Call
+from ...common.epilogue import RowPostOp, in_place
 from ...patterns.quantized_nodes import Product, Quantizer
 from ._chain import apply_activation
 
@@ -122,29 +120,19 @@ def requantization(node: Product[Value]) -> RowPostOp:
 
 
 def _post_op(first: _Rounding, residual: _Residual | None = None) -> RowPostOp:
-    one_by_one = first.activation()
+    round_first = in_place(first.activation())
     if residual is None:
-        call = partial(_rounded, one_by_one)
-        return RowPostOp(0, call)
-    last, factor, other = residual.rounding.activation(), residual.factor, residual.other_factor
+        return RowPostOp(0, round_first)
+    round_sum, factor, other = (
+        in_place(residual.rounding.activation()),
+        residual.factor,
+        residual.other_factor,
+    )
 
-    def run(block: Array, out: Array, rows: Array) -> None:
-        _run(one_by_one, block, block)
+    def run(block: Array, rows: Array) -> None:
+        round_first(block, block)
         np.multiply(block, factor, out=block)
         np.add(block, np.multiply(rows, other), out=block)
-        _run(last, block, out)
+        round_sum(block, block)
 
-    return RowPostOp(1, lambda block, out, rows: (run, (block, out, rows)), full_tensor=True)
-
-
-def _rounded(activation: Activation, block: Array, out: Array, _: Array) -> Call:
-    return _run, (activation, block, out)
-
-
-def _run(activation: Activation, block: Array, out: Array) -> None:
-    """Apply an activation to rows that it may change, of which the results may be strided."""
-    if out.flags.c_contiguous:
-        activation(block.reshape(-1), out.reshape(-1))
-    else:
-        activation(block.reshape(-1), block.reshape(-1))
-        out[...] = block
+    return RowPostOp(1, run, full_tensor=True)
