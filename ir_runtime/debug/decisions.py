@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -246,9 +247,17 @@ def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
         for given, (ours, exact) in _parts(layer, inputs, taken, output):
             off = _jumps(layer, given, ours, exact, rounding, size)
             wrong = (off != 0) & ~_unspecified(layer, given[0], ours)
-            for found, rms in zip(_within_rounding(layer, given, rounding, sizes), others, strict=True):
-                if found.shape == ours.shape:
-                    wrong &= _jumps(layer, given, ours, found, rounding, rms) != 0
+            within = _within_rounding(layer, given, rounding, sizes)
+            ends = [
+                (found, rms) for found, rms in zip(within, others, strict=True) if found.shape == ours.shape
+            ]
+            for found, rms in ends:
+                wrong &= _jumps(layer, given, ours, found, rounding, rms) != 0
+            if ends:  # it is monotone, so what is between is within rounding, too
+                least, most = (
+                    reduce(choose, [found for found, _ in ends]) for choose in (np.minimum, np.maximum)
+                )
+                wrong &= ~((ours >= least) & (ours <= most))
             unexplained += int(np.count_nonzero(wrong))
             levels = max(levels, float(off[wrong].max(initial=0)))
     return Judged(differ, unexplained, levels if layer.type == "FakeQuantize" and unexplained else None)

@@ -18,7 +18,7 @@ from .caching import Entry, resumed
 from .case import Case
 from .decisions import judge, pinned
 from .emulation import nodes_in
-from .functions import ulps_of
+from .functions import floor_of
 from .inside import Alternative, Choices, InsideDecisions
 from .numerics import Numerics
 from .overflow import Overflow, limit_of, overflows_of
@@ -110,7 +110,7 @@ class LocalErrors:
         unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
         own = error_of(rounded, exact, limit, self._lost(rounded, exact))
         scatter = with_accumulation(scatter_of([own]), unit, terms)
-        scatter = with_floor(scatter, unit, max(self._exact.ulps.get(member, 0.0) for member in members))
+        scatter = with_floor(scatter, max(self._exact.floors.get(member, 0.0) for member in members))
         found_excess = excess(error, scatter)
         moved = found_excess > LOCAL and all(is_move(case.plain.graph[id]) for id in self._ids(port))
         reason = error.reason or (difference(found, exact) if moved or found_excess == np.inf else "")
@@ -216,8 +216,8 @@ class _Exact:
         self.tensors = stored()
         self.terms: dict[str, Terms] = {}
         """How many numbers each layer adds for an element."""
-        self.ulps: dict[str, float] = {}
-        """By how many units in the last place runtimes are off in the function of each layer."""
+        self.floors: dict[str, float] = {}
+        """How far runtimes are off in the functions of layers."""
         self.overflows: list[Overflow] = []
         """The layers whose results exceed the type, in topological order: it begins with the first one."""
         self.decisions: list[DecisionResult] = []
@@ -230,8 +230,8 @@ class _Exact:
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
-            if (ulps := ulps_of(layer)) > 0:
-                self.ulps[layer.name] = ulps
+            if (floor := floor_of(layer, inputs, outputs[0])) > 0:
+                self.floors[layer.name] = floor
             if layer.id in case.computed:
                 self.overflows += overflows_of(layer, inputs, outputs, self._limits(layer))
             if layer.id in case.deciding:
@@ -256,7 +256,7 @@ class _Exact:
         record: Record = {
             "tensors": list(self.tensors),
             "terms": {name: list(terms) for name, terms in self.terms.items()},
-            "ulps": self.ulps,
+            "floors": self.floors,
             "overflows": [each.record() for each in self.overflows],
             "decisions": list(map(saved_decision, self.decisions)),
             "alternatives": [[each.number, each.element, each.outer] for each in self.alternatives],
@@ -267,7 +267,7 @@ class _Exact:
         """Take all of it over."""
         self.tensors.update(zip(starmap(Port, record["tensors"]), arrays, strict=False))
         self.terms = {name: Terms(*terms) for name, terms in record["terms"].items()}
-        self.ulps = record["ulps"]
+        self.floors = record["floors"]
         self.overflows = [Overflow(**each) for each in record["overflows"]]
         self.decisions = list(map(decision_of, record["decisions"]))
         others = zip(record["alternatives"], arrays, strict=False)

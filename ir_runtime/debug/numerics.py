@@ -173,7 +173,9 @@ def other_numerics(base: Numerics, seen: Observation, has_f16: bool) -> list[Num
         "",
     )
     found = []
-    if has_f16 and seen.f16_in_f32 is None:
+    if (
+        has_f16 and not base.declared
+    ):  # also of a side that computes in f32: it may have folded weights as declared
         found.append(replace(base, declared=True))
     if base.precision == "f32" and asked:
         found += [replace(base, precision=name, bounded=False) for name in dict.fromkeys((asked, "bf16"))]

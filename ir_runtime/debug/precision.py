@@ -12,6 +12,7 @@ from ..ir.blocks import blocks, by_blocks
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from .functions import of_input, of_result
 from .reference import Change
 from .terms import PRODUCTS, RECURRENT
 
@@ -61,13 +62,24 @@ def perturbed(precision: str, seed: int) -> Change:
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if is_move(layer) or _is_exact(layer, inputs, outputs):
             return outputs
-        return tuple(_move(array) if array.dtype.kind == "f" else array for array in outputs)
+        most = max(unit, of_result(layer) * ROUNDING["f32"])
+        moved = [_move(array, most) if array.dtype.kind == "f" else array for array in outputs]
+        least = of_input(layer) * ROUNDING["f32"]
+        if least and moved[0].dtype.kind == "f" and inputs[0].shape == moved[0].shape:
+            moved[0] = _add(moved[0], inputs[0], least)
+        return tuple(moved)
 
-    def _move(array: Array) -> Array:
+    def _move(array: Array, most: float) -> Array:
         def move(numbers: Array) -> Array:
-            return np.asarray(numbers * (1 + random.uniform(-unit, unit, numbers.size)))
+            return np.asarray(numbers * (1 + random.uniform(-most, most, numbers.size)))
 
         return by_blocks(move, array.dtype, array)
+
+    def _add(array: Array, given: Array, most: float) -> Array:
+        def add(numbers: Array, sizes: Array) -> Array:
+            return np.asarray(numbers + sizes * random.uniform(-most, most, numbers.size))
+
+        return by_blocks(add, array.dtype, array, given)
 
     return change
 

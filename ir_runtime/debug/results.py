@@ -59,7 +59,7 @@ class OutputResult:
     @property
     def is_as_large(self) -> bool:
         """Whether the error is about as large as that of the rounding that is allowed for."""
-        return self.relative >= 0.5 * self.scatter
+        return self.relative >= 0.25 * self.scatter
 
     def record(self) -> Record:
         """For JSON."""

@@ -211,15 +211,13 @@ def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * terms.uneven * least), scatter.size)
 
 
-def with_floor(scatter: Error, unit: float, ulps: float) -> Error:
+def with_floor(scatter: Error, least: float) -> Error:
     """Allow for functions that runtimes approximate each in a way of its own.
 
     Args:
         scatter: the error of the reference.
-        unit: the largest relative error of rounding once.
-        ulps: how many times that runtimes are off.
+        least: the rms that is allowed, in the units of the tensor.
     """
-    least = ulps * unit * scatter.size
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
 
 

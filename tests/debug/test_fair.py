@@ -319,3 +319,32 @@ def test_openvino_says_what_it_ran_with() -> None:
     assert report.settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] == "0"
     assert json.loads(report.to_json())["side"]["settings"] == report.settings
     assert "openvino ran with version=" in str(report)
+
+
+# --- functions, and decisions between two ends --------------------------------------------------------------------------
+
+
+def test_functions_that_cancel_are_allowed_for() -> None:
+    """1 + erf(x) is off by what rounding does to 1, which is as much as x is, not as the result is."""
+    x = op.parameter([64], np.float32, name="x")
+    model = ir.Model([op.gelu(x, "erf")], [x])
+    numbers = np.random.default_rng(0).uniform(-4, -2, 64).astype(np.float32)
+    exact = debug.oracle(model, numbers).outputs[0]
+    off = np.float32(exact + numbers * 2.0**-24)
+    assert debug.compare(model, numbers, [off]).explained
+    assert debug.compare(model, numbers, "openvino").explained
+    other = ir.Model([op.gelu(x, "tanh")], [x])
+    assert debug.compare(model, numbers, [ir.compile_model(other)(numbers)[0]]).verdict == "unexplained"
+
+
+def test_levels_between_those_that_rounding_reaches_are_explained() -> None:
+    """Rounding in bf16 moves an input by several levels: each between is explained, none beyond."""
+    x = op.parameter([4], np.float32, name="x")
+    low, high = op.constant(np.float32(-1.28)), op.constant(np.float32(1.27))
+    model = ir.Model([op.fake_quantize(op.tanh(x), low, high, low, high, 256, name="levels")], [x])
+    numbers = np.full(4, 3, np.float32)
+    level = ir.compile_model(model)(numbers)[0]
+    for levels, verdict in ((0, "explained"), (1, "explained"), (2, "explained"), (9, "unexplained")):
+        found = level + np.float32(0.01 * levels)
+        report = debug.compare(model, numbers, {"levels": found, 0: found}, precision="bf16")
+        assert report.verdict == verdict, str(report)

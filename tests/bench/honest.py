@@ -1,0 +1,238 @@
+"""Does `debug.compare` accuse an execution that has no fault?
+
+    python tests/bench/honest.py [--side SIDE] [--operations N] [MODEL...]
+
+Twenty networks on which no threshold was set, among them int8, int4, nf4, FakeQuantize, recurrent layers, Loop, a detector,
+masks, and files in f16, are run by OpenVINO in f32, in bf16 and as it comes, by ONNX Runtime where there is an ONNX model, and
+by the backends; then single operations of the samples of the tests in f32 and in bf16. Printed is what is not
+explained. Left out are samples of which the tests say that OpenVINO is wrong, and what OpenVINO does not run.
+An overflow accuses nobody: the numbers exceed the type.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as op
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from harness.files import model_of
+from harness.sample import Sample, named_samples
+from models import compressed, controlled, quantized, recurrent
+from models.kinds import KINDS, inputs_of
+from models.networks import conv, weights
+
+import ir_runtime as ir
+from ir_runtime import debug
+from ir_runtime.backends import available
+
+SIDES = (
+    "openvino",
+    "openvino:default",
+    "openvino:bf16",
+    *(name for name in available() if name != "reference"),
+)
+Case = tuple[Callable[[], Any], Callable[[Any], Any]]
+
+
+def detector() -> Any:
+    """Boxes and scores of a map, of which non-maximum suppression selects some."""
+    x = op.parameter([1, 3, 32, 32], np.float32, name="image")
+    y = conv(conv(x, 16, stride=2), 32, stride=2)
+    corners = op.sigmoid(conv(y, 4, activation=None))
+    flat = op.transpose(op.reshape(corners, op.constant([1, 4, 64]), False), op.constant([0, 2, 1]))
+    scores = op.reshape(op.sigmoid(conv(y, 5, activation=None)), op.constant([1, 5, 64]), False)
+    limits = (op.constant(np.array(number)) for number in (10, np.float32(0.5), np.float32(0.3)))
+    found = op.non_max_suppression(flat, scores, *limits, box_encoding="center")
+    return ov.Model([op.result(output) for output in (*found.outputs()[:1], flat.output(0))], [x], "detector")
+
+
+def masked() -> Any:
+    """Attention under two masks of the least number of f32, which overflow when they are added."""
+    x = op.parameter([1, 12, 32], np.float32, name="x")
+    least = np.where(np.tril(np.ones((12, 12))), 0, np.finfo(np.float32).min).astype(np.float32)
+    padding = np.where(np.arange(12) < 9, 0, np.finfo(np.float32).min).astype(np.float32)
+    q, k, v = (op.matmul(x, weights(32, 32), False, False) for _ in range(3))
+    scores = op.multiply(op.matmul(q, k, False, True), op.constant(np.float32(0.18)))
+    scores = op.add(op.add(scores, op.constant(least)), op.constant(padding))
+    mixed = op.matmul(op.softmax(scores, -1), v, False, False)
+    return ov.Model(
+        [op.result(op.gelu(op.matmul(mixed, weights(64, 32), False, True), "erf"))], [x], "masked"
+    )
+
+
+def _rows(model: Any) -> list[np.ndarray]:
+    random = np.random.default_rng(7)
+    return [_numbers(random, port) for port in model.inputs]
+
+
+def _numbers(random: np.random.Generator, port: Any) -> np.ndarray:
+    shape = [dim.get_length() if dim.is_static else 6 for dim in port.get_partial_shape()]
+    dtype = port.get_element_type().to_dtype()
+    return (
+        random.standard_normal(shape).astype(dtype)
+        if dtype.kind == "f"
+        else random.integers(0, 5, shape, dtype)
+    )
+
+
+def _sequences(_: Any) -> list[np.ndarray]:
+    return [recurrent.features(), np.full(recurrent.BATCH, recurrent.TIME)]
+
+
+def _controlled(name: str) -> Case:
+    build, inputs = controlled.CASES[name]
+    return build, lambda _: inputs[0]
+
+
+MODELS: dict[str, Case] = {
+    **{
+        f"{block.__name__}_{name}": (partial(block, compressed.COMPRESSIONS[name]), _rows)
+        for block, name in (
+            (compressed.mlp, "int8"), (compressed.mlp, "int4"), (compressed.transformer, "uint4"),
+            (compressed.transformer, "nf4"), (compressed.transformer, "int8"), (compressed.transformer, "f16"),
+        )
+    },
+    "fake_quantize": (partial(quantized.quantized_cnn, False), lambda _: quantized.pictures()[:1]),
+    "fake_quantize_i8": (partial(quantized.quantized_cnn, True), lambda _: quantized.pictures()[1:2]),
+    "lstm_cells": (recurrent.cells, _rows),
+    "lstm_sequences": (partial(recurrent.tagger, recurrent.BATCH, recurrent.TIME), _sequences),
+    "gru_sequences": (partial(recurrent.gated, recurrent.BATCH, recurrent.TIME), _sequences),
+    "loop": _controlled("loop_over_slices"),
+    "tensor_iterator": _controlled("iterator_backward"),
+    "detector": (detector, _rows),
+    "masked": (masked, _rows),
+    **{
+        name: (KINDS[name], inputs_of)
+        for name in ("wavenet", "segformer", "gru_tagger", "looped_transformer", "graph_network")
+    },
+}  # fmt: skip
+
+
+def executions(names: Sequence[str], sides: Sequence[str], folder: Path) -> Iterator[tuple[str, str, Any]]:
+    """Compare each side on each network; `None` where the side does not run it."""
+    for name in names:
+        build, draw = MODELS[name]
+        theirs, path = build(), folder / f"{name}.xml"
+        ov.save_model(theirs, path, compress_to_fp16=name in ("wavenet", "lstm_cells"))
+        model, inputs = ir.read_model(path), draw(theirs)
+        for side in sides:
+            yield name, side, _judged(model, inputs, side)
+    yield "onnx_cnn", "onnxruntime", _onnx(folder)
+
+
+def _onnx(folder: Path) -> Any:
+    """A convolutional network as ONNX Runtime computes it."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    random = np.random.default_rng(3)
+    arrays = {
+        "w": random.standard_normal((12, 3, 3, 3)).astype(np.float32) / 5,
+        "u": random.standard_normal((12, 7)).astype(np.float32) / 3,
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Sigmoid", ["c"], ["g"]),
+        helper.make_node("Mul", ["c", "g"], ["s"]),
+        helper.make_node("GlobalAveragePool", ["s"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("MatMul", ["f", "u"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["y"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s)
+        for n, s in (("x", [1, 3, 20, 20]), ("y", [1, 7]))
+    ]
+    graph = helper.make_graph(
+        nodes, "net", ends[:1], ends[1:], [numpy_helper.from_array(a, n) for n, a in arrays.items()]
+    )
+    path = folder / "net.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    ov.save_model(ov.convert_model(path), folder / "net.xml", compress_to_fp16=False)
+    x = random.standard_normal((1, 3, 20, 20)).astype(np.float32)
+    return _judged(ir.read_model(folder / "net.xml"), {"x": x}, f"onnxruntime:{path}")
+
+
+def _judged(model: Any, inputs: Any, side: str) -> Any:
+    try:
+        return debug.compare(model, inputs, side)
+    except ir.InputError as reason:
+        if side.startswith("openvino"):
+            return reason
+        raise
+
+
+def operations(count: int, seed: int) -> list[tuple[str, Sample]]:
+    """Samples of f32, of each operation one, then others, as far as OpenVINO is not known to be wrong."""
+    of: dict[str, list[tuple[str, Sample]]] = defaultdict(list)
+    for name, sample in named_samples().items():
+        labels = [value.element.label for value in sample.values()]
+        if (
+            "f32" in labels
+            and not sample.differs
+            and sample.oracle != "none"
+            and all(x.size for x in sample.inputs)
+        ):
+            of[sample.op].append((name, sample))
+    random = np.random.default_rng(seed)
+    order = [[found[i] for i in random.permutation(len(found))] for found in of.values()]
+    drawn = [found[place] for place in range(max(map(len, order))) for found in order if place < len(found)]
+    return drawn[:count]
+
+
+def accused(report: Any) -> bool:
+    """Whether a report says that an execution is wrong, or may be."""
+    return isinstance(report, debug.Comparison) and not report.settled
+
+
+def main(arguments: Iterable[str] | None = None) -> None:
+    """Print the verdicts."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "names", nargs="*", metavar="MODEL", help=f"networks (default: all): {', '.join(MODELS)}"
+    )
+    parser.add_argument("--side", action="append", help=f"sides (default: {', '.join(SIDES)})")
+    parser.add_argument(
+        "--operations", type=int, default=300, help="single operations (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the choice of operations (default: %(default)s)"
+    )
+    options = parser.parse_args(arguments)
+    start = time.process_time()
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, side, report in executions(options.names or [*MODELS], options.side or SIDES, Path(folder)):
+            _note(table[side], name, side, report)
+    for name, sample in operations(options.operations, options.seed):
+        model = ir.read_model(*model_of(sample, sample.constant, False))
+        feeds = [x for i, x in enumerate(sample.inputs) if i not in sample.constant]
+        for side in ("openvino", "openvino:bf16"):
+            _note(table[f"{side}, operations"], name, side, _judged(model, feeds, side))
+    verdicts = ("explained", "overflow", "doubtful", "unexplained", "not run")
+    print(f"\n{'':28}", *(f"{verdict:>12}" for verdict in verdicts))
+    for side, counts in table.items():
+        print(f"{side:28}", *(f"{counts[verdict]:12}" for verdict in verdicts))
+    print(f"{time.process_time() - start:.0f} s of CPU, and those of OpenVINO's process")
+
+
+def _note(counts: Counter[str], name: str, side: str, report: Any) -> None:
+    verdict = report.verdict if isinstance(report, debug.Comparison) else "not run"
+    counts[verdict] += 1
+    if accused(report):
+        print(f"{name} {side}\n{report}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
