@@ -52,10 +52,12 @@ def run_module(
     )
 
 
-def run_program(path: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a program that another package has brought until it ends, and return its output."""
-    command = [str(path), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
+def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that another package has brought until it ends, and return its output; ``variables`` are added to its environment."""
+    command, environment = [str(path), *arguments], {**os.environ, **variables}
+    return subprocess.run(  # noqa: S603 - no shell
+        command, capture_output=True, text=True, check=False, env=environment
+    )
 
 
 def start_worker(module: str) -> subprocess.Popen[bytes]:

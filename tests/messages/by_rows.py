@@ -408,7 +408,7 @@ REFUSALS = [
     command("net.xml -i x.npy --batch 2"),
     command("net.xml --random -o out.npy --batch 2"),
     command("net.xml -i x.npy -o out.txt --batch 2"),
-    command("net.xml -i x.npy -o out.npy --batch 2 --backend nunba"),
+    command("net.xml -i x.npy -o out.npy --batch 2 --backend natve"),
     command("net.xml -i none.npy -o out.npy --batch 2"),
     command("net.xml -i wide.npy -o out.npy --batch 2"),
     command("net.xml -i scalar.npy -o out.npy --batch 2"),

@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(folder: Path) -
         "dense.xml -i x.npy -o out.txt": "cannot be written by rows",
         "dense.xml -i x.npy -o out.npy": "can hold one output",
         "dense.xml -i x.npy": "need a place",
-        "dense.xml -i x.npy -o out.zarr --backend nunba": "unknown backend 'nunba'",
+        "dense.xml -i x.npy -o out.zarr --backend natve": "unknown backend 'natve'",
         "dense.xml -i x.npy -o none/out.zarr": "does not exist",
         "dense.xml -i y=x.npy -o out.zarr": "unknown input 'y'",
         "dense.xml -i scalar.npy -o out.zarr": "no rows",

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...._util.child_process import run_program
-from ..codegen.targets import TARGETS
+from ..machine_code.library import FOLDER
 
 __all__ = ["SYSTEMS", "LinkError", "System", "this_system"]
 
@@ -45,30 +45,32 @@ class System:
         Raises:
             LinkError: if that fails, with what the linker says.
         """
-        done = run_program(_zig(), [*self.linker, "-o", str(out), *map(str, objects)])
+        # Zig compiles what systems lack, such as parts of the C library of Windows, once.
+        cache = {"ZIG_GLOBAL_CACHE_DIR": str(_CACHE), "ZIG_LOCAL_CACHE_DIR": str(_CACHE)}
+        done = run_program(_zig(), [*self.linker, "-o", str(out), *map(str, objects)], **cache)
         if done.returncode:
             raise LinkError(f"{out.name} cannot be linked:\n{done.stderr}")
 
 
+_CACHE = FOLDER.parents[3] / "out" / "zig"
 # The linker alone: libraries need nothing but functions that every process has.
 _ELF = ("ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack")
 _MANYLINUX = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 
 
-def _targets(family: str, most: str = "") -> tuple[str, ...]:
-    names = [target.name for target in TARGETS.values() if target.family == family]
-    return tuple(names[names.index(most) :] if most else names)
+# Three libraries keep a wheel below 3 MB; processors between two of these use the lower one.
+_X86_TARGETS = ("x86-64-v4-bf16", "x86-64-v4-vnni", "x86-64-v3")
 
 
 SYSTEMS = {
     system.name: system
     for system in (
         System(
-            "linux-x86_64", "x86_64-unknown-linux-gnu", ".so", _ELF, _MANYLINUX.format("x86_64"), _targets("x86_64")
+            "linux-x86_64", "x86_64-unknown-linux-gnu", ".so", _ELF, _MANYLINUX.format("x86_64"), _X86_TARGETS
         ),
         System(
             "linux-aarch64", "aarch64-unknown-linux-gnu", ".so", _ELF, _MANYLINUX.format("aarch64"),
-            _targets("aarch64"),
+            ("aarch64-dotprod", "aarch64"),
         ),
         System(
             "macos-aarch64", "arm64-apple-macosx11.0.0", ".dylib",
@@ -81,7 +83,7 @@ SYSTEMS = {
         ),
         System(
             "windows-x86_64", "x86_64-w64-windows-gnu", ".dll", ("cc", "-target", "x86_64-windows-gnu", "-shared", "-s"),
-            "win_amd64", _targets("x86_64"),
+            "win_amd64", _X86_TARGETS,
         ),
     )
 }  # fmt: skip

@@ -1,0 +1,49 @@
+"""Wheels: with the kernels of a system and its tag, or without any; the same bytes whenever they are built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+pytest.importorskip("hatchling")
+
+from ir_runtime.backends.native.build import wheels
+from ir_runtime.backends.native.build.systems import SYSTEMS
+from ir_runtime.backends.native.codegen.targets import TARGETS
+
+FOLDER = "ir_runtime/backends/native"
+
+
+def names_in(wheel: Path) -> list[str]:
+    with ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if name.startswith(FOLDER)]
+
+
+def test_a_wheel_has_the_libraries_of_its_system(tmp_path: Path) -> None:
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    (libraries / "x86-64-v3.so").write_bytes(b"machine code")
+    variables = {"IR_RUNTIME_WHEEL_LIBRARIES": str(libraries), "IR_RUNTIME_WHEEL_TAG": "win_amd64"}
+    first, second = (wheels._wheel(tmp_path / name, **variables) for name in ("one", "two"))
+    assert first.name.endswith("-py3-none-win_amd64.whl")
+    assert first.read_bytes() == second.read_bytes()
+    names = names_in(first)
+    assert [name for name in names if "/libraries/" in name] == [f"{FOLDER}/libraries/x86-64-v3.so"]
+    assert f"{FOLDER}/kernels/pooling.py" in names
+    assert not [name for name in names if name.startswith(f"{FOLDER}/build/")]
+
+
+def test_the_usual_wheel_has_no_machine_code_and_runs_everywhere(tmp_path: Path) -> None:
+    wheel = wheels._wheel(tmp_path)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert not [name for name in names_in(wheel) if "/libraries/" in name or "/build/" in name]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_targets_of_wheels_are_of_the_family_of_their_system(name: str) -> None:
+    """The least of them has what nearly all processors of the family have."""
+    targets = [TARGETS[target] for target in SYSTEMS[name].targets]
+    assert {target.family for target in targets} == {name.partition("-")[2]}
+    assert all(targets[-1].features <= target.features for target in targets)
