@@ -1,4 +1,4 @@
-"""Convert what a caller gives for an input to an array of the input's element type, and check it."""
+"""Convert the argument for an input to an array of its element type, and check it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe(port: Output) -> str:
 def exact_type(port: Output) -> tuple[DType | None, ElementType, tuple[int, ...] | None]:
     """Return dtype, element type and lengths of arrays that `as_array` returns unchanged, whatever they hold.
 
-    The dtype is ``None`` where every array has to be checked; the lengths are ``None`` where they are open.
+    The dtype is ``None`` where every array has to be checked; the lengths are ``None`` if they are dynamic.
     """
     type = port._type
     dtype = type.element.dtype
@@ -83,7 +83,7 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
 
 
 def _fitting(given: tuple[int, ...], wanted: PartialShape) -> str:
-    """Say what makes data of a shape fit."""
+    """Return a hint on how to make data of a shape fit."""
     if len(given) == 4:
         for axes, there, here in (((0, 3, 1, 2), "NHWC", "NCHW"), ((0, 2, 3, 1), "NCHW", "NHWC")):
             if wanted.contains(tuple(given[axis] for axis in axes)):

@@ -17,7 +17,7 @@ __all__ = ["accepted", "check", "contradiction"]
 
 
 def accepted(model: Model, strict: bool | None) -> Model:
-    """Return the model, unless something is wrong with it that keeps it from running.
+    """Return the model; raise if an error keeps it from running.
 
     Args:
         model: as it was read.
@@ -36,7 +36,7 @@ def accepted(model: Model, strict: bool | None) -> Model:
 
 
 def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) -> None:
-    """Raise what keeps a model from running; on a page, dims are what the example is to show.
+    """Raise if an error keeps a model from running; on a page, declared dims count, as the example is to show them.
 
     Args:
         model: as it was read.

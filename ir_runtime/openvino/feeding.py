@@ -1,4 +1,4 @@
-"""Find one value for each input of a model among what the caller gives."""
+"""Bind the caller's arguments to the inputs of a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Binder", "bind"]
 
 
 class Binder:
-    """Find arrays for the inputs of a compiled model, as `bind`; arrays that need no conversion are found quickly.
+    """Binds arguments to the inputs of a compiled model as `bind` does, with a fast path for arrays that need no conversion.
 
     Args:
         ports: the inputs of the model.
@@ -41,8 +41,8 @@ class Binder:
         """Return one array for each input, in order.
 
         Args:
-            inputs: what the caller gives.
-            kept: tensors that the request already holds, one or ``None`` for each input.
+            inputs: the arguments.
+            kept: the tensors that the request holds, one or ``None`` for each input.
 
         Raises:
             InputError: if an input is missing, unknown, given twice, or has another type or shape.
@@ -60,7 +60,7 @@ class Binder:
         return bind(self._ports, inputs, kept, self._strict) if arrays is None else arrays
 
     def exact(self, given: Sequence[object]) -> list[Array] | None:
-        """Return the arrays of a value for each input; ``None`` if one of them is missing, or needs a conversion."""
+        """Return the arrays for values in order; ``None`` if one is missing, or needs a conversion."""
         arrays: list[Array] = []
         for value, (dtype, element, lengths, shape) in zip(given, self._expected, strict=True):
             if type(value) is Tensor and value._element is element:
@@ -88,12 +88,12 @@ class Binder:
 def bind(
     ports: Sequence[Output], inputs: object, kept: Sequence[Tensor | None] = (), strict: bool = False
 ) -> list[Array]:
-    """One array for each input, in order.
+    """Return one array for each input, in order.
 
     Args:
         ports: the inputs of the model.
         inputs: a mapping by index, name or port; a sequence by position; the only array; or ``None``.
-        kept: tensors that the request already holds, one or ``None`` for each input.
+        kept: the tensors that the request holds, one or ``None`` for each input.
         strict: refuse arrays of another element type than the input's, instead of casting them.
 
     Raises:
@@ -116,7 +116,7 @@ def _missing(ports: Sequence[Output]) -> InputError:
 
 
 def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Collection[int]:
-    """Put inputs where their ports are; return the indices of those ports."""
+    """Put arguments in the order of the inputs; return the indices of inputs that got one."""
     if isinstance(inputs, OVDict):
         inputs = _as_sequence(ports, inputs)
     if isinstance(inputs, Mapping):

@@ -53,7 +53,7 @@ _Kind = TypeVar("_Kind")
 
 
 def expected(value: Any, kind: type[_Kind]) -> _Kind:
-    """Return the value if it is of that class."""
+    """Return the value; raise a TypeError unless it is an instance of ``kind``."""
     if not isinstance(value, kind):
         name = "Type" if kind is ElementType else kind.__name__  # as the package exports it
         raise TypeError(f"expected {name}, got {value!r}")
@@ -101,7 +101,7 @@ _LONGEST = 2**31 - 1
 
 
 class _Steps(ABC):
-    """Steps that inputs and outputs have in common."""
+    """The steps that inputs and outputs share."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
@@ -341,13 +341,13 @@ class PostProcessSteps(_Steps):
 
 
 class _HasLayout:
-    """What a tensor of the user or of the model has."""
+    """The layout of a tensor of the user or of the model."""
 
     def __init__(self) -> None:
         self._layout: Layout | None = None
 
     def set_layout(self, layout: Layout | str) -> Self:
-        """Say which layout the tensor has; for that of the model, whatever its file says.
+        """Set the layout of the tensor; for that of the model, it replaces the layout in the file.
 
         Raises:
             InputError: if a text is not a layout; anything else is a TypeError.
@@ -357,7 +357,7 @@ class _HasLayout:
 
 
 class InputModelInfo(_HasLayout):
-    """What an input of the model expects.
+    """The tensor that an input of the model expects.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -373,7 +373,7 @@ class InputModelInfo(_HasLayout):
 
 
 class OutputModelInfo(_HasLayout):
-    """What an output of the model has.
+    """The tensor of an output of the model.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -389,14 +389,14 @@ class OutputModelInfo(_HasLayout):
 
 
 class _TensorInfo(_HasLayout):
-    """What the user's tensor has."""
+    """The element type of the user's tensor."""
 
     def __init__(self) -> None:
         super().__init__()
         self._type: ElementType | None = None
 
     def set_element_type(self, type: ElementType) -> Self:
-        """Say which element type the user's tensor has.
+        """Set the element type of the user's tensor.
 
         Raises:
             TypeError: if it is not a Type.
@@ -406,7 +406,7 @@ class _TensorInfo(_HasLayout):
 
 
 class OutputTensorInfo(_TensorInfo):
-    """What the user wants of an output.
+    """The tensor that the user wants of an output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -426,7 +426,7 @@ class OutputTensorInfo(_TensorInfo):
 
 
 class InputTensorInfo(_TensorInfo):
-    """What the user gives for an input.
+    """The tensor that the user gives for an input.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -468,7 +468,7 @@ class InputTensorInfo(_TensorInfo):
         self._memory: str | None = None
 
     def set_shape(self, shape: PartialShape | Sequence[int]) -> Self:
-        """Say which shape the user's tensor has; -1 is any length.
+        """Set the shape of the user's tensor; -1 is any length.
 
         Raises:
             InputError: if height and width were set.
@@ -489,7 +489,7 @@ class InputTensorInfo(_TensorInfo):
         return self.set_shape(PartialShape(found.shape)).set_element_type(found.element_type)
 
     def set_spatial_dynamic_shape(self) -> Self:
-        """Say that height and width of the user's tensor may be any.
+        """Let height and width of the user's tensor be dynamic.
 
         Raises:
             InputError: if a shape was set.
@@ -497,7 +497,7 @@ class InputTensorInfo(_TensorInfo):
         return self._set_size(-1, -1)
 
     def set_spatial_static_shape(self, height: int, width: int) -> Self:
-        """Say which ``height`` and ``width`` the user's tensor has, in pixels.
+        """Set ``height`` and ``width`` of the user's tensor, in pixels.
 
         Raises:
             InputError: if a shape was set.
@@ -511,7 +511,7 @@ class InputTensorInfo(_TensorInfo):
         return self
 
     def set_color_format(self, format: ColorFormat, sub_names: Sequence[str] = ()) -> Self:
-        """Say how the colours of the user's image are stored.
+        """Set the colour format of the user's image.
 
         Args:
             format: the format. Each of its planes becomes an input.
@@ -533,7 +533,7 @@ class InputTensorInfo(_TensorInfo):
         return self
 
     def set_memory_type(self, memory_type: str) -> Self:
-        """Say in which memory the user's tensor is: a note in the rt_info of the input, for other devices.
+        """Set the memory type of the user's tensor: a note in the rt_info of the input, for other devices.
 
         Raises:
             TypeError: if it is not a string.

@@ -93,7 +93,7 @@ class InputLowering:
         return planes[0]
 
     def describe(self) -> Iterator[str]:
-        """Yield the text about the input, bit by bit, until a step fails; nothing if nothing is done."""
+        """Yield the description of the input in pieces, until a step fails; nothing if the input is unchanged."""
         if not self._is_changed():
             return
         yield from self._head()
@@ -137,7 +137,7 @@ class InputLowering:
 
 
 def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
-    """Return the steps that lead to the type and the layout of the model, where no step did."""
+    """Return the steps that remain to reach the element type and the layout of the model."""
     steps = []
     if tensor.element_type is not context.target_type:
         steps.append(convert_type(context.target_type))
@@ -192,7 +192,7 @@ def _parameter(
 
 
 def _inform(parameter: Node, former: Node, memory: str | None) -> None:
-    """Give a new Parameter the runtime information of the former one, and the type of memory."""
+    """Copy the runtime information of the former Parameter to its replacement, and add the type of memory."""
     info = {
         key: entry for key, entry in former.output(0)._entries().items() if memory is None or key != _MEMORY
     }
@@ -220,7 +220,7 @@ class OutputLowering:
 
     @classmethod
     def of(cls, info: OutputInfo) -> OutputLowering:
-        """Take what was set, and what the model says."""
+        """Combine the settings with what the model states."""
         known = info._model._layout
         context = Context(get_layout(info._result.output(0)) if known is None else known)
         context.target_layout = info._tensor._layout or Layout()
@@ -229,7 +229,7 @@ class OutputLowering:
 
     @property
     def source(self) -> Output:
-        """What the Result reads."""
+        """The operand of the Result."""
         return self.info._result.input_value(0)
 
     def lower(self) -> Output:
@@ -247,7 +247,7 @@ class OutputLowering:
         return planes[0]
 
     def describe(self) -> Iterator[str]:
-        """Yield the text about the output, bit by bit, until a step fails; nothing if nothing is done."""
+        """Yield the description of the output in pieces, until a step fails; nothing if the output is unchanged."""
         steps, output = self.info._steps._steps, self.info._result.output(0)
         if not self._is_changed(output):
             return
@@ -272,7 +272,7 @@ class OutputLowering:
         )
 
     def _implicit_steps(self, tensor: Output) -> Sequence[Step]:
-        """Return the steps that lead to the type and the layout that the user wants, where no step did."""
+        """Return the steps that remain to reach the element type and the layout that the user wants."""
         wanted, context, steps = self.info._tensor._type, self.context, []
         if wanted is not None and tensor.element_type not in (wanted, tensor.element_type.dynamic):
             steps.append(convert_type(wanted))

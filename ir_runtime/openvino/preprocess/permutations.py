@@ -1,4 +1,4 @@
-"""Conversions between layouts: the order in which dimensions go, and those that are added or left out."""
+"""Conversions between layouts: permutations of dimensions, and dimensions that are added or removed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _order(names: tuple[str, ...], wanted: tuple[str, ...], source: Layout, targ
 
 
 def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout]:
-    """Return shape and layout without the dimensions that ``target`` leaves out.
+    """Return shape and layout without the dimensions that ``target`` lacks.
 
     Raises:
         InputError: if either layout does not name all dimensions, or does not fit the shape.

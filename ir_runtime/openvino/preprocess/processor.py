@@ -22,7 +22,7 @@ _Info = TypeVar("_Info", InputInfo, OutputInfo)
 
 
 class PrePostProcessor:
-    """Describes what the user gives and wants, and builds the steps between that and a model into the model.
+    """Describes the user's tensors, and builds the steps between them and a model into the model.
 
     >>> from ir_runtime import Layout, Type, read_fragment
     >>> model = read_fragment('<layer id="0" type="ReLU" version="opset1"><input><port id="0" precision="FP32">'
@@ -79,7 +79,7 @@ class PrePostProcessor:
         return _find(self._outputs, ports, _only(key, tensor_name, output_index), "output")
 
     def build(self) -> Model:
-        """Put the steps into the model, and return it. If one fails, the model is as before.
+        """Insert the steps into the model, and return it. If one fails, the model is unchanged.
 
         Raises:
             InputError: if a step does not fit its tensor, or what follows the steps does not fit the model.
@@ -97,7 +97,7 @@ class PrePostProcessor:
         return model
 
     def _build_inputs(self, undo: ExitStack) -> bool:
-        """Put the steps before the model, and return whether other types or shapes go into it than before."""
+        """Insert the steps of the inputs, and return whether element types or shapes of the inputs change."""
         former, names = list(self._model.get_parameters()), self._names()
         for info in self._inputs:
             if info._parameter not in former:

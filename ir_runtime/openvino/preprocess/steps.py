@@ -243,7 +243,7 @@ def _model_length(context: Context, name: str) -> int:
 
 
 def crop(begin: Sequence[int], end: Sequence[int]) -> Step:
-    """Keep the part from ``begin`` to before ``end``; negative numbers count from the end."""
+    """Slice from ``begin`` up to ``end``; negative numbers count from the end."""
     name = f"Crop ({_listed(begin)},{_listed(end)})"
     if len(begin) != len(end):
         raise refusal(f"{name} must have as many ends as begins, got {len(begin)} begins, {len(end)} ends")
