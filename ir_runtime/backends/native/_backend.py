@@ -52,7 +52,7 @@ def _contiguous() -> Callable[[Array], Array]:
 
 def _copy() -> Callable[[Array, Array], bool]:
     """Import the kernel when a model has caches."""
-    copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._row_copy").recorded_copy
+    copy: Callable[[Array, Array], bool] = import_module(f"{__package__}.kernels._copy").recorded_copy
     return copy
 
 

@@ -14,7 +14,7 @@ from ..codegen.vectors import F32, Emit, Value
 from ..threading.parallel import parallel_for
 from ..threading.recording import RECORD, workspace
 from ..threading.task import UNUSED, Task, each_counted, load_args
-from ._strided_copy import MAX_SIZE
+from ._copy import MAX_SIZE
 from .contiguous import contiguous, contiguous_rows
 
 __all__ = ["MASK", "additive_mask"]

@@ -9,7 +9,8 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import scratch_memory
 from ..codegen.vectors import LANES, Emit, Value
 from ._bf16_tile import load_lanes, round_row, widen_row
-from ._elementwise_program import BLOCK, Instruction, ProgramJob, element_index, execute, program_task
+from ._elementwise_program import Instruction, ProgramJob, execute
+from ._nest import BLOCK, Addresses, Place, nest_task
 
 __all__ = ["RUN_BF16_PROGRAM"]
 
@@ -65,32 +66,21 @@ def _run_affine(job: ProgramJob, out: int, x: int, column: int, rows: int, count
 
 
 @device
-def _run_block(
-    job: ProgramJob,
-    first: int,
-    second: int,
-    out: int,
-    x: int,
-    room: int,
-    place: tuple[int, int, int, int, int],
-) -> None:
+def _run_block(job: ProgramJob, operands: Addresses, place: Place, rows: int, count: int, room: int) -> None:
     """Execute all operations on contiguous rows of which the data or the result are bf16."""
-    image, row, column, rows, count = place
-    at = element_index(job, image, row, column)
+    (out, x, first, second), (image, row, column) = operands, place
     if job.is_affine != 0:
-        _run_affine(job, out + 2 * at, x + 2 * at, column, rows, count)
+        _run_affine(job, out, x, column, rows, count)
         return
     block = scratch_memory(4 * BLOCK)
-    source = x + 4 * at
     if job.rounded_data != 0:
-        widen_row(x + 2 * at, rows * count, block)
-        source = block
+        widen_row(x, rows * count, block)
+        x = block
+    target = block if job.rounded_result != 0 else out
+    execute(job, first, second, target, x, image, row, column, rows, count, room)
     if job.rounded_result != 0:
-        execute(job, first, second, block, source, image, row, column, rows, count, room)
-        round_row(block, rows * count, out + 2 * at, rows * count)
-    else:
-        execute(job, first, second, out + 4 * at, source, image, row, column, rows, count, room)
+        round_row(block, rows * count, out, rows * count)
 
 
-RUN_BF16_PROGRAM = program_task("_run_bf16_program", _run_block)
+RUN_BF16_PROGRAM = nest_task("_run_bf16_program", _run_block)
 """Run a program, as `RUN_PROGRAM`, where the data or the result are bf16."""

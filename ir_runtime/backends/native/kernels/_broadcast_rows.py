@@ -1,147 +1,176 @@
-"""Element-wise operations of any type on up to three operands, row by row, of which some are broadcast."""
+"""Element-wise operations of any type on up to three operands that broadcast, row by row of a loop nest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...._util.arrays import DType
 from ....ir.tensor import Array
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import Device
-from ..codegen.memory import load_i64
-from ..threading.task import Task, each_unit, load_args
+from ... import Kernel
+from ...common.kept_memory import empty
+from ...core.lengths import any_lengths
+from ..codegen.descriptor import i64
+from ..codegen.language import Device, device
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
+from ..threading.recording import is_recording, was_refused
+from ..threading.task import UNUSED, Task
+from ._copy import COPY
 from ._elementwise_axes import aligned_strides, collapse_axes, contiguous_strides, operand_axes, stored
+from ._nest import OUTER, Addresses, NestJob, Place, nest_fields, nest_task, row_stride
 from .contiguous import contiguous
 
-__all__ = ["BroadcastJob", "Layout", "broadcast_layout", "broadcast_task"]
+__all__ = ["BroadcastJob", "broadcast_kernel", "broadcast_task"]
 
-OPERANDS = 3
-# Elements of a block, which is a unit.
-BLOCK = 4096
-
-_Strides: TypeAlias = tuple[tuple[int, ...], ...]
+_Shape: TypeAlias = tuple[int, ...]
+_WORD = 4
 
 
-class BroadcastJob(Descriptor):
+class BroadcastJob(NestJob):
     """The job of a `broadcast_task`.
 
     ``code`` says what is computed, ``size`` how many bytes an element of the result has. ``singles`` has a bit for each operand
-    that is one number for a row. Strides are in bytes: of images, rows and elements of each operand. ``refused`` counts rows.
+    that is one number for a row. ``refused`` counts what the task cannot compute.
     """
 
-    blocks: i64
-    height: i64
-    width: i64
-    block_height: i64
-    block_width: i64
     size: i64
     code: i64
     singles: i64
-    strides: Annotated[int, (np.int64, (3 * OPERANDS,))]
     refused: i64
 
 
 def broadcast_task(name: str, compute: Device[..., None]) -> Task:
     """Return a task that calls ``compute(job, out, a, b, c, count)`` for each row of a block."""
 
-    def run(call: int) -> None:
-        address, out, a, b, c, _ = load_args(call)
-        job = BroadcastJob.at(address)
-        height, width = job.height, job.width
-        tall, wide = job.block_height, job.block_width
-        size, strides = job.size, job + 8 * BroadcastJob.strides
-        across = (width + wide - 1) // wide
-        per_image = (height + tall - 1) // tall * across
-        blocks = job.blocks
-        for index in each_unit(call, blocks):
-            image = index // per_image
-            rest = index - image * per_image
-            top, column = rest // across * tall, rest % across * wide
-            for row in range(top, min(top + tall, height)):
-                x = (
-                    a
-                    + image * load_i64(strides, 0)
-                    + row * load_i64(strides, 1)
-                    + column * load_i64(strides, 2)
-                )
-                y = (
-                    b
-                    + image * load_i64(strides, 3)
-                    + row * load_i64(strides, 4)
-                    + column * load_i64(strides, 5)
-                )
-                z = (
-                    c
-                    + image * load_i64(strides, 6)
-                    + row * load_i64(strides, 7)
-                    + column * load_i64(strides, 8)
-                )
-                place = out + size * ((image * height + row) * width + column)
-                compute(job, place, x, y, z, min(wide, width - column))
+    def compute_block(
+        job: BroadcastJob, operands: Addresses, place: Place, rows: int, columns: int, room: int
+    ) -> None:
+        out, a, b, c = operands
+        for row in range(rows):
+            compute(
+                job, out + row * row_stride(job, 0), a + row * row_stride(job, 1), b + row * row_stride(job, 2),
+                c + row * row_stride(job, 3), columns,
+            )  # fmt: skip
 
-    run.__qualname__ = name
-    return Task(run)
+    return nest_task(name, device(compute_block))
 
 
-class Layout(NamedTuple):
-    """How operands are stored: in which order their axes are, and the fields of the job."""
+class _Layout(NamedTuple):
+    """How operands are stored: in which order their axes are, and the job, as words."""
 
-    shape: tuple[int, ...]
+    shape: _Shape
     """The shape of the result, its axes in memory order."""
-    orders: list[tuple[int, ...]]
-    back: tuple[int, ...]
-    fields: dict[str, int | tuple[int, ...]]
-
-    def operands(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return the operands with their axes in memory order."""
-        return [contiguous(x.transpose(order)) for x, order in zip(arrays, self.orders, strict=True)]
+    orders: list[_Shape | None]
+    """Of the axes of each operand in memory; ``None`` where it has them so, without gaps."""
+    back: _Shape | None
+    words: Array
 
 
-def broadcast_layout(arrays: Sequence[Array]) -> Layout | None:
-    """Return the layout of operands that broadcast as in NumPy, one of which has the shape of the result; else ``None``.
+def broadcast_kernel(
+    task: Task,
+    dtype: DType,
+    evaluate: Callable[..., Array],
+    code: int = 0,
+    min_size: int = 0,
+    steps: int = 1,
+    operands: Callable[..., Sequence[Array]] = lambda *arrays: arrays,
+    refuses: bool = False,
+) -> Kernel:
+    """Return a kernel that computes by a task.
 
-    Also ``None`` if the result is empty, or if operands take turns to broadcast more than three axes.
+    Args:
+        task: a `broadcast_task`.
+        dtype: of the result.
+        evaluate: computes what the task does not: few elements, unless a run is recorded, those that do not broadcast, need too
+            many axes, or are refused.
+        code: that of the job.
+        min_size: elements from which the task is faster.
+        steps: about how long an element takes, in eighths of a nanosecond.
+        operands: returns those of the task, given the inputs.
+        refuses: whether the task counts what it cannot compute.
     """
-    return _layout(*((x.shape, x.strides, x.itemsize) for x in arrays))
+    for each in (task, COPY):
+        each.prepare()
+
+    def kernel(*arrays: Array) -> Array:
+        size = max(x.size for x in arrays)
+        if size < min_size and not is_recording():
+            return evaluate(*arrays)
+        given = operands(*arrays)
+        layout = _layout(dtype.itemsize, code, *((x.shape, x.strides, x.itemsize) for x in given))
+        if layout is None:
+            return evaluate(*arrays)
+        out = empty(layout.shape, dtype)
+        words = layout.words.copy() if refuses else layout.words
+        ordered = [
+            x if order is None else contiguous(x.transpose(order))
+            for x, order in zip(given, layout.orders, strict=True)
+        ]
+        a, b, c = (*ordered, UNUSED, UNUSED)[:3]
+        parallel_for(task.address, words, out, a, b, c, threads_for(steps=out.size * steps // 8))
+        if refuses and was_refused(words, BroadcastJob.refused):
+            return evaluate(*arrays)
+        return out if layout.back is None else out.transpose(layout.back)
+
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
 @lru_cache(maxsize=256)
-def _layout(*found: tuple[tuple[int, ...], tuple[int, ...], int]) -> Layout | None:
-    shapes = [shape for shape, _, _ in found]
-    whole = max(shapes, key=lambda shape: (len(shape), math.prod(shape)))
+def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Layout | None:
+    """Return the layout of operands, and of a result whose elements have ``size`` bytes.
+
+    ``None`` if it is empty, if they do not broadcast as in NumPy, or take turns to do so along too many axes.
+    """
+    shapes = [shape for shape, _, _ in operands]
+    try:
+        whole = np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
     if not math.prod(whole):
         return None
-    _, strides, size = found[shapes.index(whole)]
-    order = stored(_array(whole, strides, size))
+    order = next(
+        (stored(_array(*operand)) for operand, shape in zip(operands, shapes, strict=True) if shape == whole),
+        tuple(range(len(whole))),
+    )
     orders = [operand_axes(shape, order) for shape in shapes]
     aligned = [
         aligned_strides(shape, contiguous_strides(shape, own), whole, order)
         for shape, own in zip(shapes, orders, strict=True)
     ]
-    if any(each is None for each in aligned):
-        return None
-    grouped = collapse_axes(
-        tuple(whole[axis] for axis in order), [each for each in aligned if each is not None]
-    )
+    lengths = tuple(whole[axis] for axis in order)
+    grouped = collapse_axes(lengths, [each for each in aligned if each is not None], OUTER + 2)
     if grouped is None:
         return None
-    (images, height, width), steps = grouped
-    wide = min(width, BLOCK)
-    tall = min(max(BLOCK // wide, 1), height)
-    in_bytes = [tuple(n // 4 * size for n in step) for step, (_, _, size) in zip(steps, found, strict=True)]
-    fields: dict[str, int | tuple[int, ...]] = {
-        "blocks": images * -(-height // tall) * -(-width // wide), "height": height, "width": width,
-        "block_height": tall, "block_width": wide,
-        "singles": sum(1 << index for index, step in enumerate(in_bytes) if not step[2]),
-        "strides": (*(n for step in in_bytes for n in step), *[0] * (3 * (OPERANDS - len(found)))),
-    }  # fmt: skip
-    return Layout(tuple(whole[axis] for axis in order), orders, tuple(np.argsort(order).tolist()), fields)
+    lengths, steps = grouped
+    in_bytes = [
+        tuple(n // _WORD * width for n in step)
+        for step, width in zip(
+            (contiguous_strides(lengths), *steps), (size, *(n for _, _, n in operands)), strict=True
+        )
+    ]
+    fields = nest_fields(list(zip(lengths, *in_bytes, strict=True))[::-1])
+    if fields is None:
+        return None
+    singles = sum(1 << index for index, step in enumerate(in_bytes[1:]) if not step[-1])
+    job = BroadcastJob.fill(**fields, room=0, size=size, code=code, singles=singles, refused=0)
+    back = tuple(np.argsort(order).tolist())
+    is_ready = (
+        _array(*operand).transpose(own).flags.c_contiguous
+        for operand, own in zip(operands, orders, strict=True)
+    )
+    return _Layout(
+        tuple(whole[axis] for axis in order),
+        [None if ready else own for own, ready in zip(orders, is_ready, strict=True)],
+        None if back == tuple(range(len(back))) else back,
+        job.view(np.int64),
+    )
 
 
-def _array(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> Array:
+def _array(shape: _Shape, strides: _Shape, size: int) -> Array:
     """Return an array of this layout; its contents do not matter."""
     return np.lib.stride_tricks.as_strided(np.empty(1, f"V{size}"), shape, strides)

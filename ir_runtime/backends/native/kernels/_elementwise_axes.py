@@ -66,9 +66,9 @@ def contiguous_strides(shape: tuple[int, ...], order: tuple[int, ...] | None = N
 
 
 def collapse_axes(
-    shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]
+    shape: tuple[int, ...], operands: Sequence[tuple[int, ...]], most: int = AXES
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Return the lengths of at most three axes, and the strides of each operand along them, in bytes.
+    """Return the lengths of at least three axes, and the strides of each operand along them, in bytes.
 
     Neighbouring axes that the result and all operands step through as through one are merged. Return ``None`` if there are
     more, and if elements of the innermost one are neither neighbours in an operand nor the same.
@@ -76,6 +76,7 @@ def collapse_axes(
     Args:
         shape: of the result, which is contiguous.
         operands: the strides of each operand; 0 for axes along which it is broadcast.
+        most: how many axes there may be.
     """
     groups: list[tuple[int, tuple[int, ...]]] = []
     for length, *steps in zip(shape, contiguous_strides(shape), *operands, strict=True):
@@ -87,7 +88,7 @@ def collapse_axes(
         ):
             length *= groups.pop()[0]
         groups.append((length, tuple(steps)))
-    if len(groups) > AXES or (groups and any(step not in (0, 4) for step in groups[-1][1])):
+    if len(groups) > most or (groups and any(step not in (0, 4) for step in groups[-1][1])):
         return None
     groups = [(1, (0,) * (1 + len(operands)))] * (AXES - len(groups)) + groups
     strides = [tuple(steps[1 + index] for _, steps in groups) for index in range(len(operands))]

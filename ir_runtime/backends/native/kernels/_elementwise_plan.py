@@ -11,6 +11,7 @@ import numpy as np
 from ....ir.pages import held
 from ....ir.tensor import Array
 from ..codegen.descriptor import Job, concatenate
+from ..threading.parallel import pays_to_share
 from ..threading.task import Task
 from ._activation_code import ActivationKind
 from ._bf16_program import RUN_BF16_PROGRAM
@@ -24,14 +25,13 @@ from ._elementwise_axes import (
 )
 from ._elementwise_code import Opcode
 from ._elementwise_ops import ElementwiseOp
-from ._elementwise_program import BLOCK, RUN_PROGRAM, SHORT, Instruction, ProgramJob
-from ._epilogue import BF16
+from ._elementwise_program import RUN_PROGRAM, SHORT, Instruction, ProgramJob
+from ._epilogue import BF16, F32
+from ._nest import BLOCK, nest_fields
 from .contiguous import contiguous
 
 __all__ = ["OPERAND_SLOTS", "Plan", "make_plan"]
 
-# Elements times operations from which on several threads are faster, and the fewest units of a thread.
-MIN_PARALLEL_WORK, MIN_UNITS = 1 << 16, 8
 # Cost of an activation, in operations.
 ACTIVATION_COST = 4
 AFFINE = [Opcode.MULTIPLY, Opcode.ADD]
@@ -81,12 +81,13 @@ def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: boo
     found = _layout([x, *operands], [True, *is_given], shape, order, is_bf16)
     if found is None:
         return None
-    job = _job(ops, found, order, (x.dtype == BF16, rounds), math.prod(shape))
-    cost = sum(ACTIVATION_COST if op.is_costly else 1 for op in ops)
+    job = _job(ops, found, order, (x.dtype == BF16, rounds))
+    size, cost = math.prod(shape), sum(ACTIVATION_COST if op.is_costly else 1 for op in ops)
     copied = [each for each, given in zip(found.copied, [True, *is_given], strict=True) if given]
     return Plan(
         job, tuple(shape[axis] for axis in order), tuple(np.argsort(order).tolist()), copied,
-        math.prod(shape) * cost >= MIN_PARALLEL_WORK, RUN_BF16_PROGRAM if rounds or x.dtype == BF16 else RUN_PROGRAM,
+        pays_to_share(moved=2 * F32.itemsize * size, computed=cost * size),
+        RUN_BF16_PROGRAM if rounds or x.dtype == BF16 else RUN_PROGRAM,
     )  # fmt: skip
 
 
@@ -140,22 +141,24 @@ def _job(
     layout: _Layout,
     order: tuple[int, ...],
     rounded: tuple[bool, bool],
-    size: int,
 ) -> Array:
     """Return the job of a program for data and a result that are in bf16, or not, as ``rounded`` says."""
-    (images, height, width), (own, *strides) = layout.lengths, layout.strides
-    tall = min(max(BLOCK // max(width, 1), 1), max(height, 1))
-    wide = min(width, BLOCK) or 1
-    blocks = images * -(-height // tall) * -(-width // wide) if size else 0
+    own, *strides = layout.strides
     records, kept = _instructions(ops, strides, order)
-    by_image, by_row, by_column = own
-    flat = (4 * height * width, 4 * width, 4)
+    flat = contiguous_strides(layout.lengths)
     is_flat = all(step == n for step, n, length in zip(own, flat, layout.lengths, strict=True) if length != 1)
+    data, result = (BF16.itemsize if is_bf16 else F32.itemsize for is_bf16 in rounded)
+    axes = [
+        (length, there * result // F32.itemsize, here * data // F32.itemsize)
+        for length, there, here in zip(layout.lengths, flat, own, strict=True)
+    ]
+    fields = nest_fields(axes[::-1])
+    assert fields is not None
+    width = layout.lengths[-1]
     job = ProgramJob.fill(
-        blocks=blocks, unit_blocks=max(min(BLOCK // (tall * wide), blocks // MIN_UNITS), 1), height=height,
-        width=width, block_height=tall, block_width=wide, operations=len(ops), rounded_data=rounded[0],
+        **fields, room=F32.itemsize * BLOCK if width < SHORT else 0, operations=len(ops), rounded_data=rounded[0],
         rounded_result=rounded[1], is_affine=all(rounded) and _is_affine(ops, strides), is_expanded=not is_flat,
-        image_stride=by_image, row_stride=by_row, column_stride=by_column, expands=width < SHORT,
+        is_single=own[-1] == 0,
     )  # fmt: skip
     return Job.of(concatenate(job, *records), kept)
 

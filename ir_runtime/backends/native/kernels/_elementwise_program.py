@@ -7,55 +7,40 @@ compiled for a program.
 from __future__ import annotations
 
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import Device, device, routine, types
-from ..codegen.memory import scratch_memory
-from ..threading.task import Task, each_chunk, load_args
+from ..codegen.language import device, routine, types
 from ._activation_code import apply_activation
 from ._elementwise_code import ABSOLUTE, ACTIVATION, BATCH_NORM, COPY, QUANTIZE, apply_unary, combine
 from ._expand_rows import expand_rows
+from ._nest import Addresses, NestJob, Place, nest_task, row_stride
 from ._quantize_code import fake_quantize
 from ._row_functions import normalize_rows
 
 __all__ = [
-    "BLOCK",
     "RUN_PROGRAM",
     "SHORT",
     "Instruction",
     "ProgramJob",
-    "element_index",
     "execute",
-    "program_task",
 ]
 
-# Elements of a block.
-BLOCK = 4096
 # Rows of fewer elements are expanded: a loop of its own for each of them takes longer.
 SHORT = 64
 
 
-class ProgramJob(Descriptor):
-    """The job of `RUN_PROGRAM`: sizes of images and blocks, the number of operations, and whether data and result are bf16.
+class ProgramJob(NestJob):
+    """The job of `RUN_PROGRAM`: the number of operations, and whether data and result are bf16.
 
-    A unit is ``unit_blocks`` blocks. If the data ``is_expanded``, it has strides of its own, in bytes, by which it is copied
-    to the result first. ``expands`` says whether operands need scratch memory, in which their rows follow one another.
-    If data and result are bf16, ``is_affine`` programs multiply with a constant row, add one, and may clamp.
+    Operands B and C have no strides: instructions say where they are. If the data ``is_expanded``, its rows do not follow one another
+    or, if ``is_single``, are one number each: it is copied to the result first. If data and result are bf16, ``is_affine``
+    programs multiply with a constant row, add one, and may clamp.
     """
 
-    blocks: i64
-    unit_blocks: i64
-    height: i64
-    width: i64
-    block_height: i64
-    block_width: i64
     operations: i64
     rounded_data: i64
     rounded_result: i64
     is_affine: i64
     is_expanded: i64
-    image_stride: i64
-    row_stride: i64
-    column_stride: i64
-    expands: i64
+    is_single: i64
 
 
 class Instruction(Descriptor):
@@ -124,62 +109,14 @@ def execute(  # noqa: PLR0913 (values in registers)
 
 
 @device
-def _run_block(
-    job: ProgramJob,
-    first: int,
-    second: int,
-    out: int,
-    x: int,
-    room: int,
-    place: tuple[int, int, int, int, int],
-) -> None:
+def _run_block(job: ProgramJob, operands: Addresses, place: Place, rows: int, count: int, room: int) -> None:
     """Execute all operations on rows of ``count`` elements of f32."""
-    image, row, column, rows, count = place
-    target = out + 4 * element_index(job, image, row, column)
-    source = x + target - out
+    (out, x, first, second), (image, row, column) = operands, place
     if job.is_expanded != 0:
-        down, along = job.row_stride, job.column_stride
-        source = x + image * job.image_stride + row * down + column * along
-        expand_rows(target, source, rows, count, down, along == 0)
-        source = target
-    execute(job, first, second, target, source, image, row, column, rows, count, room)
+        expand_rows(out, x, rows, count, row_stride(job, 1), job.is_single)
+        x = out
+    execute(job, first, second, out, x, image, row, column, rows, count, room)
 
 
-@device
-def element_index(job: ProgramJob, image: int, row: int, column: int) -> int:
-    """Return the index of an element."""
-    height, width = job.height, job.width
-    at: int = (image * height + row) * width + column
-    return at
-
-
-def program_task(name: str, run_block: Device[..., None]) -> Task:
-    """Return the task that runs a program block by block."""
-
-    def run_program(call: int) -> None:
-        address, out, x, first, second, _ = load_args(call)
-        job = ProgramJob.at(address)
-        height, width, tall, wide = (
-            job.height,
-            job.width,
-            job.block_height,
-            job.block_width,
-        )
-        across = (width + wide - 1) // wide
-        per_image = (height + tall - 1) // tall * across
-        blocks, some = job.blocks, job.unit_blocks
-        room = scratch_memory(4 * BLOCK) if job.expands != 0 else 0
-        for start, end in each_chunk(call, blocks, some):
-            for index in range(start, end):
-                image = index // per_image
-                rest = index - image * per_image
-                row, column = rest // across * tall, rest % across * wide
-                place = image, row, column, min(tall, height - row), min(wide, width - column)
-                run_block(job, first, second, out, x, room, place)
-
-    run_program.__qualname__ = name
-    return Task(run_program)
-
-
-RUN_PROGRAM = program_task("_run_program", _run_block)
+RUN_PROGRAM = nest_task("_run_program", _run_block)
 """Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Instruction`s."""

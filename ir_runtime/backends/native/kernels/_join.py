@@ -9,8 +9,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ...common.kept_memory import empty
-from ._row_copy import copy_rows
-from ._strided_copy import MAX_SIZE, strided_copy
+from ._copy import MAX_SIZE, copy
 
 __all__ = ["join"]
 
@@ -29,9 +28,9 @@ def join(parts: Sequence[Array], axis: int) -> Array:
     found = empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
     ends = accumulate((x.shape[axis] for x in parts), initial=0)
     places = [(slice(None),) * axis + (slice(*both),) for both in pairwise(ends)]
-    is_small = found.size <= MAX_SIZE
+    most = MAX_SIZE if found.size <= MAX_SIZE else 0
     for x, place in zip(parts, places, strict=True):
-        if not (copy_rows(x, found[place]) or (is_small and strided_copy(x, found[place]))):
+        if not copy(x, found[place], most):
             return np.concatenate(parts, axis)
     return found
 

@@ -3,52 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops.type import Convert
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
-from ..threading.recording import is_recording
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 from ._conversion_code import PAIRS, convert_elements
-from ._strided_copy import STRIDED_COPY
-from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Elements of a unit; fewer in all are left to NumPy, unless a run is recorded; from how many on several threads are faster.
-CHUNK = 1 << 13
+# Fewer elements are left to NumPy, unless a run is recorded.
 MIN_SIZE = 1 << 10
-MIN_PARALLEL_SIZE = 1 << 15
 
 
-class ConvertJob(Descriptor):
-    """The job of `CONVERT`: the number of elements, the conversion, and bytes of an element of the data and of the result."""
-
-    count: i64
-    pair: i64
-    source_size: i64
-    target_size: i64
+@device
+def _convert_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: int) -> None:
+    convert_elements(job.code, x, count, out)
 
 
-def _convert(call: int) -> None:
-    """Convert numbers; a unit is a chunk of them."""
-    address, out, x, _, _, _ = load_args(call)
-    job = ConvertJob.at(address)
-    count, pair = job.count, job.pair
-    source, target = job.source_size, job.target_size
-    for start, end in each_chunk(call, count, CHUNK):
-        convert_elements(pair, x + start * source, end - start, out + start * target)
-
-
-CONVERT = Task(_convert)
+CONVERT = broadcast_task("_convert", _convert_row)
 """Converts the numbers A."""
 
 
@@ -58,44 +38,24 @@ def convert(op: Convert, data: Value) -> Kernel | None:
     pair = PAIRS.get((data.element, op.destination_type))
     if pair is None:
         return None
-    for task in (CONVERT, STRIDED_COPY):  # the second for few numbers that are not contiguous
-        task.prepare()
-    dtype = op.destination_type.dtype
+    evaluate = partial(_convert_distinct, op.evaluate)
+    by_task = broadcast_kernel(CONVERT, op.destination_type.dtype, evaluate, pair, MIN_SIZE).run
 
-    def kernel(x: Array) -> Array:
-        if x.size < MIN_SIZE:
-            if not is_recording():
-                return _distinct(op.evaluate, x)
-            x = contiguous(x)
-        order = None if not x.size or 0 in x.strides else _memory_order(x)
-        if order is None:
-            return _distinct(op.evaluate, x)
-        ordered = x.transpose(order)
-        out = empty(ordered.shape, dtype)
-        job = ConvertJob.fill(count=x.size, pair=pair, source_size=x.itemsize, target_size=dtype.itemsize)
-        parallel_for(
-            CONVERT.address,
-            job,
-            out,
-            ordered,
-            UNUSED,
-            UNUSED,
-            threads() if x.size >= MIN_PARALLEL_SIZE else 1,
-        )
-        return out.transpose(np.argsort(order))
+    def kernel(x: Array) -> Array | tuple[Array, ...]:
+        return by_task(x) if x.size < MIN_SIZE or _is_dense(x) else evaluate(x)
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
 
 
-def _memory_order(x: Array) -> list[int] | None:
-    """Return the axes in memory order; ``None`` if elements are not dense."""
-    order = list(range(x.ndim))
-    if not x.flags.c_contiguous:
-        order.sort(key=lambda axis: -x.strides[axis])
-    return order if x.transpose(order).flags.c_contiguous else None
+def _is_dense(x: Array) -> bool:
+    """Return whether elements are contiguous, with their axes in some order."""
+    if x.flags.c_contiguous:
+        return True
+    order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
+    return bool(x.transpose(order).flags.c_contiguous)
 
 
-def _distinct(evaluate: Callable[[Array], Array], x: Array) -> Array:
+def _convert_distinct(evaluate: Callable[[Array], Array], x: Array) -> Array:
     """Convert numbers; those that stand for several ones of a broadcast array once."""
     if 0 not in x.strides or not x.size:
         return evaluate(x)

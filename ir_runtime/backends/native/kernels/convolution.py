@@ -28,13 +28,13 @@ from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactor
 from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Rows
 from ._pack_panels import pack_panels
-from ._padding import pad_images
 from ._products import F32_PRODUCTS, Products, asked_products
 from ._window_geometry import Layout, Windows, tap_offsets
 from ._window_product import WindowProduct, flat
 from ._winograd import Winograd, is_profitable
 from .contiguous import contiguous
 from .depthwise import is_by_windows
+from .padding import pad_images
 
 __all__: list[str] = []
 

@@ -22,12 +22,12 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import RECORD, is_recording
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind
+from ._copy import MAX_SIZE, expanded
 from ._elementwise_code import Opcode
 from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op, numpy_function, outer_op
 from ._elementwise_plan import OPERAND_SLOTS, Plan, make_plan
 from ._epilogue import BF16, F32
 from ._products import asked_products
-from ._strided_copy import MAX_SIZE, expanded
 
 __all__ = ["ElementwiseChain"]
 

@@ -19,9 +19,8 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED
+from ._copy import COPY, SIZES
 from ._index_grid import IndexGrid, index_grid
-from ._row_copy import ROW_COPY
-from ._strided_copy import SIZES, STRIDED_COPY
 from .contiguous import contiguous
 from .gather_elements import GATHER_ELEMENTS, GatherElementsJob, gather_job
 
@@ -48,7 +47,7 @@ def gather_rows(op: GatherBase, data: Value, indices: Value, axis: Value) -> Ker
     places = indices.known()
     if places is not None and not places.ndim:
         return None
-    for task in (GATHER_ELEMENTS, STRIDED_COPY):  # the second for indices that are not contiguous
+    for task in (GATHER_ELEMENTS, COPY):  # the second for indices that are not contiguous
         task.prepare()
     if op.batch:
         return _of_batch(op, indices, along)
@@ -129,6 +128,5 @@ def _part(op: GatherBase, grid: IndexGrid, shape: _Shape, given: PartialShape, a
 
     if is_view and last < given[along].min:
         return Kernel.unary(chosen, view=True)
-    ROW_COPY.prepare()
-    STRIDED_COPY.prepare()
+    COPY.prepare()
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

@@ -21,9 +21,9 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ._copy import COPY, SIZES
 from ._indices import load_index
 from ._rows import copy_bytes
-from ._strided_copy import SIZES, STRIDED_COPY
 from .contiguous import contiguous
 
 __all__ = ["GATHER_ELEMENTS", "GatherElementsJob", "gather_job"]
@@ -152,7 +152,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
         return None
     if indices.element not in (ElementType.i32, ElementType.i64):
         return None
-    for task in (GATHER_ELEMENTS, STRIDED_COPY):  # the second for indices whose axes cannot be merged
+    for task in (GATHER_ELEMENTS, COPY):  # the second for indices whose axes cannot be merged
         task.prepare()
     axis = op.axis % rank
 

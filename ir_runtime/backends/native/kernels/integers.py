@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from ....ir.element import ElementType
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Value
 from ....ops.arithmetic.binary import Divide, Division, FloorMod, Mod
 from ... import Kernel
-from ...common.kept_memory import empty
-from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.language import device
 from ..codegen.memory import fetch_add
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
-from ..threading.recording import is_recording, was_refused
-from ..threading.task import UNUSED
-from ._broadcast_rows import BroadcastJob, broadcast_layout, broadcast_task
+from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 from ._integer_code import FLOOR_DIVIDE, FLOOR_MOD, MOD, TRUNCATE_DIVIDE, divide_rows
 
 __all__: list[str] = []
 
-# Fewer elements are left to NumPy, unless a run is recorded; from how many on several threads are faster.
-MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 9, 1 << 14
+# Fewer elements are left to NumPy, unless a run is recorded; about how long one takes, in eighths of a nanosecond.
+MIN_SIZE, STEPS = 1 << 9, 2
 
 
 @device
@@ -45,22 +39,7 @@ def divide(op: Division, a: Value, b: Value) -> Kernel | None:
         return None
     if op.auto_broadcast != "numpy":
         return None
-    DIVIDE.prepare()
-    code = _code(op)
-
-    def kernel(a: Array, b: Array) -> Array:
-        size = max(a.size, b.size)
-        layout = broadcast_layout((a, b)) if size >= MIN_SIZE or is_recording() else None
-        if layout is None:
-            return op.evaluate(a, b)
-        out = empty(layout.shape, a.dtype)
-        job = BroadcastJob.fill(**layout.fields, size=a.itemsize, code=code, refused=0)
-        count = threads() if size >= MIN_PARALLEL_SIZE else 1
-        x, y = layout.operands((a, b))
-        parallel_for(DIVIDE.address, job, out, x, y, UNUSED, count)
-        return op.evaluate(a, b) if was_refused(job, BroadcastJob.refused) else out.transpose(layout.back)
-
-    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
+    return broadcast_kernel(DIVIDE, a.element.dtype, op.evaluate, _code(op), MIN_SIZE, STEPS, refuses=True)
 
 
 def _code(op: Division) -> int:

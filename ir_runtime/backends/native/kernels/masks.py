@@ -16,19 +16,15 @@ from ....ops.comparison import Equal, Greater, GreaterEqual, Less, LessEqual, No
 from ....ops.condition import Select
 from ....ops.logical import LogicalAnd, LogicalNot, LogicalOr, LogicalXor
 from ... import Kernel
-from ...common.kept_memory import empty
-from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.typed import I8S, I64S, load_lanes, load_typed, store_typed, typed_loop
 from ..codegen.vectors import INTS, LANES, VECTOR, Emit
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
-from ..threading.recording import is_recording, uses_constant
-from ..threading.task import UNUSED, Task
-from ._broadcast_rows import BroadcastJob, broadcast_layout, broadcast_task
-from ._strided_copy import SIZES, STRIDED_COPY, broadcast_together
+from ..threading.recording import uses_constant
+from ..threading.task import Task
+from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
+from ._copy import SIZES
 
 __all__: list[str] = []
 
@@ -50,8 +46,8 @@ _CODES = {
 _BOOLEAN, _TRUE = np.dtype(np.bool_), np.ones((), np.bool_)
 
 
-# Fewer elements are left to NumPy, unless a run is recorded; from how many on several threads are faster.
-MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 11, 1 << 15
+# Fewer elements are left to NumPy, unless a run is recorded.
+MIN_SIZE = 1 << 11
 
 
 @instruction(*[types.int64] * 6)
@@ -162,7 +158,7 @@ def combine(op: Operation, a: Value, b: Value) -> Kernel | None:
     """Booleans that broadcast as in NumPy."""
     if {a.element, b.element} != {ElementType.boolean} or not _is_numpy(op):
         return None
-    return _by_rows(op, DECIDE, _BOOLEAN, lambda *x: x, _CODES[_LOGICAL[type(op)]])
+    return _by_rows(op, DECIDE, _BOOLEAN, code=_CODES[_LOGICAL[type(op)]])
 
 
 @backend.accelerates(BitwiseNot, LogicalNot)
@@ -184,7 +180,7 @@ def select(op: Select, condition: Value, then: Value, otherwise: Value) -> Kerne
     dtype = then.element.dtype
     if then.element is not otherwise.element or dtype.itemsize not in SIZES or dtype.hasobject:
         return None
-    return _by_rows(op, SELECT, dtype, lambda *x: x) if _is_numpy(op) else None
+    return _by_rows(op, SELECT, dtype) if _is_numpy(op) else None
 
 
 def _is_numpy(op: Operation) -> bool:
@@ -192,28 +188,12 @@ def _is_numpy(op: Operation) -> bool:
 
 
 def _by_rows(
-    op: Operation, task: Task, dtype: DType, operands: Callable[..., Sequence[Array]], code: int = 0
+    op: Operation,
+    task: Task,
+    dtype: DType,
+    operands: Callable[..., Sequence[Array]] = lambda *arrays: arrays,
+    code: int = 0,
 ) -> Kernel:
-    """Return a kernel that computes results of a type by a task on operands, functions of the inputs; NumPy where it cannot."""
-    for each in (task, STRIDED_COPY):
-        each.prepare()
+    """Return a kernel that computes results of a type by a task on operands, functions of the inputs."""
     evaluate: Callable[..., Array] = op.evaluate
-
-    def kernel(*arrays: Array) -> Array:
-        size = max(x.size for x in arrays)
-        if size < MIN_SIZE and not is_recording():
-            return evaluate(*arrays)
-        given = operands(*arrays)
-        layout = broadcast_layout(given)
-        if layout is None and is_recording():
-            given = broadcast_together(*given) or given
-            layout = broadcast_layout(given)
-        if layout is None:
-            return evaluate(*arrays)
-        out = empty(layout.shape, dtype)
-        job = BroadcastJob.fill(**layout.fields, size=dtype.itemsize, code=code, refused=0)
-        a, b, c = (*layout.operands(given), UNUSED)[:3]
-        parallel_for(task.address, job, out, a, b, c, threads() if size >= MIN_PARALLEL_SIZE else 1)
-        return out.transpose(layout.back)
-
-    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
+    return broadcast_kernel(task, dtype, evaluate, code, MIN_SIZE, operands=operands)

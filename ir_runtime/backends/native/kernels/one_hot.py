@@ -23,8 +23,8 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import SIZES
 from ._indices import load_index
-from ._strided_copy import SIZES
 
 __all__: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Pad of f32 with constant pads: each row of the result is copied from the row that its place along the other axes says."""
+"""Pad of f32 with constant pads, and zeros around images: each row of the result is copied from the row that its place along the other axes says."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from ..codegen.memory import load_f32, load_i64, store_f32
 from ..codegen.vectors import Emit, Load, Store
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._rows import copy_row
 from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["pad_images"]
 
-# Axes beside the last one; rows of a unit, and elements from which on several threads are faster.
+# Axes beside the last one, and rows of a unit.
 OUTER = 4
 ROWS_PER_UNIT = 16
-MIN_PARALLEL_WORK = 1 << 16
 # The table entry of what is filled.
 FILLED = -1
 
@@ -46,7 +45,7 @@ class PadRowsJob(Descriptor):
 
     Lengths of the outer axes of the result, the innermost last; tables of what each of their elements adds to the offset in
     bytes of a row of data, or `FILLED`. Of a row: its elements, how many of them are before a part that is copied as it is,
-    its length, and where it begins in the data; a table of the elements of data, and the number that fills.
+    its length, where it begins in the data, and whether all others are filled; a table of the elements of data, and the number that fills.
     """
 
     lengths: Annotated[int, (np.int64, (OUTER,))]
@@ -55,6 +54,7 @@ class PadRowsJob(Descriptor):
     before: i64
     inside: i64
     first: i64
+    fills_sides: i64
     column_table: i64
     number: f32
 
@@ -104,6 +104,10 @@ def _pad_rows(call: int) -> None:
                 continue
             source = x + offset + entry
             copy_row(source + 4 * first, inside, target + 4 * before)
+            if job.fills_sides != 0:
+                _fill_row(target, before, fill)
+                _fill_row(target + 4 * (before + inside), columns - before - inside, fill)
+                continue
             for side in range(2):
                 begin, end = (0, before) if side == 0 else (before + inside, columns)
                 for column in range(begin, end):
@@ -174,7 +178,7 @@ def padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) ->
             return op.evaluate(x, begin, end, *fill)
         job, lengths = found
         y = empty(lengths, np.float32)
-        count = threads() if y.size >= MIN_PARALLEL_WORK else 1
+        count = threads_for(moved=2 * y.nbytes)
         parallel_for(PAD_ROWS.address, job, y, contiguous(x.transpose(order)), UNUSED, UNUSED, count)
         return y.transpose(_inverse(order))
 
@@ -211,9 +215,26 @@ def _job(axes: Sequence[_Axis], number: float) -> Array | None:
     before, first, inside = _copied(places)
     job = PadRowsJob.fill(
         lengths=tuple(map(len, tables)), tables=tuple(table.ctypes.data for table in tables), columns=len(places),
-        before=before, inside=inside, first=first, column_table=places.ctypes.data, number=number,
+        before=before, inside=inside, first=first, fills_sides=int((places >= 0).sum()) == inside, column_table=places.ctypes.data, number=number,
     )  # fmt: skip
     return Job.of(job, tables, places)
+
+
+def pad_images(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
+    """Return images ``[N, C, H, W]`` contiguous, with zeros before and after the last two axes."""
+    job, shape = _images_job(x.shape, tuple(pads))
+    y = empty(shape, np.float32)
+    parallel_for(PAD_ROWS.address, job, y, contiguous(x), UNUSED, UNUSED, threads_for(moved=2 * y.nbytes))
+    return y
+
+
+@lru_cache(maxsize=64)
+def _images_job(shape: _Shape, pads: tuple[tuple[int, int], ...]) -> tuple[Array, _Shape]:
+    around = [(0, 0), (0, 0), *pads]
+    axes = [_Axis.of("constant", length, *both) for length, both in zip(shape, around, strict=True)]
+    job = _job(axes, 0.0)
+    assert job is not None
+    return job, tuple(len(axis.places) for axis in axes)
 
 
 def _copied(places: Array) -> tuple[int, int, int]:

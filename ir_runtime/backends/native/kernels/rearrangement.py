@@ -23,22 +23,17 @@ from ...common.layout import channels_first, is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording
-from ..threading.task import UNUSED
-from ._padding import pad_images
-from ._row_copy import ROW_COPY, strided_row_job
-from ._strided_copy import SIZES, STRIDED_COPY, strided_copy
+from ._copy import COPY, SIZES, copy
 from .contiguous import MIN_SIZE, contiguous, is_view
+from .padding import pad_images
 
 __all__: list[str] = []
 
 # Axes from which on data may be transposed, so that a reshape copies, and elements from which a copy is worth a task: reshapes
 # of fewer are views, which all shapes share.
 MIN_RANK, MIN_COPY = 2, 48
-# Axes of a map, and elements from which several threads are faster.
 MAP_RANK = 4
-MIN_PARALLEL_WORK = 1 << 16
 
 _Shape: TypeAlias = tuple[int, ...]
 _Region: TypeAlias = tuple[slice, ...]
@@ -69,8 +64,7 @@ def reshape(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         found = _channels_last_copy(x, target) if is_f32(data) else None
         return contiguous(x).reshape(target) if found is None else found
 
-    ROW_COPY.prepare()
-    STRIDED_COPY.prepare()
+    COPY.prepare()
     return Kernel(kernel, replay=replayed(alone=False))
 
 
@@ -80,12 +74,9 @@ def _channels_last_copy(x: Array, target: _Shape) -> Array | None:
     if order is None:
         return None
     view = x.transpose(order)
-    if view.strides[-1] == view.itemsize and view.shape[-1] >= LANES:
-        y = contiguous(view)
-    else:
-        y = empty(view.shape, view.dtype)
-        if not strided_copy(view, y, np.inf):
-            return None
+    y = empty(view.shape, view.dtype)
+    if not copy(view, y, np.inf):
+        return None
     return channels_first(y.reshape(target[0], *target[2:], target[1]))
 
 
@@ -131,20 +122,15 @@ def roll(op: Roll, data: Value, shift: Value, axes: Value) -> Kernel | None:
     if not data.shape.rank or np.prod(shape) < MIN_SIZE:
         return None
     pieces = list(_pieces(shape, *np.broadcast_arrays(shifts, np.atleast_1d(along))))
-    ROW_COPY.prepare()
+    COPY.prepare()
 
     def kernel(x: Array, shift: Array, axes: Array) -> Array:
         if x.shape != shape:
             return op.evaluate(x, shift, axes)
         x, y = contiguous(x), empty(shape, np.float32)
-        found = [strided_row_job(x[source].shape, x.strides, y.strides) for source, _ in pieces]
-        jobs = [job for job in found if job is not None]
-        if len(jobs) < len(pieces):
-            return op.evaluate(x, shift, axes)
-        count = threads() if x.size >= MIN_PARALLEL_WORK else 1
-        for job, (source, place) in zip(jobs, pieces, strict=True):
-            parallel_for(ROW_COPY.address, job, y[place], x[source], UNUSED, UNUSED, count)
-        return y
+        if all(copy(x[source], y[place], np.inf) for source, place in pieces):
+            return y
+        return op.evaluate(x, shift, axes)  # of too many axes
 
     return Kernel(kernel, replay=replayed(alone=False))
 
@@ -239,7 +225,7 @@ def _moved(
     """
     if not is_f32(data) or not data.shape.is_static or not np.prod(data.shape.static):
         return None
-    STRIDED_COPY.prepare()
+    COPY.prepare()
     given = data.shape.static
     evaluate: Callable[..., Array] = op.evaluate
 
@@ -250,7 +236,7 @@ def _moved(
         if (found := _channels_last_copy(source, shape)) is not None:
             return view(found)
         y = empty(shape, np.float32)
-        copied = strided_copy(source, y.reshape(source.shape), np.inf)
+        copied = copy(source, y.reshape(source.shape), np.inf)
         return view(y) if copied else evaluate(x, *others)
 
     return Kernel(kernel, replay=replayed(alone=False))

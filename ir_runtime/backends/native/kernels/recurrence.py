@@ -24,6 +24,7 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.recording import workspace
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind
+from ._copy import COPY, recorded_copy
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
 from ._gemm_tile import ROW_MULTIPLE, WIDE
@@ -31,8 +32,6 @@ from ._panels import PackedPanels
 from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
 from ._recurrent_cells import CellKind, StepsJob
 from ._recurrent_steps import RUN_CELL, RUN_STEPS
-from ._row_copy import ROW_COPY, recorded_copy
-from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous
 
 __all__: list[str] = []
@@ -65,7 +64,7 @@ def sequence(
 
 def _single_step(op: RNNSequence | GRUSequence | LSTMSequence, runner: Runner, place: int) -> Kernel:
     """Return a kernel for sequences of one step, as of decoders; the input ``place`` is their lengths."""
-    for task in (RUN_CELL, ROW_COPY, STRIDED_COPY):
+    for task in (RUN_CELL, COPY):
         task.prepare()
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:

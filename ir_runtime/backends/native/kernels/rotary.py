@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, partial
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,35 +16,29 @@ from ...common.kept_memory import empty
 from ...core.lengths import any_lengths
 from ...patterns.rotary import Rotary, match_rotary
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
-from ..codegen.memory import load_i64
+from ..codegen.descriptor import i64
+from ..codegen.language import device, instruction, types
 from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
-from ..threading.task import Task, each_chunk, load_args
+from ..threading.parallel import parallel_for, threads_for
+from ._elementwise_axes import aligned_strides, contiguous_strides
+from ._nest import Addresses, NestJob, Place, nest_fields, nest_task, row_stride
 
 __all__: list[str] = []
 
-# Axes beside the last one, rows of a unit, and elements from which on several threads are faster.
-OUTER = 3
+# Rows of a block.
 ROWS_PER_UNIT = 32
-MIN_PARALLEL_WORK = 1 << 16
 # Jobs that a kernel keeps, for shapes and strides.
 MAX_JOBS = 64
 
+_WORD = 4
 _Lengths: TypeAlias = tuple[int, ...]
 
 
-class RotaryJob(Descriptor):
-    """The job of `ROTARY`: the length of half a row, and of the axes of rows; strides in bytes, 0 where rows recur."""
+class RotaryJob(NestJob):
+    """The job of `ROTARY`: the length of half a row, which is a column."""
 
-    rows: i64
     half: i64
-    lengths: Annotated[int, (np.int64, (OUTER,))]
-    x: Annotated[int, (np.int64, (OUTER,))]
-    turns: Annotated[int, (np.int64, (OUTER,))]
-    other_turns: Annotated[int, (np.int64, (OUTER,))]
 
 
 @instruction(*[types.int64] * 5)
@@ -67,24 +61,17 @@ def _turn_row(emit: Emit, x: Value, cos: Value, sin: Value, half: Value, out: Va
     emit.vector_loop(half, body)
 
 
-def _rotary(call: int) -> None:
-    address, out, x, cos, sin, _ = load_args(call)
-    job = RotaryJob.at(address)
-    rows, half = job.rows, job.half
-    for start, end in each_chunk(call, rows, ROWS_PER_UNIT):
-        for row in range(start, end):
-            rest, source, turn, other = row, x, cos, sin
-            for axis in range(OUTER):
-                length = load_i64(job, RotaryJob.lengths + axis)
-                place = rest % length
-                source += place * load_i64(job, RotaryJob.x + axis)
-                turn += place * load_i64(job, RotaryJob.turns + axis)
-                other += place * load_i64(job, RotaryJob.other_turns + axis)
-                rest = rest // length
-            _turn_row(source, turn, other, half, out + 8 * half * row)
+@device
+def _turn_rows(job: RotaryJob, operands: Addresses, place: Place, rows: int, columns: int, room: int) -> None:
+    out, x, cos, sin = operands
+    for row in range(rows):
+        _turn_row(
+            x + row * row_stride(job, 1), cos + row * row_stride(job, 2), sin + row * row_stride(job, 3), job.half,
+            out + row * row_stride(job, 0),
+        )  # fmt: skip
 
 
-ROTARY = Task(_rotary)
+ROTARY = nest_task("_rotary", _turn_rows)
 """Turn rows: A is the tensor, B has the cosines, and C the sines."""
 
 
@@ -106,7 +93,7 @@ def _kernel(width: int) -> Kernel:
         if job is None:
             return _by_numpy(x, cos, sin)
         out = empty(x.shape, np.float32)
-        parallel_for(ROTARY.address, job, out, x, cos, sin, threads() if x.size >= MIN_PARALLEL_WORK else 1)
+        parallel_for(ROTARY.address, job, out, x, cos, sin, threads_for(moved=4 * x.nbytes))
         return out
 
     def _by_numpy(x: Array, cos: Array, sin: Array) -> Array:  # which refuses what does not fit
@@ -122,26 +109,19 @@ def _job(
     """Return the job for shapes and strides of the tensor, the cosines and the sines; ``None`` for what it cannot do."""
     if not math.prod(shape) or any(lengths[-1:] != (width,) for lengths in (shape, turns, others)):
         return None
-    found = [_strides(*each, shape) for each in ((shape, x), (turns, cos), (others, sin))]
-    if None in found:
+    strides = [_row_strides(*each, shape) for each in ((shape, x), (turns, cos), (others, sin))]
+    if any(each is None for each in strides):
         return None
-    lengths = (*shape[-2::-1], *[1] * (OUTER + 1 - len(shape)))
-    return RotaryJob.fill(
-        rows=math.prod(lengths), half=width // 2, lengths=lengths, x=found[0], turns=found[1],
-        other_turns=found[2],
-    )  # fmt: skip
+    whole = contiguous_strides(shape)[-2::-1]
+    rows = list(zip(shape[-2::-1], whole, *(each for each in strides if each is not None), strict=True))
+    fields = nest_fields([(1, 0, 0, 0, 0), *rows], block=ROWS_PER_UNIT)
+    return None if fields is None else RotaryJob.fill(**fields, room=0, half=width // 2)
 
 
-def _strides(lengths: _Lengths, strides: _Lengths, shape: _Lengths) -> _Lengths | None:
+def _row_strides(lengths: _Lengths, strides: _Lengths, shape: _Lengths) -> _Lengths | None:
     """Return the strides along the axes of rows, innermost first; ``None`` where the task cannot read an array.
 
     That is where it does not broadcast to the shape by rows, or its rows are not contiguous.
     """
-    if len(lengths) > len(shape) or len(shape) > OUTER + 1 or strides[-1] != 4:
-        return None
-    found = []
-    for length, stride, wanted in zip(lengths[-2::-1], strides[-2::-1], shape[-2::-1], strict=False):
-        if length not in (1, wanted):
-            return None
-        found.append(stride if length == wanted else 0)
-    return (*found, *[0] * (OUTER - len(found)))
+    aligned = aligned_strides(lengths, strides, shape, tuple(range(len(shape))))
+    return None if aligned is None or strides[-1] != _WORD else aligned[-2::-1]

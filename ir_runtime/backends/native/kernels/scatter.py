@@ -23,10 +23,9 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED, Task, each_counted, load_args
+from ._copy import COPY, recorded_copy
 from ._packed_epilogue import add_rows
-from ._row_copy import ROW_COPY, recorded_copy
 from ._rows import copy_row
-from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous
 
 __all__ = ["SCATTER", "ScatterJob", "copied"]
@@ -128,8 +127,7 @@ def scatter(
 def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel:
     """Return the kernel; where an index is out of range, the reference refuses it."""
     SCATTER.prepare()
-    for task in (ROW_COPY, STRIDED_COPY):  # which a recording calls
-        task.prepare()
+    COPY.prepare()  # which a recording calls
 
     def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         lead, tail = data.shape[:along], data.shape[along + 1 :]

@@ -14,9 +14,8 @@ from ... import Kernel
 from ...common.kept_memory import empty
 from .._backend import backend
 from ..threading.capture import replayed
+from ._copy import COPY, SIZES, recorded_copy
 from ._index_grid import index_grid
-from ._row_copy import ROW_COPY, recorded_copy
-from ._strided_copy import SIZES, STRIDED_COPY
 
 __all__: list[str] = []
 
@@ -38,8 +37,7 @@ def scatter_part(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: 
     if places is None or grid is None or not size or len(np.unique(places)) < places.size:
         return None
     part, count = grid, places.size * size
-    for task in (ROW_COPY, STRIDED_COPY):
-        task.prepare()
+    COPY.prepare()
 
     def suits(data: Array, indices: Array, updates: Array) -> bool:
         return data.shape == shape and updates.size == count

@@ -25,8 +25,8 @@ from ._additive_mask import MASK, additive_mask
 from ._attention import BLOCKED, DECODE
 from ._attention_job import AttentionJob
 from ._bf16_attention import BLOCKED_BF16
+from ._copy import COPY
 from ._gemm_tile import WIDE
-from ._strided_copy import STRIDED_COPY
 from .contiguous import contiguous_rows
 
 __all__ = [
@@ -97,7 +97,7 @@ def bf16_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: Fac
 
 def followed() -> tuple[Attend, str]:
     """Return the attention of the precision of the compilation that is going on, and what profiles call its kernels."""
-    for task in (MASK, STRIDED_COPY):  # which the first recording calls
+    for task in (MASK, COPY):  # which the first recording calls
         task.prepare()
     is_bf16 = precision.current().products == "bf16"
     return (bf16_attention, "sdpa_bf16") if is_bf16 else (grouped_attention, "")

@@ -15,9 +15,8 @@ from ...core.lengths import any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
 from ..threading.recording import is_recording
+from ._copy import COPY, SIZES
 from ._join import join
-from ._row_copy import ROW_COPY
-from ._strided_copy import SIZES, STRIDED_COPY
 
 __all__: list[str] = []
 
@@ -41,8 +40,7 @@ def small(op: Concat, *parts: Value) -> Kernel | None:
         return None
     if not all(kind.kind in "fiub" and kind.itemsize in SIZES for kind in kinds):
         return None
-    for task in (ROW_COPY, STRIDED_COPY):
-        task.prepare()
+    COPY.prepare()
     return _small(axis)
 
 

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....ir.operation import Operation
-from ....ir.tensor import Array, Value
+from ....ir.tensor import Value
 from ....ops.arithmetic.trigonometry import Cos, Sin
+from ....ops.elementwise import RealUnary
 from ... import Kernel
-from ...common.kept_memory import empty
 from ...common.layout import is_f32
-from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen import ir
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
-from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
-from ..threading.recording import was_refused
-from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ..threading.task import Task
+from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 
 __all__: list[str] = []
 
-# Numbers of a unit, and from which on several threads are faster; the greatest number that is reduced.
-CHUNK = 1 << 12
-MIN_PARALLEL_SIZE = 1 << 14
+# About how long a number takes, in eighths of a nanosecond; the greatest number that is reduced.
+STEPS = 8
 MOST = float(1 << 26)
 
 _DOUBLES, _WORDS = ir.VectorType(ir.F64, LANES), ir.VectorType(ir.I64, LANES)
@@ -45,13 +39,6 @@ _COSINE = (
     -1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7, 2.48015872888517045348e-5,
     -1.38888888888730564116e-3, 4.16666666666665929218e-2, -0.5, 1.0,
 )  # fmt: skip
-
-
-class TrigonometryJob(Descriptor):
-    """The job of `SINE` and `COSINE`; ``refused`` counts numbers that are too large."""
-
-    count: i64
-    refused: i64
 
 
 def _double(x: float) -> ir.Value:
@@ -101,42 +88,25 @@ def _rotate(emit: Emit, x: ir.Value, count: ir.Value, out: ir.Value, is_cosine: 
 
 
 def _task(name: str, is_cosine: int) -> Task:
-    """Return a task of which a unit is a chunk of numbers."""
+    """Return the task of one of the functions; numbers that are too large are refused."""
 
-    def rotate(call: int) -> None:
-        address, out, x, _, _, _ = load_args(call)
-        job = TrigonometryJob.at(address)
-        count = job.count
-        for start, end in each_chunk(call, count, CHUNK):
-            some = end - start
-            _rotate(x + 4 * start, some, out + 4 * start, is_cosine)
-            for place in range(start, start + some):
-                number = load_f32(x, place)
-                if number > MOST or number < -MOST:
-                    fetch_add(job + 8 * TrigonometryJob.refused)
+    def rotate_row(job: BroadcastJob, out: int, x: int, _b: int, _c: int, count: int) -> None:
+        _rotate(x, count, out, is_cosine)
+        for place in range(count):
+            number = load_f32(x, place)
+            if number > MOST or number < -MOST:
+                fetch_add(job + 8 * BroadcastJob.refused)
 
-    rotate.__qualname__ = name
-    return Task(rotate)
+    return broadcast_task(name, device(rotate_row))
 
 
 SINE, COSINE = _task("_sine", 0), _task("_cosine", 1)
 
 
 @backend.accelerates(Sin, Cos)
-def trigonometry(op: Operation, data: Value) -> Kernel | None:
+def trigonometry(op: RealUnary, data: Value) -> Kernel | None:
     """f32."""
     if not is_f32(data):
         return None
-    task, other = (SINE, np.sin) if isinstance(op, Sin) else (COSINE, np.cos)
-    task.prepare()
-
-    def kernel(x: Array) -> Array:
-        out = empty(x.shape, np.float32)
-        if not x.size:
-            return out
-        job = TrigonometryJob.fill(count=x.size, refused=0)
-        count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
-        parallel_for(task.address, job, out, np.ascontiguousarray(x), UNUSED, UNUSED, count)
-        return other(x, out) if was_refused(job, TrigonometryJob.refused) else out
-
-    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
+    task = SINE if isinstance(op, Sin) else COSINE
+    return broadcast_kernel(task, data.element.dtype, op.ufunc, steps=STEPS, refuses=True)

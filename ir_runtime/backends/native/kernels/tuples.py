@@ -23,9 +23,8 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ._copy import COPY, SIZES
 from ._indices import load_index
-from ._row_copy import ROW_COPY
-from ._strided_copy import SIZES, STRIDED_COPY
 from .contiguous import contiguous
 from .gather_elements import GATHER_ELEMENTS, GatherElementsJob, gather_job
 from .scatter import SCATTER, ScatterJob, copied
@@ -88,7 +87,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
     named = batch + width
     if not width or not _is_copied(data) or not named <= (data.shape.rank or 0):
         return None
-    for task in (PLACES, GATHER_ELEMENTS, STRIDED_COPY):
+    for task in (PLACES, GATHER_ELEMENTS, COPY):
         task.prepare()
 
     def suits(x: Array, indices: Array) -> bool:
@@ -123,7 +122,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
         return None
     if data.element.dtype.itemsize % WORD or not (replaces or (reduction == "sum" and is_f32(data))):
         return None
-    for task in (PLACES, SCATTER, ROW_COPY, STRIDED_COPY):
+    for task in (PLACES, SCATTER, COPY):
         task.prepare()
     evaluate: Callable[..., Array] = op.evaluate
 

@@ -18,7 +18,14 @@ from .pool import ThreadPool, acquire, dispatcher, release
 from .recording import RECORD, Call
 from .task import NO_SCRATCH, UNUSED
 
-__all__ = ["at_most_cores", "parallel_for", "pool_address", "running", "threads"]
+__all__ = [
+    "at_most_cores", "parallel_for", "pays_to_share", "pool_address", "running", "threads", "threads_for",
+]  # fmt: skip
+
+MIN_PARALLEL_WORK = 1 << 12
+"""Nanoseconds of one thread from which several are faster: to share a layer takes one or two thousand."""
+# What a thread does in a nanosecond: bytes that it moves within the caches, and f32 operations in vectors.
+_MOVED, _COMPUTED = 64, 32
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +77,22 @@ def threads() -> int:
     if run is not _NO_RUN:
         run.threads = found
     return found
+
+
+def pays_to_share(*, moved: int = 0, computed: int = 0, steps: int = 0) -> bool:
+    """Return whether a layer takes longer in one thread than it costs to share it.
+
+    Args:
+        moved: bytes that are read and written.
+        computed: f32 operations in vectors.
+        steps: operations on a single number or address, of a nanosecond each.
+    """
+    return moved / _MOVED + computed / _COMPUTED + steps >= MIN_PARALLEL_WORK
+
+
+def threads_for(*, moved: int = 0, computed: int = 0, steps: int = 0) -> int:
+    """Return how many threads share a layer of the current run: one unless it `pays_to_share`."""
+    return threads() if moved / _MOVED + computed / _COMPUTED + steps >= MIN_PARALLEL_WORK else 1
 
 
 def _begin(work: object) -> None:

@@ -1,0 +1,240 @@
+"""Copies between arrays of any strides, by one task: rows, squares that are transposed in registers, or single elements.
+
+NumPy moves one number at a time where neighbours in memory are not neighbours in the copy, as between NCHW and NHWC; and a
+replay of a recorded run ends where it copies.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ...common.kept_memory import empty
+from ..codegen import ir
+from ..codegen.descriptor import i64
+from ..codegen.language import device, instruction, types
+from ..codegen.vectors import LANES, Emit
+from ..threading.parallel import parallel_for, threads_for
+from ..threading.recording import is_recording
+from ..threading.task import UNUSED
+from ._nest import BLOCK, Addresses, NestJob, Place, nest_fields, nest_task, row_stride
+from ._rows import copy_bytes, emit_transpose, transpose_square
+
+__all__ = [
+    "COPY",
+    "MAX_SIZE",
+    "SIZES",
+    "copy",
+    "expanded",
+    "merge_axes",
+    "recorded_copy",
+]
+
+SIZES = (1, 2, 4, 8)
+"""Bytes of the elements that are copied."""
+MAX_SIZE = 1 << 16
+"""Elements up to which a copy of single ones is as fast as NumPy."""
+WORD = 4
+# Columns of a block of rows, and of one that is a single row in memory; rows and columns of a block of squares.
+MAX_COLUMNS, PARTS, SIDE = 1 << 30, 64, 64
+# Elements of a square take less time than single ones if at least one in so many is there, or if whole rows
+# have so many columns.
+MIN_FILL, MIN_COLUMNS = 5, 3
+# Elements of an innermost axis below which a longer one is copied in the innermost loop, which is one of these many.
+SHORT, INNER = 8, 3
+ROWS, SQUARES, ELEMENTS = range(3)
+
+_Axis: TypeAlias = tuple[int, int, int]
+_Shape: TypeAlias = tuple[int, ...]
+
+
+class CopyJob(NestJob):
+    """The job of `COPY`: how blocks are copied, and bytes of an element.
+
+    Elements have an axis between rows and columns, which is whole in each block: its length, and strides in bytes.
+    """
+
+    form: i64
+    size: i64
+    middle: i64
+    middle_stride: i64
+    middle_width: i64
+    stride: i64
+    width: i64
+
+
+@instruction(*[types.int64] * 6)
+def _copy_elements(
+    emit: Emit, size: ir.Value, count: ir.Value, x: ir.Value, stride: ir.Value, out: ir.Value, width: ir.Value
+) -> None:  # fmt: skip
+    """Copy ``count`` elements of ``size`` bytes between addresses that advance by ``stride`` and ``width`` bytes."""
+
+    def go(kind: ir.Type) -> None:
+        with emit.loop(count, [x, out]) as (_, (source, target), following):
+            emit.store(emit.load(source, kind, 1), target, 1)
+            following += [emit.at(source, stride), emit.at(target, width)]
+
+    emit.switch(size, {n: partial(go, ir.IntType(8 * n)) for n in SIZES})
+
+
+@instruction(*[types.int64] * 6)
+def _transpose_part(
+    emit: Emit, x: ir.Value, stride: ir.Value, columns: ir.Value, rows: ir.Value, out: ir.Value, width: ir.Value
+) -> None:  # fmt: skip
+    """Transpose at most `LANES` columns, ``stride`` bytes apart, into as many rows, ``width`` bytes apart."""
+    emit_transpose(emit, x, stride, columns, rows, out, width, emit.masked_access(columns)[1])
+
+
+@device
+def _transpose(job: CopyJob, x: int, out: int, top: int, left: int, rows: int, columns: int) -> None:
+    """Transpose a block; the last squares of a row or column of the whole reach back over those before them."""
+    tall, wide, apart, width = job.rows, job.columns, job.stride, job.width
+    x, out = x - WORD * top - left * apart, out - WORD * left - top * width
+    for row in range(top, top + rows, LANES):
+        r = max(min(row, tall - LANES), 0)
+        for column in range(left, left + columns, LANES):
+            c = max(min(column, wide - LANES), 0)
+            source, target = x + WORD * r + c * apart, out + WORD * c + r * width
+            if tall >= LANES and wide >= LANES:
+                transpose_square(source, apart, target, width)
+            else:
+                _transpose_part(source, apart, min(wide, LANES), min(tall, LANES), target, width)
+
+
+@device
+def _copy_block(job: CopyJob, operands: Addresses, place: Place, rows: int, columns: int, room: int) -> None:
+    (out, x, _b, _c), (_plane, top, left) = operands, place
+    form, size, stride, width = job.form, job.size, row_stride(job, 1), row_stride(job, 0)
+    if form == ROWS:
+        for row in range(rows):
+            copy_bytes(x + row * stride, size * columns, out + row * width)
+    elif form == SQUARES:
+        _transpose(job, x, out, top, left, rows, columns)
+    else:
+        apart, along, down, across = job.stride, job.width, job.middle_stride, job.middle_width
+        several = job.middle
+        for row in range(rows):
+            for middle in range(several):
+                source, target = x + row * stride + middle * down, out + row * width + middle * across
+                _copy_elements(size, columns, source, apart, target, along)
+
+
+COPY = nest_task("copy", _copy_block)
+"""Copy A to the result."""
+
+
+def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
+    """Copy an array to one of the same shape and element size; return whether that was done.
+
+    Args:
+        x: the array.
+        out: the copy.
+        most: the elements above which single ones are left to NumPy.
+    """
+    found = _job(x.shape, x.strides, out.strides, x.itemsize)
+    if found is None or x.dtype.hasobject:
+        return False
+    job, is_single = found
+    if is_single and x.size > most:
+        return False
+    if x.size:
+        count = threads_for(steps=x.size) if is_single else threads_for(moved=2 * x.nbytes)
+        parallel_for(COPY.address, job, out, x, UNUSED, UNUSED, count)
+    return True
+
+
+def recorded_copy(x: Array, out: Array) -> bool:
+    """Copy an array to one of the same shape and dtype where a run is recorded; return whether that was done."""
+    return x.size > 0 and is_recording() and copy(x, out)
+
+
+def expanded(x: Array, shape: _Shape) -> Array | None:
+    """Return an array in C order that has this shape, to which the given one broadcasts; ``None`` where no task can copy it."""
+    if x.shape == shape and x.flags.c_contiguous:
+        return x
+    found = empty(shape, x.dtype)
+    return found if copy(np.broadcast_to(x, shape), found) else None
+
+
+@lru_cache(maxsize=512)
+def _job(shape: _Shape, strides: _Shape, widths: _Shape, size: int) -> tuple[Array, bool] | None:
+    """Return the job of a copy, and whether it moves single elements; ``None`` for too many axes, and elements of other sizes."""
+    if size not in SIZES:
+        return None
+    axes = merge_axes(shape, strides, widths) or [(1, size, size)]
+    if axes[0][1:] == (size, size) and axes[0][0] * size >= WORD * LANES:
+        return _row_job(axes, size)
+    place = next((index for index, (_, stride, _) in enumerate(axes) if stride == WORD), 0)
+    if size == WORD and place and axes[0][2] == WORD and _fills_squares(axes[place][0], axes[0][0]):
+        return _square_job(axes, place)
+    return _element_job(axes, size)
+
+
+def _fills_squares(rows: int, columns: int) -> bool:
+    """Return whether squares are full enough to take less time than single elements, which are read or written far apart."""
+    is_full = MIN_FILL * rows * columns >= _whole_vectors(rows) * _whole_vectors(columns)
+    return is_full or (columns >= MIN_COLUMNS and rows >= LANES)
+
+
+def _row_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
+    most = MAX_COLUMNS if len(axes) > 1 else -(-axes[0][0] // PARTS // LANES) * LANES or LANES
+    return _filled(axes, size, ROWS, nest_fields(_ordered(axes), max(most, BLOCK)))
+
+
+def _square_job(axes: list[_Axis], place: int) -> tuple[Array, bool] | None:
+    """Return the job for columns that are contiguous in the result, and rows that are so in the data."""
+    columns, rows = axes[0], axes[place]
+    others = [axis for index, axis in enumerate(axes) if index not in (0, place)]
+    tall = min(max(SIDE, BLOCK // _whole_vectors(columns[0])), _whole_vectors(rows[0])) // LANES * LANES
+    wide = min(max(SIDE, BLOCK // tall), _whole_vectors(columns[0])) // LANES * LANES
+    fields = nest_fields(_ordered([columns, rows, *others]), wide, tall * wide)
+    return _filled([columns, rows, *others], WORD, SQUARES, fields)
+
+
+def _element_job(axes: list[_Axis], size: int) -> tuple[Array, bool] | None:
+    if axes[0][0] < SHORT:
+        longest = max(range(min(INNER, len(axes))), key=lambda index: axes[index][0])
+        axes[0], axes[longest] = axes[longest], axes[0]
+    middle = axes.pop(1) if len(axes) > 2 or (len(axes) == 2 and axes[1][0] <= SHORT) else (1, 0, 0)
+    block = max(BLOCK // middle[0], 1)
+    return _filled(axes, size, ELEMENTS, nest_fields(_ordered(axes), block, block), middle)
+
+
+def _ordered(axes: list[_Axis]) -> list[_Axis]:
+    """Return axes with the stride of the result first."""
+    return [(length, width, stride) for length, stride, width in axes]
+
+
+def _filled(
+    axes: list[_Axis], size: int, form: int, fields: dict[str, object] | None, middle: _Axis = (1, 0, 0)
+) -> tuple[Array, bool] | None:
+    """Return the job with these fields."""
+    if fields is None:
+        return None
+    job = CopyJob.fill(
+        **fields, room=0, form=form, size=size, middle=middle[0], middle_stride=middle[1], middle_width=middle[2],
+        stride=axes[0][1], width=axes[1][2] if form == SQUARES else axes[0][2],
+    )  # fmt: skip
+    return job, form == ELEMENTS
+
+
+def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
+    """Return length, stride, and stride in the copy of each axis, innermost first; axes that are like one are merged."""
+    axes = [axis for axis in zip(shape, strides, widths, strict=True) if axis[0] != 1]
+    axes.sort(key=lambda axis: (abs(axis[2]), abs(axis[1])))
+    merged = axes[:1]
+    for axis in axes[1:]:
+        length, stride, width = merged[-1]
+        if axis[1:] == (length * stride, length * width):
+            merged[-1] = (length * axis[0], stride, width)
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _whole_vectors(count: int) -> int:
+    """Return how many numbers the vectors for ``count`` have."""
+    return -(-count // LANES) * LANES

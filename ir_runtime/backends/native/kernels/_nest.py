@@ -1,0 +1,151 @@
+"""Loop nests: the schedule of kernels that copy or map, over an iteration space of planes, rows and columns.
+
+A nest is divided into blocks of some rows and columns of a plane; a unit is several blocks, if they are small. Each operand,
+the result included, has strides of its own along all axes, 0 where it is broadcast. What a kernel does is its body, which is
+given a block: ``body(job, (out, a, b, c), (plane, row, column), rows, columns, room)``, with the address of the block in each
+operand, where the block begins, its size, and scratch memory of the thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
+
+import numpy as np
+
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Device, device
+from ..codegen.memory import load_i64, scratch_memory
+from ..threading.task import Task, each_chunk, load_args
+
+__all__ = [
+    "BLOCK",
+    "OUTER",
+    "Addresses",
+    "Axes",
+    "NestJob",
+    "Place",
+    "nest_fields",
+    "nest_task",
+    "row_stride",
+]
+
+# Elements of a block, which stays in the L1 cache; axes that planes have, beside rows and columns; the result and the inputs.
+BLOCK, OUTER, OPERANDS = 1 << 12, 6, 4
+# The fewest units of a nest whose blocks are small.
+MIN_UNITS = 8
+
+Addresses: TypeAlias = tuple[int, int, int, int]
+Place: TypeAlias = tuple[int, int, int]
+Axes: TypeAlias = Sequence[tuple[int, ...]]
+"""Of each axis, innermost first: its length, and the stride of each operand in bytes, that of the result first."""
+
+
+class NestJob(Descriptor):
+    """The job of a `nest_task`, which the jobs of kernels extend.
+
+    ``lengths`` are those of the axes of planes, innermost first; ``strides`` of each operand are those of columns, of rows and of
+    these axes. ``room`` is the bytes of scratch memory of a thread.
+    """
+
+    blocks: i64
+    unit_blocks: i64
+    rows: i64
+    columns: i64
+    block_rows: i64
+    block_columns: i64
+    room: i64
+    axes: i64
+    lengths: Annotated[int, (np.int64, (OUTER,))]
+    strides: Annotated[int, (np.int64, (OPERANDS * (OUTER + 2),))]
+
+
+@device
+def row_stride(job: NestJob, operand: int) -> int:
+    """Return the bytes between rows of an operand."""
+    stride: int = load_i64(job, NestJob.strides + (OUTER + 2) * operand + 1)
+    return stride
+
+
+@device
+def _offset(job: NestJob, operand: int, axis: int, index: int) -> int:
+    """Return the offset of an index along columns, rows, or an axis of planes."""
+    offset: int = index * load_i64(job, NestJob.strides + (OUTER + 2) * operand + axis)
+    return offset
+
+
+@device
+def _locate(job: NestJob, operands: Addresses, place: Place) -> Addresses:
+    """Return the addresses of an element of all operands."""
+    (out, a, b, c), (plane, row, column) = operands, place
+    out += _offset(job, 0, 0, column) + _offset(job, 0, 1, row)
+    a += _offset(job, 1, 0, column) + _offset(job, 1, 1, row)
+    b += _offset(job, 2, 0, column) + _offset(job, 2, 1, row)
+    c += _offset(job, 3, 0, column) + _offset(job, 3, 1, row)
+    for axis in range(job.axes):
+        length = load_i64(job, NestJob.lengths + axis)
+        rest = plane // length
+        index = plane - rest * length
+        out += _offset(job, 0, axis + 2, index)
+        a += _offset(job, 1, axis + 2, index)
+        b += _offset(job, 2, axis + 2, index)
+        c += _offset(job, 3, axis + 2, index)
+        plane = rest
+    return out, a, b, c
+
+
+def nest_task(name: str, body: Device[..., None]) -> Task:
+    """Return the task that calls a body for each block of a nest."""
+
+    def run_nest(call: int) -> None:
+        address, out, a, b, c, _ = load_args(call)
+        job = NestJob.at(address)
+        rows, columns, tall, wide = job.rows, job.columns, job.block_rows, job.block_columns
+        across = (columns + wide - 1) // wide
+        per_plane = (rows + tall - 1) // tall * across
+        room = scratch_memory(job.room) if job.room != 0 else 0
+        for start, end in each_chunk(call, job.blocks, job.unit_blocks):
+            for block in range(start, end):
+                plane = block // per_plane
+                rest = block - plane * per_plane
+                strip = rest // across
+                row, column = strip * tall, (rest - strip * across) * wide
+                place = plane, row, column
+                body(
+                    address, _locate(job, (out, a, b, c), place), place, min(tall, rows - row), min(wide, columns - column),
+                    room,
+                )  # fmt: skip
+
+    run_nest.__qualname__ = name
+    return Task(run_nest)
+
+
+def nest_fields(axes: Axes, most_columns: int = BLOCK, block: int = BLOCK) -> dict[str, object] | None:
+    """Return the fields of a job, but ``room``; ``None`` for too many axes.
+
+    Args:
+        axes: at least one; columns, rows, then those of planes.
+        most_columns: of a block.
+        block: about how many elements a block has, and a unit, unless there would be few.
+    """
+    if len(axes) > OUTER + 2:
+        return None
+    operands = len(axes[0]) - 1
+    none = (1, *[0] * operands)
+    columns, rows, *outer = [*axes, *[none] * max(0, 2 - len(axes))]
+    outer = [axis for axis in outer if axis[0] != 1]
+    wide = max(min(columns[0], most_columns), 1)
+    tall = max(min(block // wide, rows[0]), 1)
+    planes = math.prod(length for length, *_ in outer)
+    blocks = planes * -(-rows[0] // tall) * -(-columns[0] // wide)
+    whole = [columns, rows, *outer, *[none] * (OUTER - len(outer))]
+    unused = (0,) * (OUTER + 2)
+    strides = [
+        tuple(axis[1 + index] for axis in whole) if index < operands else unused for index in range(OPERANDS)
+    ]
+    return {
+        "blocks": blocks, "unit_blocks": max(min(block // (tall * wide), blocks // MIN_UNITS), 1), "rows": rows[0],
+        "columns": columns[0], "block_rows": tall, "block_columns": wide, "axes": len(outer),
+        "lengths": tuple(length for length, *_ in whole[2:]), "strides": tuple(n for row in strides for n in row),
+    }  # fmt: skip
