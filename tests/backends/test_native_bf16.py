@@ -28,9 +28,10 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.bf16 import IS_FASTER
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _bf16_gemm, _gemm, _products
+from ir_runtime.backends.native.kernels import _bf16_gemm, _products
 from ir_runtime.backends.native.kernels._bf16_gemm import Bf16Rows
 from ir_runtime.backends.native.kernels._products import BF16_PRODUCTS, F32_PRODUCTS
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -50,8 +51,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(_products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, min_work=0))
-        patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(_bf16_gemm, "MIN_PARALLEL_SIZE", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(_bf16_gemm, "CHUNK", 64)
         yield
 

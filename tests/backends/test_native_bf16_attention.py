@@ -21,8 +21,8 @@ from openvino import opset13 as op
 import ir_runtime as ir
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import sdpa
 from ir_runtime.backends.native.kernels.sdpa import MAX_DECODE_ROWS, bf16_attention, grouped_attention
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.tensor import Array
 
 quick = settings(max_examples=8 if AGAIN in os.environ else 40, deadline=None)
@@ -38,7 +38,7 @@ WIDTHS = [1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 80, 130]
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
-        patch.setattr(sdpa, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
 
 

@@ -18,7 +18,7 @@ from ir_runtime.backends import Precision
 from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import recurrence
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -33,7 +33,7 @@ BATCH, TIME = 5, 4
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
-        patch.setattr(recurrence, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
 
 

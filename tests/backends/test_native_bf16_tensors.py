@@ -28,7 +28,8 @@ from ir_runtime.backends.core.precision import within
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _elementwise_plan, _gemm, _products, concat
+from ir_runtime.backends.native.kernels import _products
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.compiler.compile import compile_plan
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -53,9 +54,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(
             _products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, is_faster=True, min_work=0)
         )
-        patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(_elementwise_plan, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(concat, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
 
 

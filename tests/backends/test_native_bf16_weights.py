@@ -22,7 +22,8 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.bf16 import HAS_BF16, IS_FASTER
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _gemm, _products, recurrence
+from ir_runtime.backends.native.kernels import _products
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -39,8 +40,7 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer; the smallest weights are worth it."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
-        patch.setattr(recurrence, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(_products, "MIN_WIDENED_NUMBERS", 0)
         yield
 

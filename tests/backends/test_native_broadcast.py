@@ -17,6 +17,7 @@ from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.kernels import _elementwise_plan, elementwise
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -30,7 +31,7 @@ LENGTHS = (1, 2, 3, 9, 16, 17, 40, 70)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_elementwise_plan, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(elementwise, "MIN_SIZE", 0)
         with at_most(request.param):
             yield

@@ -19,7 +19,7 @@ from ir_runtime.ir.tensor import Array
 if "native" not in available():
     pytest.skip("the extra 'fast' is not installed", allow_module_level=True)
 
-from ir_runtime.backends.native.kernels import computed_matmul
+from ir_runtime.backends.native.threading import parallel
 
 SIZES = [
     (1, 5, 7), (3, 33, 70), (7, 1, 3), (5, 17, 1), (1, 40, 1), (2, 3, 300), (40, 64, 128), (300, 70, 45), (50, 200, 129),
@@ -32,7 +32,7 @@ BATCHES = [((), ()), ((3,), ()), ((2, 1), (3,)), ((2, 3), (1, 3)), ((0,), (1,))]
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True)
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every test alone, and with a second thread for the smallest product."""
-    monkeypatch.setattr(computed_matmul, "MIN_PARALLEL_WORK", 0)
+    monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     threads: int = request.param
     return threads
 

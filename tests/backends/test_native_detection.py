@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from ir_runtime.backends import native, numpy
 from ir_runtime.backends.common import nms
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.native.kernels import interpolation
 from ir_runtime.backends.native.kernels import nms as suppression
-from ir_runtime.backends.native.kernels import roi_align as regions
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -38,8 +37,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         if request.param > 1:
             patch.setattr(suppression, "MAX_SMALL", 0)
-        for module in (interpolation, regions, suppression):
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), native.backend.around():
             yield
 

@@ -20,10 +20,9 @@ from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _elementwise_plan, depthwise, elementwise, movement, pooling
-from ir_runtime.backends.native.kernels import concat as joining
-from ir_runtime.backends.native.kernels import group_norm as groups
+from ir_runtime.backends.native.kernels import depthwise, elementwise
 from ir_runtime.backends.native.kernels._grouped_windows import GROUP_CHANNELS
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -42,8 +41,7 @@ LENGTHS = (1, 2, 3, 6, 7, 8, 15, 17)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (depthwise, _elementwise_plan, groups, joining, movement, pooling):
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(elementwise, "MIN_SIZE", 0)
         with at_most(request.param):
             yield

@@ -38,8 +38,7 @@ COUNTS = [2] if AGAIN in os.environ else [1, 2]
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(_winograd, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
             yield
 

@@ -11,6 +11,7 @@ from harness.other_vectors import same_with_other_vectors
 import ir_runtime as ir
 from ir_runtime import opset15 as op
 from ir_runtime.backends import available
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.tensor import Array
 
 pytestmark = pytest.mark.skipif("native" not in available(), reason="native is not installed")
@@ -21,20 +22,8 @@ Build = Callable[..., ir.Node]
 @pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
 def threads(request: pytest.FixtureRequest) -> Iterator[dict[str, int]]:
     """Every test alone, and with a second thread for the smallest layer."""
-    from ir_runtime.backends.native.kernels import (
-        color_planes,
-        depthwise_transposed,
-        embedding_bag,
-        padding,
-        recurrence,
-        roi_align,
-        roi_pooling,
-    )
-
-    modules = color_planes, depthwise_transposed, embedding_bag, padding, recurrence, roi_align, roi_pooling
     with pytest.MonkeyPatch.context() as patch:
-        for module in modules:
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield {"INFERENCE_NUM_THREADS": request.param}
 
 

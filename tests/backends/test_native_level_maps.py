@@ -13,10 +13,11 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.levels import GROUP, LEVEL_DTYPE
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _int8_conversion, _int8_layers
+from ir_runtime.backends.native.kernels import _int8_layers
 from ir_runtime.backends.native.kernels._int8_conversion import Dequantizing, Quantizing
 from ir_runtime.backends.native.kernels._int8_maps import LevelMap
 from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.backends.native.threading.parallel import parallel_for, threads
 from ir_runtime.backends.native.threading.task import UNUSED
 from ir_runtime.backends.patterns.quantized_nodes import Pooled, Product, Quantizer, Source
@@ -31,7 +32,7 @@ LIMITS = [(-1.1, 0.7), (0.0, 6.0), (-300.0, -200.0)]
 def run_of_a_model(request: pytest.FixtureRequest) -> Iterator[None]:
     """Inside a run, alone and with a second thread for the smallest map."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
-        patch.setattr(_int8_conversion, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
 
 

@@ -27,6 +27,7 @@ from ir_runtime.backends.native.kernels._int8_shares import share_starts
 from ir_runtime.backends.native.kernels._int8_tile import LevelBounds
 from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
 from ir_runtime.backends.native.kernels._panels import Panel
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.backends.patterns.quantized_nodes import Node, Pooled, Product, Quantizer, Source, Subgraph
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
@@ -39,7 +40,7 @@ DATA, OTHER = Port(0, 0), Port(1, 0)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
-        patch.setattr(_int8_layers, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield
 
 

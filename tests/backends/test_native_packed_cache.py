@@ -18,6 +18,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.kernels import quantized_cache, sdpa
 from ir_runtime.backends.native.kernels.quantized_cache import pack, packed_attention, unpack
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.quantized_cache import PREFIX, pack_rows, unpack_rows
 from ir_runtime.ir.tensor import Array
 
@@ -34,8 +35,7 @@ WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 80, 130, 257]
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest cache."""
     with pytest.MonkeyPatch.context() as patch, at_most(request.param), backend.around():
-        patch.setattr(sdpa, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(quantized_cache, "MIN_PARALLEL_SIZE", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(quantized_cache, "CHUNK", 64)
         yield
 

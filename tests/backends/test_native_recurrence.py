@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import Backend, native, numpy
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import recurrence
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.backends.numpy.kernels import recurrence as planned
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
@@ -39,7 +39,7 @@ SIZES = (1, 3, 16, 17, 33, 64, 70, 100)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        patch.setattr(recurrence, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), backend.around():
             yield
 

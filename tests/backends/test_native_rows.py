@@ -15,7 +15,7 @@ from harness.other_vectors import same_with_other_vectors
 
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import embedding_bag, scatter
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops import Op
@@ -27,8 +27,7 @@ RANDOM = np.random.default_rng(0)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (embedding_bag, scatter):
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
             yield
 

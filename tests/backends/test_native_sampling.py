@@ -21,7 +21,8 @@ from ir_runtime import opset8
 from ir_runtime import opset13 as op
 from ir_runtime.backends import native
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.native.kernels import deformable_convolution, grid_sample
+from ir_runtime.backends.native.kernels import deformable_convolution
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -38,8 +39,7 @@ TIES = np.array([-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1], np.float32)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (deformable_convolution, grid_sample):
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), native.backend.around():
             yield
 

@@ -12,8 +12,8 @@ import ir_runtime as ir
 from ir_runtime import opset1, opset4, opset8, opset11
 from ir_runtime.backends import UNREAD, available
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import gathered_matmul
 from ir_runtime.backends.native.kernels._quantized_product import QuantizedProduct
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.quantized_weights import QuantizedWeights
 from ir_runtime.ir.shape import PartialShape
@@ -142,7 +142,7 @@ def test_products_with_chosen_matrices(
     threads: int,
 ) -> None:
     """Negative indices count from the end, and those out of range choose zeros."""
-    monkeypatch.setattr(gathered_matmul, "MIN_PARALLEL_WORK", 1)
+    monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     model, x = chosen(rows, indices, by_rows, kind), numbers(*rows)
     assert is_matched(compiled(model))
     check(model, x, RANDOM.integers(-6, 6, indices).astype(kind), threads=threads)

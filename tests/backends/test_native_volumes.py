@@ -20,11 +20,10 @@ from ir_runtime import opset13
 from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import _gemm as products
 from ir_runtime.backends.native.kernels import concat as joining
 from ir_runtime.backends.native.kernels import contiguous as copies
-from ir_runtime.backends.native.kernels import volume_pooling as pooling
 from ir_runtime.backends.native.kernels.contiguous import contiguous
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -37,8 +36,7 @@ quick = settings(max_examples=10 if AGAIN in os.environ else 50, deadline=None)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (copies, joining, pooling, products):
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         for module in (copies, joining):
             patch.setattr(module, "MIN_SIZE", 0)
         with at_most(request.param), backend.around():

@@ -13,7 +13,7 @@ from harness.other_vectors import AGAIN, same_with_other_vectors
 from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import _filter_packing, _gemm, computed_matmul
+from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -26,8 +26,7 @@ COUNTS = [2] if AGAIN in os.environ else [1, 2]
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (_gemm, _filter_packing, computed_matmul):
-            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
             yield
 

@@ -15,7 +15,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import scratch_memory
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._bf16_tile import bf16_panel, round_row, round_rows
 from ._gemm_job import GemmJob, StoredTypes
@@ -27,9 +27,8 @@ from .contiguous import contiguous
 
 __all__ = ["BF16_GEMM", "Bf16Rows"]
 
-# Numbers that a thread rounds at a time, and from which on several threads are faster.
+# Numbers that a thread rounds at a time.
 CHUNK = 1 << 14
-MIN_PARALLEL_SIZE = 1 << 16
 # Integers, as kernels cannot use enumerations.
 RESULT, RESIDUAL = int(StoredTypes.RESULT), int(StoredTypes.RESIDUAL)
 
@@ -157,6 +156,6 @@ class Bf16Rows:
             chunk = max(CHUNK // self.depth, 1)
             job = self._jobs[rows] = RoundJob.fill(rows=rows, depth=self.depth, stored=stored, chunk=chunk)
         words = empty((rows, stored // 2), np.int32)
-        count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
+        count = threads_for(moved=6 * x.size)
         parallel_for(_ROUND.address, job, words, x, UNUSED, UNUSED, count)
         return words

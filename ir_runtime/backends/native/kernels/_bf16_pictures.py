@@ -13,7 +13,7 @@ from ..codegen.bf16 import as_bf16
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import INTS, LANES, Emit, Value, splat_bits
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._epilogue import BF16
 from ._rows import clear_row
@@ -23,9 +23,6 @@ __all__ = ["PIXEL", "bf16_pictures"]
 PIXEL = 4
 """Numbers of a pixel."""
 PIXEL_BYTES = 2 * PIXEL
-
-# Elements from which on several threads are faster.
-MIN_PARALLEL_SIZE = 1 << 16
 
 
 class PictureJob(Descriptor):
@@ -111,6 +108,6 @@ def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
         left=left, zeros=_ZEROS.ctypes.data,
     )  # fmt: skip
     y = empty(shape, BF16)
-    count = threads() if x.size >= MIN_PARALLEL_SIZE else 1
+    count = threads_for(moved=2 * x.nbytes)
     parallel_for(_PICTURES.address, job, y, source, UNUSED, UNUSED, count)
     return y

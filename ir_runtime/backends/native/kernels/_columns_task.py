@@ -9,7 +9,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import Device, device
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
 
 __all__ = ["ColumnsJob", "Sizes", "column_sizes", "columns_task", "load_sizes", "run_columns"]
@@ -17,9 +17,8 @@ __all__ = ["ColumnsJob", "Sizes", "column_sizes", "columns_task", "load_sizes", 
 Sizes = tuple[int, int, int]
 """Lengths ``[outer, length, inner]``."""
 
-# Elements of a unit of work, and from how many on several threads are faster.
+# Elements of a unit of work.
 UNIT_SIZE = 1 << 12
-MIN_PARALLEL_WORK = 1 << 15
 
 
 class ColumnsJob(Descriptor):
@@ -106,4 +105,4 @@ def column_sizes(sizes: Sizes) -> dict[str, int]:
 
 def run_columns(task: Task, x: Array, out: Array, job: Array) -> None:
     """Run a task on a contiguous array."""
-    parallel_for(task.address, job, out, x, UNUSED, UNUSED, threads() if x.size >= MIN_PARALLEL_WORK else 1)
+    parallel_for(task.address, job, out, x, UNUSED, UNUSED, threads_for(moved=2 * x.nbytes))

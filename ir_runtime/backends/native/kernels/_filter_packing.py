@@ -18,7 +18,7 @@ from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
 from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._epilogue import FusedKernel
@@ -27,8 +27,6 @@ from ._panels import PackedPanels, Panel, allocate_panels
 
 __all__ = ["PACK_FILTERS", "FilterPacking", "FusedOfRun", "packed_filters"]
 
-# Elements from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 14
 # How many tensors the post-ops of a product with packed weights can read.
 MAX_EXTRAS = 1
 
@@ -115,7 +113,7 @@ def packed_filters(filters: Array, scale: Array | None, bias: Array | None, acro
     groups, outputs, channels, taps = filters.shape
     panels = allocate_panels(groups, outputs, channels * taps, bias, across)
     job = _job(panels, channels, taps, _factors(scale, groups * outputs))
-    count = threads() if filters.size >= MIN_PARALLEL_WORK else 1
+    count = threads_for(steps=filters.size // 4)
     parallel_for(PACK_FILTERS.address, job, panels.numbers, filters, UNUSED, UNUSED, count)
     return panels
 
@@ -156,7 +154,7 @@ class FilterPacking:
         panels = replace(panels, numbers=np.broadcast_to(np.float32(np.nan), panels.numbers.shape))
         job = _job(panels, channels, taps, _factors(scale, groups * outputs))
         PACK_FILTERS.prepare()
-        return cls(panels, job, groups * outputs * channels * taps >= MIN_PARALLEL_WORK)
+        return cls(panels, job, pays_to_share(steps=groups * outputs * channels * taps // 4))
 
     def pack(self, filters: Array) -> Array:
         """Return packed filters."""

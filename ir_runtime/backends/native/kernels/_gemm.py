@@ -12,7 +12,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.descriptor import Job
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.task import Task
 from ._copied_windows import CopyPlan
 from ._epilogue import Epilogue
@@ -24,8 +24,6 @@ from ._window_geometry import Layout, Windows
 
 __all__ = ["NO_OFFSET", "Gemm", "Rows"]
 
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 100_000
 # The share of taps in padding from which on it is faster to look for them.
 MIN_SKIPPED = 0.1
 CACHED = CachedBytes(rows=1 << 18, weights=1 << 19)
@@ -141,7 +139,7 @@ class Gemm:
         """Return a job, and how many threads share it, for residuals of that many bytes."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)
-        shared = count if work >= MIN_PARALLEL_WORK else 1
+        shared = count if pays_to_share(computed=work) else 1
         taps, depth, offsets, part = self._parts(rows)
         chunk, by_panel = chunk_rows(
             rows.rows, min(rows.bytes_per_row, 4 * depth * part) if part < taps else rows.bytes_per_row,

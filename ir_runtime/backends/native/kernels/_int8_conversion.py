@@ -18,16 +18,13 @@ from ..codegen.language import device, instruction, types
 from ..codegen.levels import GROUP, LEVEL_SIZE, load_levels, store_levels
 from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._int8_maps import LevelMap, fill_borders, line_address
 from .contiguous import contiguous
 
 __all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]
-
-# Numbers from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 15
 
 
 class _ConversionJob(Descriptor):
@@ -238,7 +235,7 @@ class Quantizing:
         if not x.size:
             return out
         job = _job(self._map, channels_last(x), self._parameters, in_planes)
-        count = threads() if x.size >= MIN_PARALLEL_WORK else 1
+        count = threads_for(moved=8 * x.size)
         parallel_for(TO_LEVELS.address, job, out, x, UNUSED, UNUSED, count)
         return None if was_refused(job, _ConversionJob.refused) else out
 
@@ -266,6 +263,6 @@ class Dequantizing:
         out = empty(shape, np.float32)
         if out.size:
             job = _job(self._map, out, self._parameters)
-            count = threads() if out.size >= MIN_PARALLEL_WORK else 1
+            count = threads_for(moved=8 * out.size)
             parallel_for(FROM_LEVELS.address, job, out, levels, UNUSED, UNUSED, count)
         return channels_first(out)

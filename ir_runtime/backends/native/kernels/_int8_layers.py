@@ -15,7 +15,7 @@ from ...patterns.quantized_nodes import Pooled, Quantizer
 from ..codegen.levels import GROUP, WEIGHT_DTYPE
 from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
-from ..threading.parallel import threads
+from ..threading.parallel import pays_to_share, threads
 from ._gemm_tile import ROW_MULTIPLE
 from ._int8_depthwise import BLOCK, TALL, are_interleaved, pack_blocks, pack_row
 from ._int8_gemm import LEVELS_GEMM, AheadRecord, LevelsGemmJob, pack_levels
@@ -37,8 +37,6 @@ from ._panels import Panel
 
 __all__ = ["Bound", "bind", "prefetch_weights", "requantization"]
 
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 18
 # How many times as long those of windows take, as those of products.
 WINDOW_WORK = 8
 # Rows of the data and the result that stay in the L1 and L2 caches while all panels are used have this many bytes; there are
@@ -172,7 +170,7 @@ def _dense(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelMap)
         table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
         ahead=none.ctypes.data,
     )  # fmt: skip
-    large = count * numbers.size >= MIN_PARALLEL_WORK
+    large = pays_to_share(computed=count * numbers.size // 2)
     kept = panels, starts, scale, bias, bounds, offsets, none
     return Bound(LEVELS_GEMM.address, job, large, kept, weights)
 
@@ -190,7 +188,7 @@ def _winograd(node: IntegerProduct, data: LevelMap, out: LevelMap, other: LevelM
         chunk=block_tiles(int(np.diff(starts).max()), data.stored), shares=len(starts) - 1, starts=starts.ctypes.data,
         pairs=data.stored // (2 * LANES), panels=out.stored // COLUMNS, weights=weights.ctypes.data,
     )  # fmt: skip
-    large = tiles * 16 * node.weights.numbers.size >= MIN_PARALLEL_WORK
+    large = pays_to_share(computed=tiles * 8 * node.weights.numbers.size)
     return Bound(LEVELS_WINOGRAD.address, job, large, (starts, scale, bias, bounds, weights))
 
 
@@ -237,5 +235,5 @@ def _windows(
         by_channel=by_channel, shares=len(starts) - 1, starts=starts.ctypes.data, chunk=chunk,
         **dict.fromkeys(("blocks", "block_scale", "block_bias"), 0) | {name: array.ctypes.data for name, array in arrays.items()},
     )  # fmt: skip
-    large = lines * out.width * out.stored * math.prod(kernel) >= MIN_PARALLEL_WORK // WINDOW_WORK
+    large = pays_to_share(computed=lines * out.width * out.stored * math.prod(kernel) * WINDOW_WORK // 2)
     return Bound(LEVELS_WINDOWS.address, job, large, (arrays, starts))

@@ -11,16 +11,13 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, store_f32
 from ..codegen.vectors import LANES, Emit, Value
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._filter_packing import packed_filters
 from ._pack_square import pack_square
 from ._panels import PackedPanels, Panel, allocate_panels
 
 __all__ = ["pack_block", "pack_panels", "pack_task", "packed_by"]
-
-# Elements from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 
 
 class PackJob(Descriptor):
@@ -67,7 +64,7 @@ def packed_by(
         taps=taps, depth=depth, columns=columns, group_stride=by_group, column_stride=by_column,
         tap_stride=by_tap, row_stride=by_row,
     )  # fmt: skip
-    count = threads() if panels.numbers.size >= MIN_PARALLEL_WORK else 1
+    count = threads_for(computed=panels.numbers.size)
     parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
     return panels
 

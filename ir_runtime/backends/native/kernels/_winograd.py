@@ -16,7 +16,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.vectors import LANES
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads, threads_for
 from ..threading.recording import workspace
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
@@ -34,8 +34,6 @@ MIN_LENGTH = 10
 # Most tiles of a block, and bytes of its transformed tiles, which stay in the cache of a thread.
 TILE_BLOCK = 24
 BLOCK_BYTES = 1 << 19
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 300_000
 # The fewest tiles of a thread for which it has a block of its own, and the most bytes of transformed filters: all threads read
 # all filters then, but hardly anything that another one has written, which takes longer.
 MIN_OWN_TILES, MAX_OWN_FILTERS = 4, 1 << 22
@@ -103,7 +101,7 @@ class Winograd:
     def _threads(self, out: Sequence[int]) -> int:
         """Return how many threads share the work for a result of NHWC shape."""
         work = TILE_ELEMENTS * _tiles(out) * self.filters.shape[0] * self.filters.shape[1]
-        return threads() if work >= MIN_PARALLEL_WORK else 1
+        return threads_for(computed=work // 2)
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]

@@ -15,7 +15,7 @@ from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._channel_means import channel_means, vectors_abreast
 from ._windows import F32_SIZE, drop_padding, pad_channels
@@ -23,9 +23,6 @@ from .contiguous import contiguous
 from .global_pooling import spatial_means
 
 __all__: list[str] = []
-
-# Elements read from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 
 
 class AdaptivePoolJob(Descriptor):
@@ -93,6 +90,6 @@ def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
         height=height, width=width, channels=channels, out_height=counts[0], out_width=counts[1],
         units=n * math.prod(counts) * groups, vectors=vectors, data_size=x.itemsize,
     )  # fmt: skip
-    shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
+    shared = threads_for(computed=x.size)
     parallel_for(ADAPTIVE_MEAN.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
     return channels_first(drop_padding(y, x.shape[1]))

@@ -22,16 +22,16 @@ from ..codegen.typed import I64S, load_typed, store_typed, typed_loop
 from ..codegen.vectors import F32, I64, INTS, VECTOR, Emit
 from ..threading.capture import replayed
 from ..threading.denormals import keep_denormals, set_float_mode
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._indices import store_index
 
 __all__: list[str] = []
 
-# Numbers of a unit; fewer in all are left to NumPy, unless a run is recorded; from how many on several threads are faster.
+# Numbers of a unit; fewer in all are left to NumPy, unless a run is recorded.
 CHUNK = 1 << 10
-MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 8, 1 << 12
+MIN_SIZE = 1 << 8
 # Up to how many bounds each is compared.
 FEW = 128
 
@@ -148,9 +148,7 @@ def bucketize(op: Bucketize, data: Value, buckets: Value) -> Kernel | None:
             count=x.size, buckets=buckets.size, is_right=op.with_right_bound, size=dtype.itemsize
         )
         arrays = np.ascontiguousarray(x), np.ascontiguousarray(buckets)
-        parallel_for(
-            BUCKETIZE.address, job, out, *arrays, UNUSED, threads() if x.size >= MIN_PARALLEL_SIZE else 1
-        )
+        parallel_for(BUCKETIZE.address, job, out, *arrays, UNUSED, threads_for(steps=x.size))
         return out
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

@@ -19,14 +19,12 @@ from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, LANES, VECTOR, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit, load_args
 from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Pixels from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 14
 BYTE = ir.I8
 _TYPES = {ElementType.u8: 0, ElementType.f32: 1}
 
@@ -174,7 +172,7 @@ def to_colors(op: _Conversion, *planes: Value) -> Kernel | None:
         given = [contiguous(array) for array in arrays]
         luma, u, v = given if len(given) == 3 else (given[0], given[-1], given[-1])
         job = _job(op, form, shape, out.itemsize, len(given))
-        count = threads() if out.size >= MIN_PARALLEL_WORK else 1
+        count = threads_for(steps=out.size // 4)
         parallel_for(COLORS.address, job, out, luma, u, v, count)
         return out
 

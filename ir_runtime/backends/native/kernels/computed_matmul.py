@@ -24,7 +24,7 @@ from ..codegen.language import device
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit, load_args, load_fourth
 from ._attention_panels import next_panel, pack_rows, pack_transposed
 from ._epilogue import Epilogue, FusedKernel
@@ -35,8 +35,6 @@ from .contiguous import contiguous_rows
 
 __all__ = ["matrix_product"]
 
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 16
 # Units for each thread, so that others can do the work of a thread that is interrupted.
 UNITS_PER_THREAD = 4
 # Most rows for which columns are not packed.
@@ -214,7 +212,7 @@ def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
             a, b = b.swapaxes(-1, -2), a.swapaxes(-1, -2)
         a = contiguous_rows(a)
         b = b if b.strides[-2] == F32_SIZE else contiguous_rows(b)
-        count = threads() if out.size * a.shape[-1] >= MIN_PARALLEL_WORK else 1
+        count = threads_for(computed=2 * out.size * a.shape[-1])
         job = find(a.shape, a.strides, b.shape, b.strides, count)
         first, second = packed.extra_arrays(extras, -1)
         parallel_for(COMPUTED.address, job, out, a, b, first, count, second)

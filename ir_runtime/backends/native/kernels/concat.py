@@ -25,7 +25,7 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import Emit, Load, Store
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.recording import RECORD, workspace
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._bf16_tile import round_row
@@ -38,10 +38,8 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Results with fewer elements are left to NumPy, unless they have an epilogue or are recorded, as NumPy would end the replay;
-# from how many on several threads are faster.
+# Results with fewer elements are left to NumPy, unless they have an epilogue or are recorded, as NumPy would end the replay.
 MIN_SIZE = 1 << 14
-MIN_PARALLEL_WORK = 1 << 15
 # Layouts whose plans are cached.
 MAX_PLANS = 16
 # Elements of the map of a unit: what is read stays in the L1 cache.
@@ -206,7 +204,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
             epilogue_numbers=packed.numbers.ctypes.data,
         )  # fmt: skip
         table = concatenate(*(_part(x, stored.itemsize) for x in parts)).reshape(count, -1)
-        return _Plan(job, table, shape, math.prod(shape) >= MIN_PARALLEL_WORK)
+        return _Plan(job, table, shape, pays_to_share(moved=8 * math.prod(shape)))
 
     def kernel(*arrays: Array) -> Array:
         parts = arrays[:count]

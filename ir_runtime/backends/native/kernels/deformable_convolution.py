@@ -24,7 +24,7 @@ from .._backend import backend
 from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
 from ..threading.task import UNUSED
 from ._deformed_columns import DEFORMED_COLUMNS, DeformedColumnsJob
@@ -35,10 +35,8 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Numbers of the columns that are made and multiplied at once, so that they stay in the cache, and from which on several
-# threads are faster.
+# Numbers of the columns that are made and multiplied at once, so that they stay in the cache.
 BLOCK = 1 << 20
-MIN_PARALLEL_WORK = 1 << 14
 
 
 @backend.accelerates(DeformableConvolution1, DeformableConvolution8)
@@ -119,7 +117,7 @@ def _kernel(op: DeformableConvolutionBase, w: Array, has_mask: bool, epilogue: E
         columns = workspace(max(block.end - block.first for block in some) * row)
         for first, end, job in some:
             part = columns[: (end - first) * row]
-            shared = threads() if part.size >= MIN_PARALLEL_WORK else 1
+            shared = threads_for(steps=part.size // 4)
             parallel_for(task.address, job, part, pixels, offsets, mask, shared)
             pieces = [tensors[i][first:end] if i in tensors else extra for i, extra in enumerate(extras)]
             product.multiply(part, rows[first:end], pieces)

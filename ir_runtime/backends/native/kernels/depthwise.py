@@ -17,7 +17,7 @@ from .._backend import backend
 from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
 from ..threading.task import UNUSED, Task
 from ._depthwise_job import DepthwiseJob, RowWindow
 from ._depthwise_rows import (
@@ -39,8 +39,6 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 # Rows of the result of a block, and vectors of channels with one weight for each element of the kernel, whose data and
 # weights stay in the L1 cache.
 ROW_BLOCK, CHANNEL_BLOCK = 8, 8
@@ -107,7 +105,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
         counts, table = op.windows(lengths, kernel), _row_table(op, images, lengths, kernel)
         out = (images, *counts[-spatial:], channels + short)
         most = ROW_BLOCK
-        if math.prod(out) * weight >= MIN_PARALLEL_WORK:
+        if pays_to_share(computed=math.prod(out) * weight):
             # Some units for each thread, where there are as many rows; more where they take longer.
             each = 2 if inputs == 1 else 4
             most = min(counts[0] * counts[1] // 4, len(table) // (each * sharing), ROW_BLOCK)
@@ -128,7 +126,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue, bf16: bool) -> K
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         job, shape = job_for(len(x), x.shape[2:], x.itemsize, threads())
         y = empty(shape, stored)
-        shared = threads() if y.size * weight >= MIN_PARALLEL_WORK else 1
+        shared = threads_for(computed=y.size * weight)
         source = contiguous(pad_channels(channels_last(x)))
         partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
         first, second = (*partners, UNUSED, UNUSED)[:2]

@@ -16,7 +16,7 @@ from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Job
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.task import UNUSED
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue
@@ -26,8 +26,7 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Multiplications from which on several threads are faster, and of a unit.
-MIN_PARALLEL_WORK = 1 << 17
+# Multiplications of a unit.
 WORK_PER_UNIT = 1 << 14
 
 
@@ -89,7 +88,7 @@ def _kernel(
             run_count=len(columns), weights=packed.ctypes.data, bias=bias.ctypes.data,
             epilogue_words=post_ops.words.ctypes.data, epilogue_numbers=post_ops.numbers.ctypes.data,
         )  # fmt: skip
-        return Job.of(job, rows, columns, packed, bias, post_ops), out, work >= MIN_PARALLEL_WORK
+        return Job.of(job, rows, columns, packed, bias, post_ops), out, pays_to_share(computed=work)
 
     def compute(x: Array, _: Array, *others: Array) -> Array:
         job, shape, is_large = job_for(x.shape, threads())

@@ -28,16 +28,13 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import uses_constant, was_refused
 from ..threading.task import Task, each_counted, load_args
 from ._rows import copy_row
 from .contiguous import contiguous
 
 __all__: list[str] = []
-
-# Numbers that are added up from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 16
 
 _ONE = np.ones(1, np.float32)
 _ONE_ADDRESS = _ONE.ctypes.data
@@ -199,7 +196,7 @@ def _reduced(
         bags=count, count=indices.size, rows=rows, width=width, default=default, is_mean=is_mean,
         weights=address, weight_step=0 if weights is None else factors.itemsize, refused=0,
     )  # fmt: skip
-    shared = threads() if indices.size * width >= MIN_PARALLEL_WORK else 1
+    shared = threads_for(moved=4 * indices.size * width)
     parallel_for(BAGS.address, job, out, contiguous(table), _words(indices), _words(offsets), shared)
     return None if was_refused(job, BagsJob.refused) else out
 

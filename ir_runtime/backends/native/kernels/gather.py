@@ -16,7 +16,7 @@ from ...common.kept_memory import empty
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED
 from ._copy import COPY, SIZES
@@ -26,8 +26,6 @@ from .gather_elements import GATHER_ELEMENTS, GatherElementsJob, gather_job
 
 __all__: list[str] = []
 
-# Bytes from which on several threads are faster; elements, where each is chosen by itself.
-MIN_PARALLEL_SIZE, MIN_PARALLEL_WORK = 1 << 18, 1 << 13
 # Most axes of constant indices that are a grid.
 MAX_AXES = 4
 
@@ -106,8 +104,8 @@ def _gathered(x: Array, indices: Array, axis: int, batch: int) -> Array | None:
     out = empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
     size, count = indices.itemsize, math.prod(indices.shape[batch:])
     job = gather_job(x, axis, count, size, (size * count if batch else 0, size, 0))
-    is_long = out.nbytes >= MIN_PARALLEL_SIZE or (x.shape[axis + 1 :] == () and out.size >= MIN_PARALLEL_WORK)
-    shared = threads() if is_long else 1
+    is_single = x.shape[axis + 1 :] == ()
+    shared = threads_for(moved=out.nbytes, steps=out.size // 2 if is_single else 0)
     parallel_for(GATHER_ELEMENTS.address, job, out, x, contiguous(indices), UNUSED, shared)
     return None if was_refused(job, GatherElementsJob.refused) else out
 

@@ -18,7 +18,7 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
 from ..codegen.vectors import I32, I64, Emit
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._copy import COPY, SIZES
@@ -28,9 +28,8 @@ from .contiguous import contiguous
 
 __all__ = ["GATHER_ELEMENTS", "GatherElementsJob", "gather_job"]
 
-# Elements of a unit, and of the result from which on several threads are faster.
+# Elements of a unit.
 UNIT_SIZE = 1 << 11
-MIN_PARALLEL_WORK = 1 << 13
 
 _Shape: TypeAlias = tuple[int, ...]
 
@@ -168,7 +167,7 @@ def gather_elements(op: GatherElements, data: Value, indices: Value) -> Kernel |
             indices = contiguous(indices)
             strides = _merged(indices.shape, indices.strides, axis) or (0, 0, 0)
         job = gather_job(x, axis, indices.shape[axis], indices.itemsize, strides)
-        count = threads() if out.size >= MIN_PARALLEL_WORK else 1
+        count = threads_for(steps=out.size // 2)
         parallel_for(GATHER_ELEMENTS.address, job, out, x, indices, UNUSED, count)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
 

@@ -24,7 +24,7 @@ from ..codegen.descriptor import Descriptor, Job, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_i64
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import Task, each_unit, load_args, load_fourth
 from ._epilogue import Epilogue, FusedKernel
@@ -35,9 +35,8 @@ from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Columns of a unit; multiplications from which on several threads are faster.
+# Columns of a unit.
 COLUMNS_PER_UNIT = 64
-MIN_PARALLEL_WORK = 1 << 16
 # Shapes whose jobs a kernel keeps.
 MAX_JOBS = 64
 
@@ -153,7 +152,7 @@ def _kernel(gather: GatherBase, op: MatMul, epilogue: Epilogue) -> Kernel:
             return out
         job = job.copy()
         job["table"] = table.ctypes.data
-        count = threads() if out.size * x.shape[-1] >= MIN_PARALLEL_WORK else 1
+        count = threads_for(computed=2 * out.size * x.shape[-1])
         places, others = np.ascontiguousarray(indices), packed.extra_arrays(extras, -1)
         parallel_for(GATHERED.address, job, out, contiguous(x), places, others[0], count, others[1])
         return None if was_refused(job, GatheredJob.refused) else out

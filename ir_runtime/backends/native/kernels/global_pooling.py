@@ -20,7 +20,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import barrier, fetch_add
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, load_args
 from ._channel_means import channel_means, vectors_abreast
@@ -32,9 +32,8 @@ from .contiguous import contiguous
 
 __all__ = ["spatial_means"]
 
-# Elements of a part of a map, and from how many of a map on several threads are faster.
+# Elements of a part of a map.
 PART_SIZE = 1 << 13
-MIN_PARALLEL_WORK = 1 << 15
 
 
 class SpatialMeanJob(Descriptor):
@@ -136,7 +135,7 @@ def spatial_means(x: Array) -> Array:
         vectors=vectors_abreast(channels), data_size=x.itemsize,
     )  # fmt: skip
     y, sums = empty((images, 1, 1, channels), np.float32), workspace(images * parts * channels)
-    shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
+    shared = threads_for(moved=8 * x.size)
     parallel_for(SPATIAL_MEAN.address, job, y, contiguous(rows), sums, UNUSED, shared)
     return channels_first(drop_padding(y, x.shape[1]))
 

@@ -17,15 +17,14 @@ from ..codegen.language import Instruction, instruction, types
 from ..codegen.vectors import I32, I64, LANES, Emit
 from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._sample_points import GridJob, gather, grid_points, point_taps, weighted_sum
 from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Samples from which on several threads are faster, and samples of a unit.
-MIN_PARALLEL_WORK = 1 << 12
+# Samples of a unit.
 UNIT = 1 << 10
 # Lengths of which f32 has all indices, and pixels whose places i32 has.
 MAX_LENGTH, MAX_PIXELS = 1 << 24, 1 << 31
@@ -141,7 +140,7 @@ def _sampled(op: GridSample, x: Array, grid: Array) -> Array:
         images=images, unit_images=together, unit_points=some, units=-(-images // together) * -(-points // some),
         shift=int(not op.align_corners), **_axis(op, "height", height), **_axis(op, "width", width),
     )  # fmt: skip
-    shared = threads() if y.size >= MIN_PARALLEL_WORK else 1
+    shared = threads_for(steps=y.size)
     task = PLANES[op.mode, op.padding_mode]
     parallel_for(task.address, job, y.reshape(-1), contiguous(x), contiguous(grid), UNUSED, shared)
     return y

@@ -21,12 +21,12 @@ from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import load_f32, scratch_memory, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit, load_args
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from .contiguous import contiguous
-from .normalization import GROW, MIN_PARALLEL_WORK, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal_deviation
+from .normalization import GROW, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal_deviation
 
 __all__: list[str] = []
 
@@ -244,7 +244,7 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
         source = contiguous(channels_last(x))
         y = empty(source.shape, np.float32)
         if y.size:
-            count = threads() if y.size >= MIN_PARALLEL_WORK else 1
+            count = threads_for(moved=4 * y.nbytes)
             job = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
             first, second = packed.extra_arrays(rest[others:], 1)
             parallel_for(NORMALIZE.address, job, y, source, first, second, count)

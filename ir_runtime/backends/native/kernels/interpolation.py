@@ -26,14 +26,11 @@ from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory
 from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Load, Store
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from .contiguous import contiguous
 
 __all__: list[str] = []
-
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 
 
 @instruction(*[types.int64] * 6)
@@ -193,7 +190,7 @@ def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
 
     def run(rows: Array) -> Array:
         y = empty(plan.after, np.float32)
-        shared = threads() if work >= MIN_PARALLEL_WORK else 1
+        shared = threads_for(computed=work)
         parallel_for(RESIZE.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
         return y
 

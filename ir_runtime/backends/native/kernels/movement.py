@@ -18,16 +18,15 @@ from ..codegen import ir
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import I32, LANES, Emit
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._windows import F32_SIZE
 from .contiguous import contiguous
 
 __all__: list[str] = []
 
-# Elements of the map of a unit, and numbers from which on several threads are faster.
+# Elements of the map of a unit.
 ROWS_PER_UNIT = 64
-MIN_PARALLEL_WORK = 1 << 15
 
 
 class ShuffleJob(Descriptor):
@@ -89,7 +88,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
             return op.evaluate(x, target)
         y = empty((images, height, width, groups * half), np.float32)
         job = ShuffleJob.fill(rows=images * height * width, half_channels=half)
-        shared = threads() if y.size >= MIN_PARALLEL_WORK else 1
+        shared = threads_for(moved=2 * y.nbytes)
         parallel_for(SHUFFLE.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)
         return channels_first(y)
 

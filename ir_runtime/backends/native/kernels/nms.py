@@ -25,16 +25,13 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.denormals import keep_denormals, set_float_mode
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._box_overlap import BOX_FIELDS, add_box, is_suppressed
 from ._small_nms import SMALL_NMS, small_nms
 from .contiguous import contiguous
 
 __all__: list[str] = []
-
-# Candidates from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 11
 
 # Scores up to which one call selects, sorts and suppresses.
 MAX_SMALL = 1 << 13
@@ -131,6 +128,6 @@ def _run_nms(candidates: Candidates, rows: int, limit: int, iou: float) -> Array
         rows=rows, classes=candidates.classes, boxes=corners.shape[1], capacity=most, starts=starts.ctypes.data,
         places=places.ctypes.data, kept=kept.ctypes.data, iou_threshold=iou, limit=min(limit, longest),
     )  # fmt: skip
-    count = threads() if len(places) >= MIN_PARALLEL_WORK else 1
+    count = threads_for(steps=2 * len(places))
     parallel_for(SUPPRESS.address, job, UNUSED, boxes.reshape(-1), UNUSED, UNUSED, count)
     return np.flatnonzero(kept)

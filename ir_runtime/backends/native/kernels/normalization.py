@@ -25,7 +25,7 @@ from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, scratch_memory
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._columns import SOFTMAX_COLUMNS, softmax_columns
@@ -35,12 +35,11 @@ from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms
 from .contiguous import contiguous
 
 __all__ = [
-    "GROW", "MIN_PARALLEL_WORK", "NEGLIGIBLE", "SHRINK", "Mode", "overflows", "reciprocal_deviation",
+    "GROW", "NEGLIGIBLE", "SHRINK", "Mode", "overflows", "reciprocal_deviation",
 ]  # fmt: skip
 
-# Elements of a unit of work, and from how many on several threads are faster.
+# Elements of a unit of work.
 UNIT_SIZE = 1 << 12
-MIN_PARALLEL_WORK = 1 << 14
 # Rows of at most `LANES` elements from which on they are faster as columns.
 MIN_SHORT_ROWS = 64
 
@@ -228,7 +227,7 @@ def normalization_kernel(mode: Mode, eps: float, others: int, axis: int = -1) ->
 
 
 def _threads(size: int) -> int:
-    return threads() if size >= MIN_PARALLEL_WORK else 1
+    return threads_for(moved=16 * size)
 
 
 @backend.accelerates(MVN)

@@ -20,7 +20,7 @@ from ..codegen.language import instruction, types
 from ..codegen.typed import store_typed, typed_loop
 from ..codegen.vectors import Emit
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._copy import SIZES
@@ -28,10 +28,9 @@ from ._indices import load_index
 
 __all__: list[str] = []
 
-# Elements of a unit where that is possible; results with fewer are left to NumPy, unless a run is recorded; from how many on
-# several threads are faster.
+# Elements of a unit where that is possible; results with fewer are left to NumPy, unless a run is recorded.
 BLOCK = 1 << 13
-MIN_SIZE, MIN_PARALLEL_SIZE = 1 << 11, 1 << 15
+MIN_SIZE = 1 << 11
 
 
 class OneHotJob(Descriptor):
@@ -120,7 +119,7 @@ def one_hot(op: OneHotBase, indices: Value, depth: Value, on_value: Value, off_v
             block_outer=max(BLOCK // (deep * inner), 1), added=classes if normalizes else 0,
             index_size=indices.itemsize, size=dtype.itemsize, on_value=_bits(on_value), off_value=_bits(off_value),
         )  # fmt: skip
-        count = threads() if size >= MIN_PARALLEL_SIZE else 1
+        count = threads_for(steps=size // 8)
         parallel_for(ONE_HOT.address, job, out, np.ascontiguousarray(indices), UNUSED, UNUSED, count)
         return out
 

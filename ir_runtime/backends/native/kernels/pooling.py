@@ -33,7 +33,7 @@ from ..codegen.descriptor import f32, i64
 from ..codegen.language import Device, Instruction, device, types
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from ._epilogue import BF16, F32
 from ._products import asked_products
@@ -54,8 +54,6 @@ from .contiguous import contiguous
 
 __all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob", "pool_maps"]
 
-# Elements read from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 # Vectors of channels that are summed at a time.
 MAX_VECTORS = 4
 
@@ -286,7 +284,7 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
             found = pool(x.reshape(1, len(x) * x.shape[1], *x.shape[2:]))
             return found.reshape(*x.shape[:2], *found.shape[2:])
         job, shape = job_for(len(x), x.shape[2:], x.shape[1], x.itemsize)
-        shared = threads() if math.prod((*shape, *op.kernel)) >= MIN_PARALLEL_WORK else 1
+        shared = threads_for(computed=math.prod((*shape, *op.kernel)))
         y = empty(shape, stored)
         parallel_for(task.address, job, y, contiguous(channels_last(x)), UNUSED, UNUSED, shared)
         return channels_first(y)

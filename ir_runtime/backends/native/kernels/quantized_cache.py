@@ -17,7 +17,7 @@ from ...common.sdpa import Attend, Factor
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task
 from ._packed_attention import DECODE_PACKED, PACK, UNPACK, RowsJob
 from .contiguous import contiguous
@@ -33,8 +33,7 @@ from .sdpa import (
 
 __all__ = ["KERNELS", "pack", "packed_attention", "unpack"]
 
-# Numbers from which on several threads are faster, and those of a unit.
-MIN_PARALLEL_SIZE = 1 << 16
+# Numbers of a unit.
 CHUNK = 1 << 13
 
 
@@ -56,7 +55,7 @@ def _each_row(task: Task, x: Array, out: Array, width: int) -> Array:
         rows=rows, width=width, source_stride=x.shape[-1] * x.itemsize, target_stride=out.shape[-1] * out.itemsize,
         chunk=max(CHUNK // width, 1),
     )  # fmt: skip
-    count = threads() if rows * width >= MIN_PARALLEL_SIZE else 1
+    count = threads_for(moved=4 * rows * width)
     parallel_for(task.address, job, out.reshape(-1), contiguous(x).reshape(-1), UNUSED, UNUSED, count)
     return out
 

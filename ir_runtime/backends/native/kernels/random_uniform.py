@@ -19,7 +19,7 @@ from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import instruction, types
 from ..codegen.typed import I64S
 from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 
 __all__: list[str] = []
@@ -30,8 +30,6 @@ GROUP = BLOCK * LANES
 GROUPS_PER_UNIT = 32
 # Bits of an integer that become the fraction of a number.
 FRACTION_BITS = 23
-# Numbers from which several threads are faster.
-MIN_PARALLEL_SIZE = 1 << 13
 
 
 class UniformJob(Descriptor):
@@ -146,7 +144,7 @@ def uniform(op: RandomUniform, shape: Value, minval: Value, maxval: Value) -> Ke
             groups=groups, key=_signed(key), stream=_signed(stream + streams_before), first=_signed(first),
             spread=float(high - low), low=float(low),
         )  # fmt: skip
-        count = threads() if size >= MIN_PARALLEL_SIZE else 1
+        count = threads_for(steps=size // 2)
         parallel_for(UNIFORM.address, job, out, UNUSED, UNUSED, UNUSED, count)
         return out[:size].reshape(lengths)
 

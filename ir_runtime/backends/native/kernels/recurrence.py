@@ -20,7 +20,7 @@ from .._backend import backend
 from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind
@@ -35,9 +35,6 @@ from ._recurrent_steps import RUN_CELL, RUN_STEPS
 from .contiguous import contiguous
 
 __all__: list[str] = []
-
-# Multiplications of a step from which on several threads are faster, in spite of a barrier after each step.
-MIN_PARALLEL_WORK = 1 << 17
 
 _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
 
@@ -263,7 +260,7 @@ class Runner:
         directions = len(self.backwards)
         units = len(self.recurrent) // self.gates * -(-batch // ROW_MULTIPLE)
         work = batch * directions * self.gates * self.hidden * self.hidden
-        return min(threads(), units) if work >= MIN_PARALLEL_WORK else 1, units
+        return min(threads_for(computed=work), units), units
 
     def _job(self, batch: int, threads: int, units: int, **others: int) -> Array:
         """Return a job; ``others`` are its fields that depend on the inputs."""

@@ -18,14 +18,12 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
 from .contiguous import contiguous
 
 __all__ = ["ALIGN", "BinSamples", "align_bins"]
 
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 # Samples along an axis, of all regions, that take too much memory.
 MAX_SAMPLES = 1 << 22
 
@@ -227,7 +225,7 @@ def align_bins(x: Array, images: Array, rows: BinSamples, columns: BinSamples, y
         column_offsets=column_offsets.ctypes.data, column_weights=columns.weight.ctypes.data, max_row_samples=most,
     )  # fmt: skip
     work = channels * len(columns.index) * most
-    shared = threads() if work >= MIN_PARALLEL_WORK else 1
+    shared = threads_for(computed=work)
     parallel_for(ALIGN.address, job, y.reshape(-1), contiguous(channels_last(x)), UNUSED, UNUSED, shared)
 
 

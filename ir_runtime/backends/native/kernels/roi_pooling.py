@@ -13,16 +13,13 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from ...common.pooled_regions import Bins, largest_bins, mean_bins, regions_of
 from .._backend import backend
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED
 from ._pooled_bins import LARGEST_OF_BINS, MEANS_OF_BINS, BinsJob
 from .contiguous import contiguous
 from .roi_align import ALIGN, BinSamples, align_bins
 
 __all__: list[str] = []
-
-# Numbers of a result from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 12
 
 
 @backend.accelerates(ROIPooling)
@@ -72,7 +69,7 @@ def _run(task: int, maps: Array, y: Array, bins: Bins, shape: tuple[int, ...], d
         width=shape[3], channels=shape[1], images=images.ctypes.data, row_bounds=rows.ctypes.data,
         column_bounds=columns.ctypes.data,
     )  # fmt: skip
-    shared = threads() if y.size >= MIN_PARALLEL_WORK else 1
+    shared = threads_for(steps=y.size)
     parallel_for(task, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)
 
 

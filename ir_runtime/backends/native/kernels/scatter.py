@@ -20,7 +20,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED, Task, each_counted, load_args
 from ._copy import COPY, recorded_copy
@@ -30,9 +30,8 @@ from .contiguous import contiguous
 
 __all__ = ["SCATTER", "ScatterJob", "copied"]
 
-# Columns of a unit, and updates from which on several threads are faster.
+# Columns of a unit.
 COLUMNS_PER_UNIT = 64
-MIN_PARALLEL_WORK = 1 << 15
 
 
 class ScatterJob(Descriptor):
@@ -143,7 +142,7 @@ def _kernel(op: ScatterElementsUpdateBase, along: int, replaces: bool) -> Kernel
             blocks=math.prod(lead), length=data.shape[along], columns=columns, count=count, block_stride=count * across,
             row_stride=across, column_stride=not is_repeated, replaces=replaces, refused=0,
         )  # fmt: skip
-        shared = threads() if updates.size >= MIN_PARALLEL_WORK else 1
+        shared = threads_for(steps=updates.size // 8)
         words = np.ascontiguousarray(places, np.int64)
         parallel_for(SCATTER.address, job, out, words, contiguous(updates), UNUSED, shared)
         return op.evaluate(data, indices, updates, axis) if was_refused(job, ScatterJob.refused) else out

@@ -19,7 +19,7 @@ from .._backend import backend
 from ..codegen.descriptor import Job
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.task import UNUSED, Task
 from ._additive_mask import MASK, additive_mask
 from ._attention import BLOCKED, DECODE
@@ -46,8 +46,6 @@ SCALE, SHARED_DATA = 4, (1, 5, 9)
 BLOCK_SCORES = 1 << 16
 # Most queries for which keys are not packed.
 MAX_DECODE_ROWS = 4
-# Multiplications from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 16
 _ZEROS = np.zeros(WIDE * LANES, np.float32)
 _ZEROS_ADDRESS = int(_ZEROS.ctypes.data)
 
@@ -151,7 +149,7 @@ def _attend(  # noqa: PLR0913 (one place that fills the job)
         factor=factor if by_head is None else 1.0,
     )  # fmt: skip
     job = job if by_head is None else Job.of(job, by_head)
-    worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
+    worth = pays_to_share(computed=2 * batch * heads * rows * keys * (width + values))
     shared = min(threads(), units) if worth else 1
     parallel_for(task.address, job, out, q, k, v, shared, UNUSED if added is None else added)
     return out.transpose(0, 2, 1, 3)

@@ -20,7 +20,7 @@ from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_i64, store_i64
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_chunk, load_args
 from ._copy import COPY, SIZES
@@ -31,9 +31,8 @@ from .scatter import SCATTER, ScatterJob, copied
 
 __all__: list[str] = []
 
-# Numbers of a tuple at most; tuples of a unit, and bytes of a result or tuples from which on several threads are faster.
+# Numbers of a tuple at most; tuples of a unit.
 RANK, UNIT_SIZE = 6, 1 << 10
-MIN_PARALLEL_SIZE, MIN_PARALLEL_WORK = 1 << 17, 1 << 12
 # Bytes of the numbers that `SCATTER` copies.
 WORD = 4
 
@@ -104,8 +103,7 @@ def gather_nd(op: GatherNDBase, data: Value, indices: Value) -> Kernel | None:
         slices = contiguous(x).reshape(math.prod(lead), math.prod(lengths), -1)
         count = math.prod(asked)
         job = gather_job(slices, 1, count, 8, (8 * count, 8, 0))
-        is_long = out.nbytes >= MIN_PARALLEL_SIZE or places.size >= MIN_PARALLEL_WORK
-        shared = threads() if is_long else 1
+        shared = threads_for(moved=2 * out.nbytes, steps=places.size)
         parallel_for(GATHER_ELEMENTS.address, job, out, slices, places, UNUSED, shared)
         return op.evaluate(x, indices) if was_refused(job, GatherElementsJob.refused) else out
 
@@ -140,7 +138,7 @@ def scatter_nd(op: ScatterNDUpdateBase, data: Value, indices: Value, updates: Va
             blocks=1, length=math.prod(data.shape[:width]), columns=columns, count=places.size, block_stride=0,
             row_stride=1, column_stride=columns == 1, replaces=replaces, refused=0,
         )  # fmt: skip
-        shared = threads() if out.nbytes >= MIN_PARALLEL_SIZE else 1
+        shared = threads_for(moved=2 * out.nbytes)
         parallel_for(SCATTER.address, job, out, places, contiguous(updates), UNUSED, shared)
         return evaluate(data, indices, updates) if was_refused(job, ScatterJob.refused) else out
 
@@ -166,6 +164,6 @@ def _found(indices: Array, lengths: tuple[int, ...]) -> Array | None:
         tuples=places.size, width=len(lengths), index_size=indices.itemsize,
         lengths=(*lengths, *[1] * (RANK - len(lengths))), refused=0,
     )  # fmt: skip
-    count = threads() if places.size >= MIN_PARALLEL_WORK else 1
+    count = threads_for(steps=places.size)
     parallel_for(PLACES.address, job, places, contiguous(indices), UNUSED, UNUSED, count)
     return None if was_refused(job, PlacesJob.refused) else places

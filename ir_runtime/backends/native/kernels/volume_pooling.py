@@ -27,16 +27,13 @@ from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED
 from ._windows import F32_SIZE, SlidingWindows
 from .contiguous import contiguous
 from .pooling import AVERAGE, LOWEST, MAX, POOL, PoolJob, pool_maps
 
 __all__: list[str] = []
-
-# Elements read from which on several threads are faster.
-MIN_PARALLEL_WORK = 1 << 17
 
 
 @backend.accelerates(MaxPool1)
@@ -129,7 +126,7 @@ def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
         for job, shape in steps:
             y = empty(shape, np.float32)
-            shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
+            shared = threads_for(computed=y.size * math.prod(op.kernel))
             parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
             found = y
         return channels_first(found.reshape(len(x), *counts, x.shape[1]))
