@@ -134,15 +134,15 @@ def copy(x: Array, out: Array, most: float = MAX_SIZE) -> bool:
         out: the copy.
         most: the elements above which single ones are left to NumPy.
     """
-    found = _job(x.shape, x.strides, out.strides, x.itemsize)
-    if found is None or x.dtype.hasobject:
+    if not x.size or x.dtype.hasobject:
+        return not x.dtype.hasobject
+    if (found := _job(x.shape, x.strides, out.strides, x.itemsize)) is None:
         return False
     job, is_single = found
     if is_single and x.size > most:
         return False
-    if x.size:
-        count = threads_for(steps=x.size) if is_single else threads_for(moved=2 * x.nbytes)
-        parallel_for(COPY.address, job, out, x, UNUSED, UNUSED, count)
+    count = threads_for(steps=x.size) if is_single else threads_for(moved=2 * x.nbytes)
+    parallel_for(COPY.address, job, out, x, UNUSED, UNUSED, count)
     return True
 
 
