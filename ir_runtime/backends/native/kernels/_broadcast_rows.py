@@ -65,8 +65,8 @@ class _Layout(NamedTuple):
 
     shape: _Shape
     """The shape of the result, its axes in memory order."""
-    orders: list[_Shape | None]
-    """Of the axes of each operand in memory; ``None`` where it has them so, without gaps."""
+    orders: list[_Shape] | None
+    """Of the axes of each operand in memory; ``None`` where all have them so, without gaps."""
     back: _Shape | None
     words: Array
 
@@ -78,7 +78,7 @@ def broadcast_kernel(
     code: int = 0,
     min_size: int = 0,
     steps: int = 1,
-    operands: Callable[..., Sequence[Array]] = lambda *arrays: arrays,
+    operands: Callable[..., Sequence[Array]] | None = None,
     refuses: bool = False,
 ) -> Kernel:
     """Return a kernel that computes by a task.
@@ -91,27 +91,25 @@ def broadcast_kernel(
         code: that of the job.
         min_size: elements from which the task is faster.
         steps: about how long an element takes, in eighths of a nanosecond.
-        operands: returns those of the task, given the inputs.
+        operands: returns those of the task, given the inputs; ``None`` where they are the same.
         refuses: whether the task counts what it cannot compute.
     """
     for each in (task, COPY):
         each.prepare()
+    width = dtype.itemsize
 
     def kernel(*arrays: Array) -> Array:
-        size = max(x.size for x in arrays)
-        if size < min_size and not is_recording():
+        if min_size and max([x.size for x in arrays]) < min_size and not is_recording():
             return evaluate(*arrays)
-        given = operands(*arrays)
-        layout = _layout(dtype.itemsize, code, *((x.shape, x.strides, x.itemsize) for x in given))
+        given = arrays if operands is None else operands(*arrays)
+        layout = _layout(width, code, *[(x.shape, x.strides, x.itemsize) for x in given])
         if layout is None:
             return evaluate(*arrays)
         out = empty(layout.shape, dtype)
         words = layout.words.copy() if refuses else layout.words
-        ordered = [
-            x if order is None else contiguous(x.transpose(order))
-            for x, order in zip(given, layout.orders, strict=True)
-        ]
-        a, b, c = (*ordered, UNUSED, UNUSED)[:3]
+        if layout.orders is not None:
+            given = [contiguous(x.transpose(order)) for x, order in zip(given, layout.orders, strict=True)]
+        a, b, c = (*given, UNUSED, UNUSED)[:3]
         parallel_for(task.address, words, out, a, b, c, threads_for(steps=out.size * steps // 8))
         if refuses and was_refused(words, BroadcastJob.refused):
             return evaluate(*arrays)
@@ -159,13 +157,13 @@ def _layout(size: int, code: int, *operands: tuple[_Shape, _Shape, int]) -> _Lay
     singles = sum(1 << index for index, step in enumerate(in_bytes[1:]) if not step[-1])
     job = BroadcastJob.fill(**fields, room=0, size=size, code=code, singles=singles, refused=0)
     back = tuple(np.argsort(order).tolist())
-    is_ready = (
+    is_ready = all(
         _array(*operand).transpose(own).flags.c_contiguous
         for operand, own in zip(operands, orders, strict=True)
     )
     return _Layout(
         tuple(whole[axis] for axis in order),
-        [None if ready else own for own, ready in zip(orders, is_ready, strict=True)],
+        None if is_ready else orders,
         None if back == tuple(range(len(back))) else back,
         job.view(np.int64),
     )

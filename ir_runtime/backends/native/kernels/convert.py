@@ -14,6 +14,7 @@ from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.language import device
 from ..threading.capture import replayed
+from ..threading.recording import is_recording
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
 from ._conversion_code import PAIRS, convert_elements
 
@@ -42,6 +43,8 @@ def convert(op: Convert, data: Value) -> Kernel | None:
     by_task = broadcast_kernel(CONVERT, op.destination_type.dtype, evaluate, pair, MIN_SIZE).run
 
     def kernel(x: Array) -> Array | tuple[Array, ...]:
+        if x.size < MIN_SIZE and not is_recording():
+            return evaluate(x)
         return by_task(x) if x.size < MIN_SIZE or _is_dense(x) else evaluate(x)
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

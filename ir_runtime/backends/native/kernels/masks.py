@@ -191,7 +191,7 @@ def _by_rows(
     op: Operation,
     task: Task,
     dtype: DType,
-    operands: Callable[..., Sequence[Array]] = lambda *arrays: arrays,
+    operands: Callable[..., Sequence[Array]] | None = None,
     code: int = 0,
 ) -> Kernel:
     """Return a kernel that computes results of a type by a task on operands, functions of the inputs."""

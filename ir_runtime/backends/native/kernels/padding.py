@@ -88,25 +88,33 @@ def _pad_rows(call: int) -> None:
         job.number,
         job.first,
     )
+    rows, fills_sides, after = (
+        load_i64(job, PadRowsJob.tables + OUTER - 1),
+        job.fills_sides,
+        columns - before - inside,
+    )
     for unit in each_unit(call, units * chunks):
         plane = unit // chunks
         start, rest, offset, is_filled = (unit - plane * chunks) * ROWS_PER_UNIT, plane, 0, False
         for back in range(OUTER - 1):
             axis = OUTER - 2 - back
             length = load_i64(job, PadRowsJob.lengths + axis)
-            entry = load_i64(load_i64(job, PadRowsJob.tables + axis), rest % length)
-            is_filled, offset, rest = is_filled or entry < 0, offset + entry, rest // length
+            outer = rest // length if length > 1 else rest
+            entry = load_i64(
+                load_i64(job, PadRowsJob.tables + axis), rest - outer * length if length > 1 else 0
+            )
+            is_filled, offset, rest = is_filled or entry < 0, offset + entry, outer
         for row in range(start, min(start + ROWS_PER_UNIT, last)):
-            entry = load_i64(load_i64(job, PadRowsJob.tables + OUTER - 1), row)
+            entry = load_i64(rows, row)
             target = out + 4 * columns * (plane * last + row)
             if is_filled or entry < 0:
                 _fill_row(target, columns, fill)
                 continue
             source = x + offset + entry
             copy_row(source + 4 * first, inside, target + 4 * before)
-            if job.fills_sides != 0:
+            if fills_sides != 0:
                 _fill_row(target, before, fill)
-                _fill_row(target + 4 * (before + inside), columns - before - inside, fill)
+                _fill_row(target + 4 * (before + inside), after, fill)
                 continue
             for side in range(2):
                 begin, end = (0, before) if side == 0 else (before + inside, columns)
