@@ -9,16 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import available
-
-if "numba" not in available():
-    pytest.skip("numba is not installed", allow_module_level=True)
-
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.numba.kernels._copy import MAX_SIZE, copy
-from ir_runtime.backends.numba.kernels._nest import OUTER
-from ir_runtime.backends.numba.threading import parallel
-from ir_runtime.backends.numba.threading.parallel import pays_to_share, running, threads_for
+from ir_runtime.backends.native.kernels._copy import MAX_SIZE, copy
+from ir_runtime.backends.native.kernels._nest import OUTER
+from ir_runtime.backends.native.threading import parallel
+from ir_runtime.backends.native.threading.parallel import pays_to_share, running, threads_for
 from ir_runtime.ir.tensor import Array
 
 LENGTHS = (1, 2, 3, 5, 8, 16, 17, 33)
