@@ -227,4 +227,5 @@ def _exchanged(axes: Axes) -> Axes:
 def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
     """Return the sum of the masks, ``[1 or windows, heads, queries, keys]``."""
     added = [*masks, *(mask.reshape(mask.shape[1], 1, *mask.shape[3:]) for mask in windows)]
-    return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
+    with np.errstate(over="ignore"):  # two masks of the least number of f32
+        return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
