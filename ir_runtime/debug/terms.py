@@ -102,7 +102,8 @@ def _of_axes(_: Layer, inputs: Sequence[Array], __: Array) -> int:
 
 
 def _of_axis(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
-    return int(inputs[0].shape[vars(layer.op)["axis"]])
+    shape = inputs[0].shape
+    return int(shape[vars(layer.op)["axis"]]) if shape else 1
 
 
 def _of_group(layer: Layer, inputs: Sequence[Array], _: Array) -> int:

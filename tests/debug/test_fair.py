@@ -348,3 +348,9 @@ def test_levels_between_those_that_rounding_reaches_are_explained() -> None:
         found = level + np.float32(0.01 * levels)
         report = debug.compare(model, numbers, {"levels": found, 0: found}, precision="bf16")
         assert report.verdict == verdict, str(report)
+
+
+def test_sums_over_an_axis_of_a_scalar_are_of_one_number() -> None:
+    x = op.parameter([], np.float32, name="x")
+    report = debug.compare(ir.Model([op.softmax(x, 0)], [x]), [np.float32(3)], "numpy")
+    assert report.explained, str(report)
