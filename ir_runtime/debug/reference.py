@@ -271,5 +271,5 @@ def in_f32(array: Array) -> Array:
 
 
 def _widened(array: Array) -> Array:
-    is_real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    is_real = array.dtype.name in ("float16", "float32", "float64", "bfloat16")  # f8e5m2 is of kind "f", too
     return array.astype(np.float64, copy=False) if is_real else array
