@@ -511,6 +511,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
         """Initialize a new node whose outputs are inferred later."""
+        sources = [_before_result(source) for source in sources]
         if len(layer.inputs) != len(sources):
             layer = replace(layer, inputs=tuple(map(PortSpec, range(len(sources)))))
         self.layer = layer
@@ -869,7 +870,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     def _connect(self, index: int, source: Node | Output | None) -> None:
         self._edit()
-        operand = None if source is None else as_output(source)
+        operand = None if source is None else _before_result(as_output(source))
         if operand is not None:
             operand._node._edit()
             operand._node._consumers.add(self)
@@ -1063,6 +1064,12 @@ def as_output(value: object) -> Output:
     if len(outputs) != 1:
         raise InputError(f"expected one output, got the {len(outputs)} of {value!r}", code=Code.BAD_REQUEST)
     return outputs[0]
+
+
+def _before_result(output: Output) -> Output:
+    """Return the operand of a Result, for the output of one, which layers cannot read; else the output."""
+    node = output._node
+    return node.input_value(0) if node.layer.type == "Result" else output
 
 
 class GraphNodes:

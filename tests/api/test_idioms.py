@@ -60,6 +60,18 @@ for name in ("opset13", "layout_helpers", "no_such_module", "preprocess"):
     note(importlib.util.find_spec(f"{package}.{name}") is not None)
 p = network().get_parameters()[0]; note(list(p.get_shape()), p.get_partial_shape(), p.get_element_type())
 """,
+    "models of the outputs of others": """
+def first():
+    x = ops.parameter([2], np.float32, name="x")
+    y = ops.relu(x, name="y")
+    return ov.Model([ops.result(y, name="end")], [x]), ops.exp(y, name="z")
+for ends in (lambda m, z: [*m.outputs, z.output(0)], lambda m, z: [m.output(0)], lambda m, z: [*m.get_results(), z]):
+    model, last = first()
+    other = ov.Model(ends(model, last), model.get_parameters(), "other")
+    sources = [result.input(0).get_source_output().get_node() for result in other.get_results()]
+    note(len(other.outputs), names(sources), other.output(0).get_any_name(), computed(other, np.float32([1, -1])))
+    note(names(read(other).get_ordered_ops())[:3])
+""",
     "the order of nodes": """
 for model in (branched(), network(), read(branched()), read(network()), read(branched()).clone()):
     note(names(model.get_ops()), names(model.get_ordered_ops()))
@@ -237,6 +249,18 @@ def declared() -> Iterator[None]:
 def test_programs(title: str, tmp_path: Path) -> None:
     program = START + PROGRAMS[title]
     assert_same(run(program, "ir_runtime", folder=tmp_path), run(program, "openvino", folder=tmp_path))
+
+
+def test_what_reads_the_output_of_a_result_reads_its_operand() -> None:
+    """OpenVINO builds such layers, and refuses to compile them; of a Result that is there twice, its process dies."""
+    ops = ir.opset13
+    x = ops.parameter([2], np.float32)
+    model = ir.Model([ops.relu(x)], [x])
+    summed = ops.add(ops.exp(model.output(0)), model.get_results()[0])
+    summed.input(1).replace_source_output(model.output(0))
+    found = ir.compile_model(ir.Model([model.output(0), summed, model.output(0)], [x]))(np.float32([-1, 1]))
+    for array, expected in zip(found.to_tuple(), ([0, 1], [1, np.e + 1], [0, 1]), strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-6)
 
 
 def test_edits_infer_nothing_until_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,11 +73,16 @@ def _has_variables(second: Sequence[object], third: Sequence[object]) -> bool:
 
 
 def as_results(given: Node | Output | Iterable[Node | Output]) -> list[Node]:
-    """Return Results, which take the outputs that are given where they are none."""
+    """Return Results: those that are given, also by their outputs, and new ones for other outputs."""
     if isinstance(given, Node) and not isinstance(given, Result):
         given = given.outputs()
     ends = [given] if isinstance(given, Node | Output) else given
-    return [end if isinstance(end, Result) else Result.with_names(_first(end)) for end in ends]
+    return list(map(_as_result, ends))
+
+
+def _as_result(end: Node | Output) -> Node:
+    node = end.node if isinstance(end, Output) else end
+    return node if isinstance(node, Result) else Result.with_names(_first(end))
 
 
 def _first(end: object) -> Output:
