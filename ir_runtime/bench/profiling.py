@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 from ..analysis.cost.counted import Cost, LayerCount
-from ..analysis.random_inputs import random_array
 from ..backends import chosen as chosen_backend
 from ..errors import InputError
 from ..executor.observers import Profile, TimedStep
@@ -23,6 +22,7 @@ from ..openvino.core import compile_model
 from ..openvino.costing import cost
 from ..openvino.feeding import bind
 from ..openvino.model import Model
+from ..openvino.random_feeds import random_feeds
 from ..openvino.reading import read_model
 from .peaks import measure_peaks
 from .profiled import ProfileReport
@@ -72,7 +72,11 @@ def profile(
     if against not in (None, "openvino"):
         raise InputError(f"unknown runtime {against!r}", hint="expected openvino")
     net = model.clone() if isinstance(model, Model) else read_model(model)
-    feeds = _random(net, seed) if inputs is None else bind(net._const_inputs(), inputs)
+    feeds = (
+        [*random_feeds(net, {}, seed).arrays.values()]
+        if inputs is None
+        else bind(net._const_inputs(), inputs)
+    )
     net.reshape({index: PartialShape(array.shape) for index, array in enumerate(feeds)})
     chosen = chosen_backend(backend)
     config = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
@@ -94,16 +98,6 @@ def profile(
     from .openvino_counters import compared
 
     return compared(report, net, feeds, runs, threads)
-
-
-def _random(net: Model, seed: int) -> list[Array]:
-    found = []
-    for port in net.inputs:
-        if port.partial_shape.rank.is_dynamic:
-            raise InputError(f"input {port.label!r} has no shape, which random data needs")
-        shape = tuple(d.min if d.is_static else max(d.min, 1) for d in port._type.shape)
-        found.append(random_array(net._graph, net._port(port), port.element_type, shape, seed))
-    return found
 
 
 @dataclass

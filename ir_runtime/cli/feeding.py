@@ -17,7 +17,6 @@ import numpy as np
 
 from .._util.array_files import SAVED, check_claims
 from .._util.escaping import name_of_member, visible
-from ..analysis.random_inputs import random_array
 from ..diagnostics import Location
 from ..errors import InputError
 from ..ir.tensor import Array
@@ -26,6 +25,7 @@ from ..openvino.casting import as_array, describe
 from ..openvino.model import Model
 from ..openvino.names import find_port
 from ..openvino.node import Output
+from ..openvino.random_feeds import random_feeds
 from .image_options import image_options_given
 from .picture_files import picture_files
 from .pictures import Pictures
@@ -36,8 +36,6 @@ __all__ = ["Feed", "assigned", "collect", "split_input"]
 _Found = TypeVar("_Found")
 
 _URL = re.compile(r"[a-z0-9]{2,}://")
-# Input ports of operations that want axes: distinct numbers, each below the rank.
-_AXES = ("axes", "order")
 
 
 @dataclass(frozen=True)
@@ -67,22 +65,20 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random generates it"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
-    _say_lengths(missing)
-    made_up = {port: Feed(_random(model, port, seed or 0), "random") for port in missing}
-    return {port: _fitting(port, _as_feed(model, port, (given | made_up)[port])) for port in ports}
+    feeds = {port: _fitting(port, _as_feed(model, port, feed)) for port, feed in given.items()}
+    if missing:
+        feeds |= _random(model, feeds, missing, seed or 0)
+    return {port: feeds[port] for port in ports}
 
 
-def _say_lengths(ports: Sequence[Output]) -> None:
-    """Say which lengths random data has, where the model leaves them open."""
-    open_ports = [
-        port for port in ports if port.partial_shape.rank.is_static and port.partial_shape.is_dynamic
-    ]
-    if open_ports:
-        given = ", ".join(f"{port.label}=[{','.join(map(str, _some_shape(port)))}]" for port in open_ports)
-        show(
-            f"random data for open lengths: {visible(given)}; --shape with other lengths changes that",
-            err=True,
-        )
+def _random(
+    model: Model, feeds: Mapping[Output, Feed], missing: Sequence[Output], seed: int
+) -> dict[Output, Feed]:
+    """Return random data for inputs, and say on stderr which was chosen."""
+    found = random_feeds(model, {port: feed.array for port, feed in feeds.items()}, seed)
+    choices = "; ".join([f"seed {seed}", *found.choices])
+    show(f"random data: {visible(choices)}; -i, --shape and --seed change that", err=True)
+    return {port: _fitting(port, Feed(found.arrays[port], "random")) for port in missing}
 
 
 def _as_feed(model: Model, port: Output, found: Feed | Pictures) -> Feed:
@@ -230,17 +226,3 @@ def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
         return found
     with found as archive:
         return {name_of_member(key): archive[key] for key in archive.files}
-
-
-def _random(model: Model, port: Output, seed: int) -> Array:
-    return random_array(model._graph, model._port(port), port.element_type, _some_shape(port), seed)
-
-
-def _some_shape(port: Output) -> tuple[int, ...]:
-    """Return the smallest allowed shape, with lengths of at least 1 where possible."""
-    if port.partial_shape.rank.is_dynamic:
-        raise InputError(
-            f"input {port.label!r} has no shape, which random data needs",
-            hint=f"--shape {port.label}=1,3,8,8 gives it one",
-        )
-    return tuple(dim.min if dim.is_static else max(dim.min, 1) for dim in port.partial_shape)

@@ -100,17 +100,17 @@ def test_random_booleans_and_strings(folder: Path, invoke: Invoke) -> None:
     assert saved(invoke, "run net.xml --random")["x"].tolist() == ["text", "text"]
 
 
-def test_random_lengths_are_the_shortest_but_not_0(folder: Path, invoke: Invoke) -> None:
+def test_random_lengths_are_typical_ones_within_bounds(folder: Path, invoke: Invoke) -> None:
     write(folder, passing("f32", "?,3..8,..5,2"))
-    assert saved(invoke, "run net.xml --random")["x"].shape == (1, 3, 1, 2)
+    assert saved(invoke, "run net.xml --random")["x"].shape == (1, 8, 5, 2)
     write(folder, passing("f32", "0,2"))
     assert saved(invoke, "run net.xml --random")["x"].shape == (0, 2)
 
 
-def test_open_lengths_of_random_data_are_said_once(folder: Path, invoke: Invoke) -> None:
+def test_seed_and_open_lengths_of_random_data_are_said_once(folder: Path, invoke: Invoke) -> None:
     write(folder, total().replace('"4"', '"?"').replace("<dim>4</dim>", "<dim>-1</dim>"))
     assert invoke("run net.xml --random").stderr == (
-        "random data for open lengths: a=[1], b=[1]; --shape with other lengths changes that\n"
+        "random data: seed 0; a=[12]; b=[12]; -i, --shape and --seed change that\n"
     )
 
 
@@ -121,7 +121,7 @@ def test_numbers_that_converters_give_tensors_are_no_names(folder: Path, invoke:
     model.result(model.op("Add", mask, model.parameter("ids", "?,4", names="54"), names="7", name="sum"))
     (folder / "net.xml").write_bytes(model.xml())
     found = invoke("run net.xml --random")
-    assert found.stderr.startswith("random data for open lengths: attention_mask=[1,4], ids=[1,4]; --shape")
+    assert found.stderr.startswith("random data: seed 0; attention_mask=[1,4]; ids=[1,4]; -i, --shape")
     assert "\n  sum   f32" in found.stdout
     assert "available are attention_mask, " in invoke("run net.xml --random --layers zz").stderr
     found = invoke("run net.xml --random --shape '54=[2,4]' --shape 'mask=[2,4]' --json")

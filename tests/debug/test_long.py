@@ -149,11 +149,11 @@ def test_the_command_ends_with_what_is_known(tmp_path: Path, monkeypatch: pytest
     stopped = CliRunner().invoke(main, command)
     assert stopped.exit_code == 130, stopped.output
     assert "PARTIAL: " in stopped.stdout
-    assert stopped.stderr.strip() == "interrupted"
+    assert stopped.stderr.splitlines()[1:] == ["interrupted"]  # after what --random chose
     stopped = CliRunner().invoke(main, [*command, "--json"])
     assert stopped.exit_code == 130
     assert json.loads(stopped.stdout)["partial"] is True, "one document, not an error behind it"
-    assert stopped.stderr.strip() == "interrupted"
+    assert stopped.stderr.splitlines()[1:] == ["interrupted"]  # after what --random chose
     monkeypatch.undo()
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output

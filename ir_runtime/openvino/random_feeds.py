@@ -1,0 +1,74 @@
+"""Random inputs for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..analysis.random_inputs import random_inputs
+from ..errors import InputError, IRError
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array
+from .model import Model
+from .node import Output
+
+__all__ = ["RandomFeeds", "random_feeds"]
+
+
+@dataclass(frozen=True)
+class RandomFeeds:
+    """Random inputs and the choices behind them.
+
+    Args:
+        arrays: an array for each input that was not given.
+        choices: what was chosen, as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
+    """
+
+    arrays: Mapping[Output, Array]
+    choices: tuple[str, ...]
+
+
+def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> RandomFeeds:
+    """Return random data for the inputs of a model that are not given, such as the model accepts.
+
+    Args:
+        model: the model.
+        given: the arrays of other inputs, whose lengths are kept to.
+        seed: of the generator.
+
+    Raises:
+        InputError: if an input that is not given has no rank.
+    """
+    ids = {port: model._port(port).layer for port in model.inputs}
+    for port in model.inputs:
+        if port not in given and port.partial_shape.rank.is_dynamic:
+            raise InputError(
+                f"input {port.label!r} has no shape, which random data needs",
+                hint=f"--shape {port.label}=1,3,8,8 gives it one",
+            )
+    with_lengths = _reshaped(model, given)
+    found = random_inputs(
+        with_lengths._graph,
+        with_lengths._values,
+        with_lengths._parameter_types,
+        {ids[port] for port in given},
+        seed,
+    )
+    return RandomFeeds(
+        {port: found.arrays[id] for port, id in ids.items() if id in found.arrays}, found.choices
+    )
+
+
+def _reshaped(model: Model, given: Mapping[Output, Array]) -> Model:
+    """Return a model whose inputs have the shapes of their data; as it is if layers refuse these, as the run says better."""
+    if all(port.partial_shape.is_static for port in given):
+        return model
+    reshaped = model.clone()
+    shapes = {
+        index: PartialShape(given[port].shape) for index, port in enumerate(model.inputs) if port in given
+    }
+    try:
+        reshaped.reshape(shapes)
+    except IRError:
+        return model
+    return reshaped
