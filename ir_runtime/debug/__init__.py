@@ -8,6 +8,7 @@ from .budget import Budget, LayerCost, budget
 from .compare import compare
 from .diff import Change, Difference, diff
 from .extract import extract
+from .likeness import Likeness
 from .measure import measure, old_model
 from .observation import Observation, Side
 from .oracle import Truth, oracle
@@ -28,6 +29,7 @@ __all__ = [
     "Difference",
     "Interrupted",
     "LayerCost",
+    "Likeness",
     "NanTrace",
     "Observation",
     "Origin",

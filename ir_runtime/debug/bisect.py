@@ -187,7 +187,8 @@ class _Search:
         most = len(self.cuts.layers).bit_length() + 2
 
         def compute() -> tuple[Json, Sequence[Array]]:
-            report, truth = judged(*self.cuts.part(low, high, self.values), self.side, inside=False)
+            part, is_last = self.cuts.part(low, high, self.values), high - low == 1
+            report, truth = judged(*part, self.side, inside=False, names_mistakes=is_last)
             return saved(report), truth
 
         with stage(min(self.runs, most - 1) / most, min(self.runs + 1, most) / most):

@@ -12,6 +12,7 @@ from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import entry_for
 from .case import Case
+from .guessing import likeness_of
 from .judging import judged_case
 from .observation import SideLike
 from .observed import observed
@@ -78,6 +79,7 @@ def judged(
     inside: bool = True,
     types: str = "real",
     precision: str = "",
+    names_mistakes: bool = True,
 ) -> tuple[Comparison, Sequence[Array]]:
     """Compare; also return the outputs in f64, with the decisions of the side.
 
@@ -88,6 +90,7 @@ def judged(
         inside: also look at the tensors between the layers, not at the outputs alone.
         types: ``real`` or ``declared``.
         precision: what a side ran in that does not say so itself.
+        names_mistakes: try which mistake would explain what rounding does not.
     """
     check_types(types)
     if precision and precision not in ROUNDING:
@@ -110,4 +113,6 @@ def judged(
         case = Case(plain, wide, feeds, seen, types)
         del seen  # whose tensors would stay in memory
         with stage(SEEN, 1):
-            return judged_case(case, entry)
+            report, truth = judged_case(case, entry)
+        with stage(1, 1):
+            return replace(report, likeness=likeness_of(case, report) if names_mistakes else None), truth

@@ -29,6 +29,7 @@ __all__ = [
     "is_elementwise",
     "is_selection",
     "judge",
+    "keeps_numbers",
     "pinned",
     "taken",
     "undecided",
@@ -101,6 +102,11 @@ def is_selection(layer: Layer) -> bool:
     return layer.type in _SELECTIONS
 
 
+def keeps_numbers(layer: Layer) -> bool:
+    """Return whether only the integers of a layer that decides jump, and its numbers follow them: those of MaxPool and TopK."""
+    return not (layer.type in (*_STEPS, _RANGE) or is_selection(layer) or _is_random(layer))
+
+
 def _is_random(layer: Layer) -> bool:
     return layer.type in ("Multinomial", "RandomUniform")
 
@@ -142,7 +148,7 @@ def taken(
         )
     if layer.type == _RANGE and decided[0] is not None:
         return (_take_length(inputs, outputs[0], decided[0].size),)
-    whole = layer.type in _STEPS or is_selection(layer) or _is_random(layer)
+    whole = not keeps_numbers(layer)
     return tuple(
         output
         if found is None or (not whole and output.dtype.kind == "f")

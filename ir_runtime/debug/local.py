@@ -16,7 +16,7 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .caching import Entry, resumed
 from .case import Case
-from .decisions import judge, pinned
+from .decisions import judge, keeps_numbers, pinned
 from .emulation import nodes_in
 from .functions import floor_of
 from .inside import Alternative, Choices, InsideDecisions
@@ -91,7 +91,7 @@ class LocalErrors:
         return [
             self._unit(layer, port, inherited.get(port, 0.0))
             for layer in case.layers
-            if layer.id not in case.deciding
+            if layer.id not in case.deciding or keeps_numbers(layer)
             for port in layer.output_ports
             if is_float(case.plain.types, port)
             and port in self._exact.tensors
@@ -226,7 +226,7 @@ class _Exact:
     def run(self) -> None:
         """Compute and judge."""
         case, inside = self._case, self._rounded.inside
-        take = pinned(self._rounded.own)
+        take, follow = pinned(self._rounded.own), pinned(case.tensors)
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
@@ -237,6 +237,8 @@ class _Exact:
             if layer.id in case.deciding:
                 self._judge_decision(layer, inputs, outputs[0])
                 outputs = take(layer, inputs, outputs)
+                if keeps_numbers(layer):
+                    outputs = follow(layer, inputs, outputs)
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in case.tensors:
                     self.tensors[port] = array

@@ -17,7 +17,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import Entry, entry_for, remembered
-from .compare import compare
+from .compare import judged
 from .extract import cut, inputs_of
 from .observation import Side, SideLike
 from .other_model import OtherParts
@@ -85,7 +85,9 @@ def _reduce(
     feeds = whole.feeds(inputs)
     work = _Reduction(side, entry_for(f"reduce {keep_values}", model, feeds, given))
     with stage(0, FIRST):
-        whole_report = remembered(work.entry, "whole", lambda: (saved(compare(model, feeds, side)), []))
+        whole_report = remembered(
+            work.entry, "whole", lambda: (saved(judged(model, feeds, side, names_mistakes=False)[0]), [])
+        )
     report = report_of(whole_report[0])
     original = len(computed_layers(whole.graph))
     work.found = _reduced(side, model, feeds, report, original)
@@ -97,6 +99,7 @@ def _reduce(
         if not keep_values:
             work.found = work.anonymize()
         work.found.notes += work.variants()
+        work.found.report = work.named()
     except KeyboardInterrupt:
         work.found.partial, work.found.tests = True, work.tests
         raise Interrupted(work.found) from None
@@ -131,7 +134,8 @@ class _Reduction:
 
         def unexplained() -> Record | None:
             try:
-                report = compare(part, list(arrays), self.side if side is None else side)
+                judging = self.side if side is None else side
+                report, _ = judged(part, list(arrays), judging, names_mistakes=False)
             except LimitError:  # with more memory or time it may be another verdict
                 raise
             except IRError:
@@ -202,6 +206,12 @@ class _Reduction:
                 kept = tuple(name for name in names if name not in replaced)
                 self.found = replace(self.found, model=candidate, report=report, kept_weights=kept)
         return self.found
+
+    def named(self) -> Comparison:
+        """Return the report on the part, with the mistake that it looks like."""
+        with stage(self._done, self._done):
+            report, _ = judged(self.found.model, self.found.inputs, self.side)
+        return report if report.verdict == "unexplained" else self.found.report
 
     def variants(self) -> list[str]:
         """Try static shapes where some are open, one thread, and no fusion."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 from .._util.escaping import quoted, shown
 from .._util.markup import Shown
 from .._util.records import Record, encodable
+from .likeness import Likeness
 from .overflow import Overflow
 from .results import DecisionResult, OutputResult, UnitResult
 
@@ -62,6 +63,7 @@ class Comparison(Shown):
         settings: what the side ran with, by the names of its properties; empty if that is not known.
         overflow: the first layer whose results exceed the type that they are computed in, if there is one. It is the
             verdict only if it reaches an output.
+        likeness: the mistake that would explain the first error that rounding does not, if one of those that were tried does.
     """
 
     side: str
@@ -76,6 +78,7 @@ class Comparison(Shown):
     untried: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     overflow: Overflow | None = None
+    likeness: Likeness | None = None
 
     @property
     def _results(self) -> list[OutputResult | UnitResult]:
@@ -173,6 +176,7 @@ class Comparison(Shown):
             "layers": [unit.record() for unit in self.units],
             "decisions": [decision.record() for decision in self.decisions],
             "untried": list(self.untried),
+            "likeness": None if self.likeness is None else self.likeness.record(),
         }  # fmt: skip
 
     def to_json(self) -> str:
@@ -245,6 +249,8 @@ def _details(report: Comparison) -> list[str]:
         lines += _unit("first unexplained", first)
         if report.worst is not None and report.worst is not first:
             lines += _unit("largest", report.worst)
+    if report.likeness is not None:
+        lines.append(str(report.likeness))
     lines += [_decision(decision) for decision in report.decisions if decision.differ or decision.undecided]
     lines += [
         f"more of these in {quoted(name)} than were tried: no fault can be shown there"

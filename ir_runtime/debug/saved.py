@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from .._util.records import Record
+from .likeness import Likeness
 from .overflow import Overflow
 from .report import Comparison
 from .results import DecisionResult, OutputResult, UnitResult
@@ -29,7 +30,8 @@ def report_of(record: Mapping[str, Any]) -> Comparison:
         "decisions": [decision_of(each) for each in record["decisions"]],
         "overflow": _made(Overflow, record["overflow"]) if record["overflow"] else None,
     }
-    return _made(Comparison, {**record, **parts})
+    likeness = _made(Likeness, record["likeness"]) if record["likeness"] else None
+    return _made(Comparison, {**record, **parts, "likeness": likeness})
 
 
 def saved_decision(decision: DecisionResult) -> Record:
