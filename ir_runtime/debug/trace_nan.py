@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..errors import InputError
 from ..executor.guard import check_room
 from ..ir.blocks import blocks
 from ..ir.evaluation import evaluate_layer
-from ..ir.graph import Layer
+from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
 from ..openvino.model import Model
 from .caching import entry_for
@@ -28,10 +29,13 @@ from .tensors import computed_layers
 
 __all__ = ["NanTrace", "Origin", "Peak", "trace_nan"]
 
+SHOWN = 3
+"""How many harmless layers, and how many layers at either end of a path, are named in the text."""
+
 
 @dataclass(frozen=True)
 class Origin:
-    """A layer that makes Inf or NaN of finite inputs.
+    """A layer that makes Inf of finite inputs, or NaN of inputs without NaN.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -53,6 +57,7 @@ class Origin:
         count: how many elements are so.
         largest: the largest magnitude that it would have in f64 there, if f64 is finite; else ``None``.
         inputs: the smallest and the largest element of each input.
+        path: the layers through which it reaches an output, from the one that reads it to the output; none if it does not.
     """
 
     layer: str
@@ -62,12 +67,14 @@ class Origin:
     count: int
     largest: float | None
     inputs: tuple[tuple[float, float], ...]
+    path: tuple[str, ...] = ()
 
     def record(self) -> Record:
         """For JSON."""
         return {
             "layer": self.layer, "operation": self.operation, "kind": self.kind, "index": list(self.index),
             "count": self.count, "largest": self.largest, "inputs": [list(pair) for pair in self.inputs],
+            "path": list(self.path),
         }  # fmt: skip
 
 
@@ -117,15 +124,18 @@ class NanTrace(Shown):
 
     Args:
         precision: the type that was computed in.
-        origins: the layers that make Inf or NaN of finite inputs, in the order in which they run.
+        origins: the layers that make Inf of finite inputs, or NaN of inputs without NaN, and from which Inf or NaN reaches
+            an output of the model, in the order in which they run.
         peaks: the other layers that are nearest to the limit, nearest first.
-        partial: whether the run was interrupted, so that only some layers were looked at.
+        partial: whether the run was interrupted, so that only some layers were looked at, and what reaches an output is unknown.
+        harmless: the other layers that make Inf or NaN: it reaches no output, as that of masks in front of SoftMax.
     """
 
     precision: str
     origins: tuple[Origin, ...]
     peaks: tuple[Peak, ...]
     partial: bool = False
+    harmless: tuple[Origin, ...] = ()
 
     @property
     def first(self) -> Origin | None:
@@ -136,7 +146,8 @@ class NanTrace(Shown):
         """For JSON."""
         return {
             "schema": 1, "partial": self.partial, "precision": self.precision, "limit": LIMITS[self.precision],
-            "origins": [origin.record() for origin in self.origins], "peaks": [peak.record() for peak in self.peaks],
+            "origins": [origin.record() for origin in self.origins],
+            "harmless": [origin.record() for origin in self.harmless], "peaks": [peak.record() for peak in self.peaks],
         }  # fmt: skip
 
     @property
@@ -148,7 +159,12 @@ class NanTrace(Shown):
     def summary(self) -> str:
         """The layers that make Inf or NaN, or that none does."""
         lines = [_line(origin, f"{self.limit:.4g}") for origin in self.origins]
-        lines = lines or [f"no Inf and no NaN in {self.precision}"]
+        none = f"no Inf and no NaN in {self.precision}"
+        lines = lines or [f"{none} reaches an output" if self.harmless else none]
+        if self.harmless:
+            names = ", ".join(quoted(origin.layer) for origin in self.harmless[:SHOWN])
+            more = f" and {len(self.harmless) - SHOWN} more" if len(self.harmless) > SHOWN else ""
+            lines.append(f"harmless, as it reaches no output: {names}{more}")
         if self.partial:
             lines.insert(0, "PARTIAL: the run was interrupted; the other layers were not looked at")
         return "\n".join(lines)
@@ -163,7 +179,7 @@ class NanTrace(Shown):
 
 
 def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int = 5) -> NanTrace:
-    """Find the layers that make Inf or NaN of finite inputs.
+    """Find the layers that make Inf of finite inputs, or NaN of inputs without NaN, and the path of it to an output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -198,6 +214,8 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
     def look(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.id in computing:
             seen.look(layer, given, outputs)
+        elif layer.type in ("Constant", "Parameter"):
+            seen.note(layer, outputs)
         return run.note(layer, given, outputs)
 
     try:
@@ -205,7 +223,53 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
     except KeyboardInterrupt:
         run.save({}, seen.notes())
         raise Interrupted(seen.found(peaks, partial=True)) from None
-    return seen.found(peaks)
+    return seen.found(
+        peaks, reaching=_Paths(reference.graph, [port._port for port in reference.outputs], seen.bad)
+    )
+
+
+@dataclass
+class _Paths:
+    """The shortest ways from layers to outputs, through tensors with Inf or NaN."""
+
+    graph: Graph
+    outputs: Sequence[Port]
+    bad: Collection[Port]
+
+    def __post_init__(self) -> None:
+        self._next: dict[int, Port | None] = {}
+        waiting = [port for port in self.outputs if port in self.bad]
+        self._next = {port.layer: None for port in waiting}
+        while waiting:
+            port = waiting.pop(0)
+            for source in self.graph.reads(self.graph[port.layer]):
+                if source in self.bad and source.layer not in self._next:
+                    self._next[source.layer] = port
+                    waiting.append(source)
+
+    def reaches(self, layer: int) -> bool:
+        """Return whether Inf or NaN of a layer reaches an output."""
+        return layer in self._next
+
+    def follows(self, layer: int, others: Collection[int]) -> bool:
+        """Return whether the Inf that a layer reads comes from one of other layers."""
+        waiting, seen = [layer], {layer}
+        while waiting:
+            for source in self.graph.reads(self.graph[waiting.pop()]):
+                if source in self.bad and source.layer not in seen:
+                    if source.layer in others:
+                        return True
+                    seen.add(source.layer)
+                    waiting.append(source.layer)
+        return False
+
+    def of(self, layer: int) -> tuple[str, ...]:
+        """Return the names of the layers behind one, up to an output."""
+        names = []
+        while (port := self._next[layer]) is not None:
+            layer = port.layer
+            names.append(self.graph[layer].name)
+        return tuple(names)
 
 
 @dataclass
@@ -215,14 +279,25 @@ class _Seen:
     precision: str
     origins: dict[int, Origin] = field(default_factory=dict)
     peaks: dict[int, Peak] = field(default_factory=dict)
+    bad: set[Port] = field(default_factory=set)
+    """Tensors with Inf or NaN."""
+
+    def note(self, layer: Layer, outputs: Sequence[Array]) -> None:
+        """Note which outputs of a layer have Inf or NaN."""
+        self.bad.update(
+            port for port, array in zip(layer.output_ports, outputs, strict=False) if not _is_finite(array)
+        )
 
     def look(self, layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> None:
         """Note whether a layer makes Inf or NaN, and else its largest result."""
+        self.note(layer, outputs)
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
         if not numbers:
             return
-        bad = next((array for array in numbers if not _is_finite(array)), None)
-        if bad is not None and all(_is_finite(array) for array in given):
+        bad = next(
+            (array for array in sorted(numbers, key=_has_nan, reverse=True) if not _is_finite(array)), None
+        )
+        if bad is not None and _is_made(given, numbers):
             self.origins[layer.id] = _origin(layer, layer.operation, given, bad)
         elif bad is None:
             largest = max(float(np.abs(block).max()) for array in numbers for (block,) in blocks(array))
@@ -230,35 +305,58 @@ class _Seen:
                 layer.name, layer.operation, largest, largest / LIMITS[self.precision]
             )
 
-    def found(self, peaks: int, partial: bool = False) -> NanTrace:
-        """Return the origins, and the peaks that are nearest to the limit."""
-        nearest = sorted(self.peaks.values(), key=lambda peak: -peak.part)[:peaks]
-        return NanTrace(self.precision, tuple(self.origins.values()), tuple(nearest), partial)
+    def found(self, peaks: int, partial: bool = False, reaching: _Paths | None = None) -> NanTrace:
+        """Return the origins, those that reach an output apart, and the peaks that are nearest to the limit."""
+        nearest = tuple(sorted(self.peaks.values(), key=lambda peak: -peak.part)[:peaks])
+        if reaching is None:
+            return NanTrace(self.precision, tuple(self.origins.values()), nearest, partial)
+        origins = [
+            replace(each, path=reaching.of(id))
+            for id, each in self.origins.items()
+            if reaching.reaches(id) and not reaching.follows(id, self.origins)
+        ]
+        harmless = [each for id, each in self.origins.items() if not reaching.reaches(id)]
+        return NanTrace(self.precision, tuple(origins), nearest, partial, tuple(harmless))
 
     def notes(self) -> Record:
         """Return all as a record."""
         return {
             "origins": {str(id): origin.record() for id, origin in self.origins.items()},
             "peaks": {str(id): peak.record() for id, peak in self.peaks.items()},
+            "bad": sorted(self.bad),
         }
 
     def restore(self, notes: Mapping[str, Mapping[str, Any]] | None) -> None:
         """Take over what a record has."""
         for id, each in (notes or {}).get("origins", {}).items():
             inputs = tuple((low, high) for low, high in each["inputs"])
-            self.origins[int(id)] = Origin(**{**each, "index": tuple(each["index"]), "inputs": inputs})
+            made = {**each, "index": tuple(each["index"]), "inputs": inputs, "path": tuple(each["path"])}
+            self.origins[int(id)] = Origin(**made)
         for id, each in (notes or {}).get("peaks", {}).items():
             self.peaks[int(id)] = Peak(**each)
+        self.bad.update(starmap(Port, (notes or {}).get("bad", [])))
 
 
 def _is_finite(array: Array) -> bool:
     return array.dtype.kind != "f" or all(np.isfinite(block).all() for (block,) in blocks(array))
 
 
+def _is_made(given: Sequence[Array], outputs: Sequence[Array]) -> bool:
+    """Return whether a layer makes Inf or NaN: of finite inputs, or NaN of inputs that have Inf at most."""
+    if all(_is_finite(array) for array in given):
+        return True
+    return any(map(_has_nan, outputs)) and not any(map(_has_nan, given))
+
+
+def _has_nan(array: Array) -> bool:
+    return array.dtype.kind == "f" and any(np.isnan(block).any() for (block,) in blocks(array))
+
+
 def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) -> Origin:
     first, count, start = None, 0, 0
+    is_nan = not all(_is_finite(array) for array in given)  # Inf may be handed on
     for (block,) in blocks(bad):
-        places = np.flatnonzero(~np.isfinite(block))
+        places = np.flatnonzero(np.isnan(block) if is_nan else ~np.isfinite(block))
         if first is None and places.size:
             first = start + int(places[0])
         count, start = count + places.size, start + block.size
@@ -293,4 +391,15 @@ def _line(origin: Origin, limit: str) -> str:
     inputs = "; ".join(f"{low:.2g} to {high:.2g}" for low, high in origin.inputs)
     exact = "" if origin.largest is None else f": {origin.largest:.2g} in f64, the limit is {limit}"
     count = f"{origin.count} element{'' if origin.count == 1 else 's'}"
-    return f"{place}{exact}; {count}; inputs finite, {inputs}"
+    finite = all(np.isfinite(pair).all() for pair in origin.inputs)
+    line = f"{place}{exact}; {count}; inputs {'finite' if finite else 'with Inf'}, {inputs}"
+    return f"{line}\n  reaches an output through {_shown(origin.path)}" if origin.path else line
+
+
+def _shown(path: Sequence[str]) -> str:
+    """Return the layers of a path as text, without the middle of a long one."""
+    if len(path) > 2 * SHOWN:
+        names = [*map(quoted, path[:SHOWN]), f"{len(path) - 2 * SHOWN} more", *map(quoted, path[-SHOWN:])]
+    else:
+        names = [*map(quoted, path)]
+    return ", ".join(names)

@@ -12,6 +12,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 
 
@@ -67,3 +68,50 @@ def test_the_command_ends_with_whether_there_is_one(x: float, code: int, tmp_pat
     done = CliRunner().invoke(main, line)
     assert done.exit_code == code, done.output
     assert len(json.loads(done.stdout)["origins"]) == code
+
+
+def attention(mask: np.ndarray, scores: np.ndarray) -> debug.NanTrace:
+    """Scores with a mask that is added, and the SoftMax of each row."""
+    x = op.parameter(list(scores.shape), np.float32, name="scores")
+    masked = op.add(x, op.constant(mask), name="masked")
+    weights = op.softmax(masked, 1, name="weights")
+    return debug.trace_nan(ir.Model([op.relu(weights, name="out")], [x]), scores)
+
+
+def test_nan_made_of_infinities_is_found_with_its_path() -> None:
+    """A row of which everything is masked: Inf comes from a constant, NaN from SoftMax."""
+    inf = np.float32(-np.inf)
+    mask = np.array([[0, inf], [inf, inf]], np.float32)
+    (origin,) = attention(mask, np.zeros((2, 2), np.float32)).origins
+    assert (origin.layer, origin.kind, origin.index, origin.count) == ("weights", "NaN", (1, 0), 2)
+    assert origin.path == ("out",)
+    assert origin.record()["path"] == ["out"]
+    trace = str(attention(np.array([[inf, inf]], np.float32), np.zeros((1, 2), np.float32)))
+    assert "inputs with Inf, -inf to -inf\n  reaches an output through 'out'" in trace
+
+
+def test_zero_times_infinity_is_found() -> None:
+    x = op.parameter([2], np.float32, name="x")
+    product = op.multiply(x, op.constant(np.float32([np.inf, 1])), name="product")
+    (origin,) = debug.trace_nan(ir.Model([product], [x]), np.float32([0, 1])).origins
+    assert (origin.layer, origin.kind, origin.path) == ("product", "NaN", ())
+
+
+def test_masks_that_reach_no_output_are_harmless() -> None:
+    """Two masks of the least number add up to -Inf, of which SoftMax makes 0."""
+    low = np.finfo(np.float32).min
+    found = attention(np.array([[0, low]], np.float32), np.array([[0, low]], np.float32))
+    assert found.origins == ()
+    assert [origin.layer for origin in found.harmless] == ["masked"]
+    assert str(found).startswith(
+        "no Inf and no NaN in f32 reaches an output\nharmless, as it reaches no output: 'masked'"
+    )
+    assert found.record()["harmless"][0]["layer"] == "masked"
+
+
+def test_what_follows_an_overflow_is_on_its_path() -> None:
+    x = op.parameter([2], np.float32, name="x")
+    grown = op.exp(x, name="grown")
+    difference = op.subtract(grown, op.abs(grown, name="again"), name="difference")
+    (origin,) = debug.trace_nan(ir.Model([difference], [x]), np.float32([1, 100])).origins
+    assert (origin.layer, origin.kind, origin.path) == ("grown", "Inf", ("difference",))
