@@ -100,14 +100,14 @@ def space_to_batch() -> Made:
 
 @case
 def strided_slice() -> Made:
-    """StridedSlice that adds an axis and removes another."""
+    """StridedSlice that removes an axis, then adds one, behind another layer."""
+    begin, end, step = op.constant([1, 0, 0]), op.constant([2, 0, 0]), op.constant([1, 1, 1])
     return _of_one(
         lambda x: op.strided_slice(
-            x, op.constant([0, 1, 0]), op.constant([1, 2, 3]), op.constant([1, 1, 1]), [0, 0, 0], [0, 0, 0],
-            [1, 0, 0], [0, 1, 0], [0, 0, 0],
+            op.relu(x), begin, end, step, [0, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0]
         ),
-        _random(4, 3),
-    )  # fmt: skip
+        _random(4, 3, 2),
+    )
 
 
 @case
@@ -138,11 +138,11 @@ def divide_of_integers() -> Made:
 
 @case
 def gelu_tanh() -> Made:
-    """The layers of the tanh formula of Gelu, with 0.7 in place of the root of 2/pi."""
+    """The layers of the tanh formula of Gelu, with 0.79 in place of the root of 2/pi."""
 
     def make(x: ir.Node) -> ir.Node:
         cube = op.multiply(op.power(x, op.constant(np.float32(3))), op.constant(np.float32(0.044715)))
-        inner = op.multiply(op.add(x, cube), op.constant(np.float32(0.7)))
+        inner = op.multiply(op.add(x, cube), op.constant(np.float32(0.79)))
         outer = op.add(op.tanh(inner), op.constant(np.float32(1)))
         return op.multiply(op.multiply(x, op.constant(np.float32(0.5))), outer)
 
@@ -151,21 +151,21 @@ def gelu_tanh() -> Made:
 
 @case
 def convert_to_boolean() -> Made:
-    """Convert of fractions to boolean."""
-    return _of_one(lambda x: op.convert(x, "boolean"), np.float32([0.0, 0.4, -0.3, 1.0, 2.5]))
+    """Convert of tiny numbers and NaN to boolean."""
+    return _of_one(lambda x: op.convert(x, "boolean"), np.float32([256, np.nan, 1e-10, 0, 0.5]))
 
 
 @case
 def convert_to_u16() -> Made:
-    """Convert of numbers beyond the range to u16."""
-    return _of_one(lambda x: op.convert(x, "u16"), np.array([70000, -1, 5], np.int32))
+    """Convert of numbers beyond the range to u16 and back."""
+    return _of_one(lambda x: op.convert(op.convert(op.abs(x), "u16"), "f32"), np.float32([70000, 5.7, 40000]))
 
 
 @case
 def fake_quantize_reversed() -> Made:
-    """FakeQuantize whose output limits are exchanged."""
+    """FakeQuantize whose input limits are exchanged."""
     low, high = op.constant(np.float32(-1)), op.constant(np.float32(1))
-    return _of_one(lambda x: op.fake_quantize(x, high, low, low, high, 16), _random(32))
+    return _of_one(lambda x: op.fake_quantize(x, high, low, low, high, 256), _random(1, 4, 4, 4))
 
 
 @case
