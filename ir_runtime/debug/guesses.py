@@ -12,12 +12,13 @@ import numpy as np
 
 from .._util.escaping import quoted
 from ..errors import IRError
+from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..ops import registry
 from ..ops._index import MODULES
 from ..ops.elementwise import Binary, Unary
-from .reference import Arrays, computed
+from .reference import Arrays
 from .terms import RECURRENT
 
 __all__ = ["Family", "Guess", "guesses", "numbers_of_layer", "numbers_of_result"]
@@ -103,7 +104,7 @@ def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         arrays = list(inputs)
         arrays[index] = change(inputs[index]).astype(inputs[index].dtype, copy=False)
-        return computed(layer, arrays)
+        return evaluate_layer(layer, arrays)
 
     return changed
 
@@ -112,7 +113,7 @@ def _with_op(op: Any) -> Changed:
     """Return a change that computes another operation from the inputs of a layer."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-        return computed(replace(layer, op=op), inputs)
+        return evaluate_layer(replace(layer, op=op), inputs)
 
     return changed
 
@@ -318,7 +319,7 @@ def _other_gates(layer: Layer) -> Iterator[Guess]:
                     rows = [gate * size + row for gate in order for row in range(size)]
                     rows += range(len(rows), array.shape[axis])
                     arrays[index] = np.take(array, rows, axis)
-            return computed(layer, arrays)
+            return evaluate_layer(layer, arrays)
 
         text = "".join(gates[gate] for gate in order)
         yield Guess("gates", f"gates in the order {text} instead of {gates}", exchange)
@@ -416,7 +417,7 @@ def _exchanged(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Gu
             ) -> Arrays:
                 swapped = list(arrays)
                 swapped[a], swapped[b] = arrays[b], arrays[a]
-                return computed(layer, swapped)
+                return evaluate_layer(layer, swapped)
 
             yield Guess("another input", f"inputs {first} and {second} exchanged", exchange)
 
@@ -525,7 +526,7 @@ def _other_numbers(layer: Layer) -> Iterator[Family]:
         def change(by: Array, name: str = name) -> Changed:
             def changed(layer: Layer, inputs: Sequence[Array], _: Arrays) -> Arrays:
                 op: Any = layer.op
-                return computed(replace(layer, op=op.replace(**{name: float(by)})), inputs)
+                return evaluate_layer(replace(layer, op=op.replace(**{name: float(by)})), inputs)
 
             return changed
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from ..errors import IRError
 from ..executor.guard import check_room
+from ..ir.evaluation import evaluate_layer, stands_alone
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
 from .case import Case
 from .guesses import Changed, Family, guesses, number, numbers_of_layer, numbers_of_result
 from .likeness import Likeness
 from .precision import ROUNDING
-from .reference import Arrays, Reference, chained, computed
+from .reference import Arrays, Reference, chained
 from .report import Comparison
 from .tensors import name_of, unit_of
 from .terms import Terms, terms_of
@@ -95,10 +96,10 @@ class _Search:
         others = {other: array for other, array in case.tensors.items() if other != port}
         self._unit = unit_of(graph, port, others, case.computed)
         layers = list(self._unit[-MEMBERS:])
-        inner = [i for i, layer in enumerate(layers[:-1]) if _runs_bodies(layer)]
+        inner = [i for i, layer in enumerate(layers[:-1]) if not stands_alone(layer)]
         self._layers = layers[inner[-1] + 1 :] if inner else layers
         self._exact = self._record(case.wide)
-        self._rounded = self._record(case.plain)
+        self._rounded = self._record(case.plain.in_f32)
         self._error = error_of(found, self._exact.outputs[port.layer][port.number])
         recorded = (
             (layer, self._exact.inputs[layer.id], self._exact.outputs[layer.id]) for layer in self._layers
@@ -183,7 +184,7 @@ class _Search:
                 sources = recorded.graph.reads(layer)
                 if any(source in values for source in sources):
                     inputs = [values.get(s, array) for s, array in zip(sources, inputs, strict=True)]
-                    outputs = computed(layer, inputs)
+                    outputs = evaluate_layer(layer, inputs)
                 elif layer.id != target.id:
                     continue
                 if layer.id == target.id:
@@ -209,7 +210,7 @@ class _Search:
     def _explained(self, error: Error) -> Error:
         """Return the error that rounding explains, from that of a run in the types of the model."""
         found = with_accumulation(scatter_of([error]), ROUNDING["f32"], self._terms)
-        precision = self._case.precision
+        precision = self._case.numerics.precision
         least = max(self._scatter, 0.0 if precision == "f32" else ROUNDING[precision]) * found.size
         return Error(max(found.rms, least), max(found.largest, 4 * least), found.size)
 
@@ -276,7 +277,3 @@ def _simpler(numbers: Array) -> Iterator[Array]:
     else:
         yield np.round(numbers, 4) + 0.0
     yield numbers
-
-
-def _runs_bodies(layer: Layer) -> bool:
-    return layer.op is None or layer.op.needs("visit") or layer.op.needs("variables")

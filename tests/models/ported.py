@@ -13,8 +13,9 @@ import numpy as np
 
 import ir_runtime as ir
 from ir_runtime import debug
-from ir_runtime.debug.reference import Recorder, Reference, chained, computed
+from ir_runtime.debug.reference import Recorder, Reference, chained
 from ir_runtime.debug.tensors import computed_layers, is_float
+from ir_runtime.ir.evaluation import evaluate_layer
 from ir_runtime.ir.graph import Layer, Port
 
 Arrays = tuple[np.ndarray, ...]
@@ -123,7 +124,7 @@ def _on_output(change: Callable[[np.ndarray], np.ndarray]) -> Wrong:
 
 
 def _on_inputs(change: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Wrong:
-    return lambda layer, inputs, outputs: computed(layer, change(list(inputs)))
+    return lambda layer, inputs, outputs: evaluate_layer(layer, change(list(inputs)))
 
 
 def _transposed(net: Network) -> Made:
@@ -217,7 +218,9 @@ def _epsilon(net: Network) -> Made:
                 return (
                     layer,
                     f"epsilon {new}",
-                    lambda la, a, o, n=name, v=new: computed(replace(la, op=la.op.replace(**{n: v})), a),
+                    lambda la, a, o, n=name, v=new: evaluate_layer(
+                        replace(la, op=la.op.replace(**{n: v})), a
+                    ),
                 )
         for index in net.constants(layer):
             value = inputs[index].reshape(-1)[:1]
@@ -294,7 +297,11 @@ def _resize(net: Network) -> Made:
         changes = {"coordinate_transformation_mode": net.rng.choice(choices)}
         if old["mode"] == "nearest":
             changes = net.rng.choice([changes, {"nearest_mode": "ceil"}])
-        return layer, str(changes), lambda la, a, o: computed(replace(la, op=la.op.replace(**changes)), a)
+        return (
+            layer,
+            str(changes),
+            lambda la, a, o: evaluate_layer(replace(la, op=la.op.replace(**changes)), a),
+        )
     return None
 
 
