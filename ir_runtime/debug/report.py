@@ -219,14 +219,23 @@ def joined(strict: Comparison, loose: Comparison, overflows: bool = False) -> Co
             for a, b in zip(ours, theirs, strict=True)
         )
 
-    outputs = choose(strict.outputs, loose.outputs, lambda result: overflows or result.is_as_large)
+    # Of a layer with several results, one that shows how it computes speaks for all: a single number may be near by chance.
+    wrong = zip(strict.units, loose.units, strict=True)
+    shown_by = {b.layers[-1] for a, b in wrong if not a.explained and b.explained and b.is_as_large}
+    outputs = choose(
+        strict.outputs, loose.outputs, lambda result: overflows or bool(shown_by) or result.is_as_large
+    )
     if overflows:
         kept = {id(output) for output in strict.outputs}
         outputs = tuple(o if id(o) in kept else replace(o, overflows=True) for o in outputs)
     return replace(
         strict,
         outputs=outputs,
-        units=choose(strict.units, loose.units, lambda result: overflows or result.is_as_large),
+        units=choose(
+            strict.units,
+            loose.units,
+            lambda unit: overflows or unit.is_as_large or unit.layers[-1] in shown_by,
+        ),
         decisions=tuple(
             b if a.verdict != "explained" and b.verdict == "explained" else a
             for a, b in zip(strict.decisions, loose.decisions, strict=True)

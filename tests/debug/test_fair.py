@@ -354,3 +354,28 @@ def test_sums_over_an_axis_of_a_scalar_are_of_one_number() -> None:
     x = op.parameter([], np.float32, name="x")
     report = debug.compare(ir.Model([op.softmax(x, 0)], [x]), [np.float32(3)], "numpy")
     assert report.explained, str(report)
+
+
+def test_one_result_shows_how_its_layer_computes() -> None:
+    """A single number of a layer in bf16 may be near f64 by chance."""
+    x = op.parameter([1, 64], np.float32, name="x")
+    halves = op.split(
+        op.matmul(x, op.constant(compressed.weights(64, 64)), False, True, name="product"), op.constant(1), 2
+    )
+    model = ir.Model(
+        [op.topk(halves.output(0), op.constant(8), 1, "max", "value").output(0), halves.output(1)], [x]
+    )
+    assert len(model.outputs) == 2
+    rows = ROWS[:1, :64]
+    a, b = _in_bf16(rows, compressed.weights(64, 64))
+    product = _in_bf16(a @ b.T)[0]
+    top = np.sort(product[:, :32])[:, ::-1][:, :8]
+
+    class Reported:
+        def observe(self, model: Any, reference: Any, feeds: Any, ports: Any) -> debug.Observation:
+            found = {port: product for port in ports if reference.graph[port.layer].name == "product"}
+            return debug.Observation("device", [top, product[:, 32:]], found, "bf16", ("f32",))
+
+    report = debug.compare(model, rows, Reported())
+    assert report.verdict in ("explained", "doubtful"), str(report)
+    assert report.first is None
