@@ -16,7 +16,7 @@ from harness.sources import PACKAGE, trees
 
 import ir_runtime
 from ir_runtime._util.child_process import process_pool, run_module, safe_environment, search_path
-from ir_runtime.backends import chosen
+from ir_runtime.backends.core.default import silent_default
 from ir_runtime.cli._index import COMMANDS as EXISTING
 
 PROGRAM = """\
@@ -63,7 +63,7 @@ def test_no_script_executes_what_is_planted(planted: Planted, tmp_path: Path) ->
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = planted.run(str(script), IR_RUNTIME_BACKEND="")
-    assert done.stdout == f"{chosen()} {float(512 * 512)}\n", done.stderr
+    assert done.stdout == f"{silent_default()} {float(512 * 512)}\n", done.stderr
     assert planted.executed() == []
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from harness.guard_pages import Edge
 from harness.guarded import Process
+from harness.routines import load
 
 from ir_runtime.backends.native.codegen.memory import load_f32, load_i64, scratch_memory, store_f32
 from ir_runtime.backends.native.threading.parallel import parallel_for
@@ -24,7 +25,6 @@ ALIVE, REFUSED = "", signal.SIGSEGV.name
 # What looks at unused bytes ends the process with an instruction that does not exist.
 NOTICED = (signal.SIGILL.name, signal.SIGTRAP.name)
 COUNT = 5
-CACHE = "IR_RUNTIME_CACHE"
 
 
 def fate(action: Callable[[], object]) -> str:
@@ -65,7 +65,9 @@ def peek() -> Task:
         store_f32(out, 0, load_f32(scratch if load_i64(job, 1) > 0 else x, load_i64(job, 0)))
 
     look.__qualname__ = "peek"
-    return Task(look)
+    task = Task(look)
+    load(task)
+    return task
 
 
 def by_kernel(index: int, scratch: int = 0) -> None:
@@ -81,9 +83,8 @@ def in_a_thread(action: Callable[[], str]) -> str:
     return found[0]
 
 
-def fates(cache: Path, tell: Callable[[str], None]) -> dict[str, str]:
+def fates(_: Path, tell: Callable[[str], None]) -> dict[str, str]:
     """What becomes of processes that do all kinds of things; run where there are guard pages."""
-    os.environ[CACHE] = str(cache)
     peek().prepare()
     fresh, zeros = np.empty(COUNT, np.float32), np.zeros(COUNT, np.float32)
     assert np.isnan(fresh).all()

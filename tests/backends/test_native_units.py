@@ -12,6 +12,8 @@ from ir_runtime.backends import available
 if "native" not in available():
     pytest.skip("native is not installed", allow_module_level=True)
 
+from harness.routines import load
+
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native.codegen.memory import fetch_add, load_i64, store_i64
 from ir_runtime.backends.native.threading.parallel import parallel_for, running
@@ -94,6 +96,7 @@ def _count_elements(call: int) -> None:
 
 
 COUNT_ELEMENTS = Task(_count_elements)
+load(TAKE, COUNT, COUNT_ELEMENTS)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

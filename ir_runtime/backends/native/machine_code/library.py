@@ -76,7 +76,10 @@ class Library:
 
     def add(self, code: ctypes.CDLL, names: list[str]) -> None:
         """Find functions in another library from now on, as tests have kernels of their own."""
-        fill_table(code)
+        kind = ctypes.c_int64 * len(WORDS)
+        ours, theirs = kind.in_dll(self.code, TABLE), kind.in_dll(code, TABLE)
+        for index in range(len(WORDS)):
+            theirs[index] = ours[index]
         for name in names:
             self._addresses[name] = ctypes.addressof(ctypes.c_char.in_dll(code, name))
 
