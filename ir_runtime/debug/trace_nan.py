@@ -218,14 +218,15 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
             seen.note(layer, outputs)
         return run.note(layer, given, outputs)
 
+    outputs = [port._port for port in reference.outputs]
     try:
         rest.run(feeds, chained(emulated(precision), look), copies=COPIES[precision])
     except KeyboardInterrupt:
         run.save({}, seen.notes())
-        raise Interrupted(seen.found(peaks, partial=True)) from None
-    return seen.found(
-        peaks, reaching=_Paths(reference.graph, [port._port for port in reference.outputs], seen.bad)
-    )
+        raise Interrupted(
+            seen.found(peaks, _Paths(reference.graph, outputs, seen.bad), partial=True)
+        ) from None
+    return seen.found(peaks, _Paths(reference.graph, outputs, seen.bad))
 
 
 @dataclass
@@ -305,18 +306,15 @@ class _Seen:
                 layer.name, layer.operation, largest, largest / LIMITS[self.precision]
             )
 
-    def found(self, peaks: int, partial: bool = False, reaching: _Paths | None = None) -> NanTrace:
-        """Return the origins, those that reach an output apart, and the peaks that are nearest to the limit."""
+    def found(self, peaks: int, paths: _Paths, partial: bool = False) -> NanTrace:
+        """Return the origins, those that reach no output apart, and the peaks that are nearest to the limit."""
         nearest = tuple(sorted(self.peaks.values(), key=lambda peak: -peak.part)[:peaks])
-        if reaching is None:
-            return NanTrace(self.precision, tuple(self.origins.values()), nearest, partial)
-        origins = [
-            replace(each, path=reaching.of(id))
-            for id, each in self.origins.items()
-            if reaching.reaches(id) and not reaching.follows(id, self.origins)
-        ]
-        harmless = [each for id, each in self.origins.items() if not reaching.reaches(id)]
-        return NanTrace(self.precision, tuple(origins), nearest, partial, tuple(harmless))
+        first = {id: each for id, each in self.origins.items() if not paths.follows(id, self.origins)}
+        if partial:
+            return NanTrace(self.precision, tuple(first.values()), nearest, partial)
+        origins = [replace(each, path=paths.of(id)) for id, each in first.items() if paths.reaches(id)]
+        harmless = [each for id, each in self.origins.items() if not paths.reaches(id)]
+        return NanTrace(self.precision, tuple(origins), nearest, harmless=tuple(harmless))
 
     def notes(self) -> Record:
         """Return all as a record."""

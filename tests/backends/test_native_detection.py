@@ -16,7 +16,7 @@ from harness.other_vectors import AGAIN, same_with_other_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import native, numpy
+from ir_runtime.backends import native
 from ir_runtime.backends.common import nms
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native.kernels import nms as suppression
@@ -28,7 +28,6 @@ from ir_runtime.ir.tensor import Array, Value
 
 quick = settings(max_examples=8 if AGAIN in os.environ else 40, deadline=None)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30], np.float32)
-BACKENDS = (native.backend,) if AGAIN in os.environ else (native.backend, numpy.backend)
 
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
@@ -79,17 +78,16 @@ def test_maps_that_are_resized(
     x, others = maps(2, channels, *before, special=special), [*targets, np.array([2, 3])]
     wanted = op.evaluate(x, *others)
     stored = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-    for backend in BACKENDS:
-        known = Value.unknown(ElementType.f32, PartialShape("?,?,?,?"))
-        run = backend.kernel(op, [known, *map(unknown, others)])
-        assert run is not None
-        for data in (x, stored):
-            data.setflags(write=False)
-            (found,) = listed(run(data, *others))
-            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
-        (image,) = listed(run(stored.transpose(0, 2, 3, 1), *targets, np.array([1, 2])))
-        np.testing.assert_allclose(image.transpose(0, 3, 1, 2), wanted, rtol=1e-5, atol=1e-5)
+    known = Value.unknown(ElementType.f32, PartialShape("?,?,?,?"))
+    run = native.backend.kernel(op, [known, *map(unknown, others)])
+    assert run is not None
+    for data in (x, stored):
+        data.setflags(write=False)
+        (found,) = listed(run(data, *others))
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    (image,) = listed(run(stored.transpose(0, 2, 3, 1), *targets, np.array([1, 2])))
+    np.testing.assert_allclose(image.transpose(0, 3, 1, 2), wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("axes", [[1, 2], [1], [2]])
@@ -99,14 +97,13 @@ def test_images_are_not_left_to_the_reference(axes: list[int], monkeypatch: pyte
     x, inputs = maps(1, 20, 18, 3, special=False), [np.array([7] * len(axes)), np.array(axes)]
     wanted = op.evaluate(x, *inputs)
     monkeypatch.delattr(type(op), "evaluate")
-    for backend in BACKENDS:
-        run = backend.kernel(
-            op, [Value.unknown(ElementType.f32, PartialShape(x.shape)), *map(unknown, inputs)]
-        )
-        assert run is not None
-        (found,) = listed(run(x, *inputs))
-        assert found.flags.c_contiguous
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    run = native.backend.kernel(
+        op, [Value.unknown(ElementType.f32, PartialShape(x.shape)), *map(unknown, inputs)]
+    )
+    assert run is not None
+    (found,) = listed(run(x, *inputs))
+    assert found.flags.c_contiguous
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_planes_are_not_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,12 +123,11 @@ def test_resized_maps_stay_channels_last() -> None:
     x = maps(1, 6, 7, 20, special=False).transpose(0, 3, 1, 2)
     op = layer("Interpolate-11", mode="nearest", shape_calculation_mode="scales")
     inputs = [np.array([2, 3], np.float32), np.array([2, 3])]
-    for backend in BACKENDS:
-        known = Value.unknown(ElementType.f32, PartialShape("1,20,6,7"))
-        run = backend.kernel(op, [known, *map(unknown, inputs)])
-        assert run is not None
-        (found,) = listed(run(x, *inputs))
-        assert found.transpose(0, 2, 3, 1).flags.c_contiguous
+    known = Value.unknown(ElementType.f32, PartialShape("1,20,6,7"))
+    run = native.backend.kernel(op, [known, *map(unknown, inputs)])
+    assert run is not None
+    (found,) = listed(run(x, *inputs))
+    assert found.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 @quick
@@ -182,14 +178,13 @@ def test_regions_that_are_refused_or_not_pooled() -> None:
 
 
 def agree(op: Any, *inputs: Array) -> int:
-    """Each backend gives exactly what the reference gives; how many rows that has."""
+    """The backend gives exactly what the reference gives; how many rows that has."""
     wanted = listed(op.evaluate(*inputs))
-    for backend in BACKENDS:
-        run = backend.kernel(op, [*map(unknown, inputs)])
-        assert run is not None
-        for ours, theirs in zip(listed(run(*inputs)), wanted, strict=True):
-            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-            np.testing.assert_array_equal(ours, theirs)
+    run = native.backend.kernel(op, [*map(unknown, inputs)])
+    assert run is not None
+    for ours, theirs in zip(listed(run(*inputs)), wanted, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        np.testing.assert_array_equal(ours, theirs)
     return len(wanted[0])
 
 
