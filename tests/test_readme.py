@@ -11,7 +11,7 @@ from harness.consoles import assert_shown, blocks, commands
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.guides import guides
+from ir_runtime.guides import guide, guides
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -64,6 +64,8 @@ def test_a_console_shows_what_the_command_prints(
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
+    if "edited.xml" in command:
+        exec(next(code for language, code in blocks(guide("broken-edit").text) if language == "python"), {})
     assert_shown(command, shown, tmp_path)
 
 
