@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -60,7 +61,8 @@ def installed(tmp_path: Path) -> Path:
 
 def test_an_installed_operation_is_found_by_itself(installed: Path) -> None:
     model = EXAMPLES / "custom_op" / "model.xml"
-    shown = run("-m", "ir_runtime", "run", model, "--random", "--shape", "4", path=installed)
+    np.save(installed / "x.npy", np.ones(4, np.float32))
+    shown = run("-m", "ir_runtime", "run", model, "-i", installed / "x.npy", path=installed)
     assert "y" in shown
     assert "f32" in shown
 

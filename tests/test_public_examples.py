@@ -91,50 +91,14 @@ def has_example(module: types.ModuleType, name: str) -> bool:
     )
 
 
-def unshown(module: types.ModuleType, cls: type) -> list[str]:
-    """The methods without an example of their own that no example of the class, its bases or its module uses.
-
-    ``get_x()`` is the property ``x`` by OpenVINO's other name.
-    """
-    members = dict(own_members(cls))
-    shown = "\n".join(map(example, (module, *own_classes(cls), *members.values())))
-    return [
-        name
-        for name, member in members.items()
-        if not example(member) and not re.search(rf"(\.|def )(get_)?{name.removeprefix('get_')}\b", shown)
-    ]
-
-
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_has_an_example(module: str) -> None:
     found = import_module(module)
     assert [name for name in named(module) if not has_example(found, name)] == []
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_public_method_is_shown_by_an_example(module: str) -> None:
-    found = import_module(module)
-    classes = [getattr(found, name) for name in named(module) if inspect.isclass(getattr(found, name))]
-    ours = [cls for cls in classes if cls.__module__.startswith("ir_runtime")]
-    assert {cls.__name__: names for cls in ours if (names := unshown(found, cls))} == {}
-
-
-class _New:
-    """An addition.
-
-    >>> "shown".upper()
-    'SHOWN'
-    """
-
-    def upper(self) -> None: ...
-
-    def lower(self) -> None: ...
-
-
 def test_names_without_an_example_are_found() -> None:
     module = types.ModuleType("ir_runtime.new")
-    _New.__module__ = "ir_runtime.new"
-    assert unshown(module, _New) == ["lower"]
     vars(module)["function"] = lambda: None
     assert not has_example(module, "function")
 

@@ -83,7 +83,7 @@ def test_mypy_knows_which_names_there_are(installed: Path) -> None:
     assert 'Module has no attribute "raed_model"; maybe "read_model"' in said
     assert 'Revealed type is "ir_runtime.openvino.model.Model"' in said
     assert re.search(
-        r"def \(data: .*, axis: (builtins\.)?int, .*\) -> ir_runtime\.openvino\.nodes\.Node", said
+        r"def \(data: .*, axis: (builtins\.)?int, .*\) -> ir_runtime\.openvino\.node\.Node", said
     )
     assert 'Module has no attribute "softsign"' in said
     assert "Found 2 errors in 1 file" in said

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .forks import PACKAGES
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 __all__ = [
+    "Process",
     "can_import",
     "process_pool",
     "run_module",
@@ -60,7 +61,11 @@ def run_program(path: Path, arguments: Sequence[str], **variables: str) -> subpr
     )
 
 
-def start_worker(module: str) -> subprocess.Popen[bytes]:
+Process: TypeAlias = "subprocess.Popen[bytes]"
+"""A process that is running, with pipes of bytes."""
+
+
+def start_worker(module: str) -> Process:
     """Start a module as a program that reads from and writes to pipes; it ends when its input does.
 
     Raises:

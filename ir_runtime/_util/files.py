@@ -42,6 +42,7 @@ __all__ = [
     "replacing_in",
     "resolve_target",
     "save_text",
+    "stream_to",
     "sync_folder",
     "temporary_file",
     "temporary_name",
@@ -89,6 +90,11 @@ def reopen(path: Path | str) -> IO[bytes]:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def stream_to(descriptor: int) -> IO[bytes]:
+    """Return a stream that writes to an open descriptor, such as that of a pipe, and closes it."""
+    return open(descriptor, "wb")
 
 
 def check_own(path: Path | str, is_kind: Callable[[int], bool], status: os.stat_result | None = None) -> None:

@@ -20,8 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
-    from subprocess import Popen
-
+    from .._util.child_process import Process
     from ..ir.tensor import Array
 
 __all__ = ["Answer", "Died", "Failed", "Job", "Node", "Probe", "run"]
@@ -130,7 +129,7 @@ class _Worker:
     """The process, which is started when it is needed, and again after it ended."""
 
     def __init__(self) -> None:
-        self._process: Popen[bytes] | None = None
+        self._process: Process | None = None
         self._owner, self._lock = 0, threading.Lock()
 
     def run(self, job: Job) -> Answer:
@@ -152,7 +151,7 @@ class _Worker:
         assert isinstance(answer, Answer)
         return answer
 
-    def _running(self) -> Popen[bytes]:
+    def _running(self) -> Process:
         from .._util.child_process import start_worker
 
         if self._owner != os.getpid():  # of the process of which this one is a copy
@@ -168,7 +167,7 @@ class _Worker:
         if self._process is not None and self._owner == os.getpid():
             self._end(self._process)
 
-    def _end(self, process: Popen[bytes]) -> int:
+    def _end(self, process: Process) -> int:
         self._process = None
         for stream in (process.stdin, process.stdout):
             assert stream is not None
@@ -198,8 +197,10 @@ def _send(stream: Any, message: object) -> None:
 
 def main() -> None:
     """Do jobs from standard input until it ends."""
+    from .._util.files import stream_to
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for the answer handles it
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = stream_to(os.dup(1))
     os.dup2(2, 1)  # what libraries print would be taken for an answer
     jobs = sys.stdin.buffer
     while (job := _next_job(jobs)) is not None:

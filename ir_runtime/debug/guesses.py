@@ -16,7 +16,6 @@ from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..ops import registry
-from ..ops._index import MODULES
 from ..ops.elementwise import Binary, Unary
 from .reference import Arrays
 from .terms import RECURRENT
@@ -240,9 +239,11 @@ def _valid(op: Any, kind: str, what: str, changes: Mapping[str, object]) -> Iter
 def _activations() -> tuple[Any, ...]:
     """Return activation functions of one input, with the attributes that they have where none are given."""
     made: list[Any] = []
-    names = [type for type, modules in MODULES.items() if "activation." in modules]
-    for name in (*names, "tanh", "erf", "abs"):
-        cls = registry.require(registry.name(name) or name, 16)
+    names = dict.fromkeys(
+        cls.name for cls in registry if ".activation." in cls.__module__ and registry.is_own(cls)
+    )
+    for name in (*names, "Tanh", "Erf", "Abs"):
+        cls = registry.require(name, 16)
         if sum(not port.optional for port in cls.inputs) == 1 and cls.name not in ("Clamp", "Identity"):
             required = {name: 1.0 for name, attribute in cls.schema().items() if attribute.required}
             made.append(cls(**required))

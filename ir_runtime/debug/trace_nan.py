@@ -120,7 +120,7 @@ class NanTrace(Shown):
     >>> trace.first.layer, trace.limit > 3e38, trace.summary
     ('y', True, "Inf 'y' (Exp-1) [1]: 2.7e+43 in f64, the limit is 3.403e+38; 1 element; inputs finite, 0 to 1e+02")
     >>> sorted(trace.record())[:3]
-    ['limit', 'origins', 'partial']
+    ['harmless', 'limit', 'origins']
 
     Args:
         precision: the type that was computed in.

@@ -85,6 +85,8 @@ class CompiledModel(ExplainsAbsent):
     >>> compiled.release_memory()
     >>> [node.get_type_name() for node in compiled.get_runtime_model().get_ordered_ops()]
     ['Parameter', 'ExecutionNode', 'Result']
+    >>> compiled.inputs, len(compiled.outputs)
+    ([<ConstOutput: names[x] shape[?] type: f32>], 1)
     >>> compiled.create_infer_request().infer(np.zeros(2, np.float32))[0]
     array([1., 1.], dtype=float32)
 
@@ -468,6 +470,15 @@ class InferRequest(ExplainsAbsent):
     >>> request.set_output_tensors({0: total})
     >>> request.model_inputs, request.get_tensor("x").data
     ([<ConstOutput: names[x] shape[2] type: f32>], array([0., 0.], dtype=float32))
+
+    A run in the background calls the callback before ``wait`` returns:
+
+    >>> ended = []
+    >>> request.set_callback(ended.append, "first run")
+    >>> request.start_async()
+    >>> request.wait()
+    >>> ended, request.results[0]
+    (['first run'], array([1., 1.], dtype=float32))
 
     The entries of a batch may be tensors of their own, where the layout of the input starts with N:
 

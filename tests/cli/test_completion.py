@@ -29,7 +29,7 @@ CASES = [
     ("run chain.xml --layers aten::s", ["aten::sum"]),
     ("run chain.xml -i ", ["x.npy", "x=x.npy"]),
     ("run chain.xml -i x=", ["x=x.npy"]),
-    ("run chain.xml --backend num", ["native", "numpy"]),
+    ("run chain.xml --backend n", ["native", "numpy"]),
     ("bench -m ch", ["chain.xml"]),
     ("explain ir301", ["IR301"]),
     ("ops SpaceTo", ["SpaceToBatch", "SpaceToDepth"]),

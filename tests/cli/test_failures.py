@@ -74,7 +74,7 @@ def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
         ("diff net.xml net.xml --as f16", "No such option '--as'."),
         (
             "bisect net.xml --random",
-            "Missing option '--against'. Expected openvino, openvino:bf16, openvino:f16, a backend (reference, numpy",
+            "Missing option '--against'. Expected openvino, openvino:bf16, openvino:f16, openvino:default, a backend (reference, numpy",
         ),
         ("reduce net.xml --random -o bug", "), or the path of another IR."),
         ("run net.xml --sed 3", "'--seed', '--shape'"),
@@ -156,7 +156,8 @@ def test_whatever_happens_is_one_message(
 ) -> None:
     write(folder, passing("f32", "2"))
     failing(monkeypatch, problem)
-    found = check(f"ends_{name}", "run net.xml --random")
+    np.save("x.npy", np.ones(2, np.float32))
+    found = check(f"ends_{name}", "run net.xml -i x.npy")
     assert (found.exit_code, found.stdout) == (code, "")
     assert found.stderr.count("\n") == (0 if name == "broken_pipe" else 1)
 
@@ -167,7 +168,8 @@ def test_tracebacks_are_shown_on_request(
     write(folder, passing("f32", "2"))
     failing(monkeypatch, KeyError("oh"))
     monkeypatch.setenv("IR_RUNTIME_TRACEBACK", "1")
-    found = invoke("run net.xml --random")
+    np.save("x.npy", np.ones(2, np.float32))
+    found = invoke("run net.xml -i x.npy")
     assert found.exit_code == 5
     assert found.stderr.startswith("Traceback (most recent call last):\n")
     assert "\nKeyError: 'oh'\nerror: this is a bug" in found.stderr

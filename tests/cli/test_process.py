@@ -186,8 +186,9 @@ def open_for_writing(path: str) -> int:
 @posix
 def test_a_short_run_shows_no_bar_on_a_terminal(folder: Path, process: Process) -> None:
     write(folder, passing("f32", "2"))
+    np.save("x.npy", np.ones(2, np.float32))
     master, terminal = os.openpty()
-    found = process("run", "net.xml", "--random", "-o", "out.npz", stderr=terminal)
+    found = process("run", "net.xml", "-i", "x.npy", "-o", "out.npz", stderr=terminal)
     os.close(terminal)
     said = os.read(master, 10_000)
     os.close(master)

@@ -11,6 +11,7 @@ import time
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness.snapshots import same_as_before
 from harness.tiny import passing, write
@@ -56,7 +57,8 @@ def start(code: str, *arguments: object, **more: object) -> subprocess.Completed
 
 def test_an_interrupt_at_any_import_is_one_line(folder: Path) -> None:
     write(folder, passing("f32", "2"))
-    line = ("run", "net.xml", "--random")
+    np.save("x.npy", np.ones(2, np.float32))
+    line = ("run", "net.xml", "-i", "x.npy")
     whole = start(INTERRUPTED, NEVER, *line)
     count = int(whole.stdout.splitlines()[-1])
     assert (whole.returncode, whole.stderr) == (0, "")
@@ -114,7 +116,8 @@ ir_runtime.__main__.main()
 def test_a_small_address_space_is_said(folder: Path, megabytes: int) -> None:
     """It depends on the libraries from which size on the model runs."""
     write(folder, passing("f32", "2"))
-    done = start(LIMITED, megabytes, "run", "net.xml", "--random", "--json")
+    np.save("x.npy", np.ones(2, np.float32))
+    done = start(LIMITED, megabytes, "run", "net.xml", "-i", "x.npy", "--json")
     if done.returncode:
         said = done.stderr.splitlines()
         assert (done.returncode, len(said)) == (5, 1), done.stderr

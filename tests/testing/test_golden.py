@@ -35,7 +35,9 @@ def test_other_bits_pass_if_rounding_explains_them(tmp_path: Path) -> None:
     golden = record(path, model(), [X], "numpy")
     moved = np.nextafter(golden.outputs[0], np.float32(np.inf))
     Golden([moved], "numpy", "device 1", golden.inputs).save(path)
-    assert check(path, model(), [X], "numpy").startswith("differs from device 1; rounding explains")
+    assert check(path, model(), [X], "numpy").startswith(
+        "differs from device 1; explained: rounding explains"
+    )
 
 
 def test_recorded_outputs_that_were_wrong_are_said_to_be(tmp_path: Path) -> None:

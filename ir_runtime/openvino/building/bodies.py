@@ -48,7 +48,8 @@ class Bodies:
     """
 
     def __init__(self, node: Node, names: Sequence[str], opset: int) -> None:
-        self.node, self.names = node, names
+        self.node: Node = node
+        self.names: Sequence[str] = names
         self.special: Sequence[int] = (-1, -1)
         """The Parameter that gets the iteration number and the Result that is the condition of a Loop, or -1."""
         self._opset = opset

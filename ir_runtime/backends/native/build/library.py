@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 
 from ...._util.child_process import process_pool
 from ...._util.cores import parallelism
-from ...._util.files import temporary_file
+from ...._util.files import create, temporary_file
 from ..codegen.language import ROUTINES, Routine
 from ..codegen.targets import TARGETS, Target
 from ..machine_code.processor import family
@@ -98,7 +98,8 @@ def link_routines(routines: Iterable[Routine], out: Path) -> list[str]:
         files = []
         for routine in needed.values():
             files.append(Path(folder, f"{routine.name}.o"))
-            files[-1].write_bytes(compile_routine(routine, TARGET, system.triple))
+            with create(files[-1]) as file:
+                file.write(compile_routine(routine, TARGET, system.triple))
         _link(files, _data_object(system.triple, {}), system, out)
     return list(needed)
 
@@ -106,12 +107,13 @@ def link_routines(routines: Iterable[Routine], out: Path) -> list[str]:
 def _link(files: list[Path], data: bytes, system: System, out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table, linked = Path(folder, "data.o"), Path(folder, out.name)
-        table.write_bytes(data)
+        with create(table) as file:
+            file.write(data)
         system.link([table, *files], linked)
         out.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_file(out, mode=0o644) as (fresh, file):
-            file.write(linked.read_bytes())
-            file.close()
+        with temporary_file(out, mode=0o644) as (fresh, target):
+            target.write(linked.read_bytes())
+            target.close()
             os.replace(fresh, out)
 
 
