@@ -165,9 +165,15 @@ def test_confirming_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None
     """Branches give twice the rows that they get, again and again."""
     model = read("ifs_that_differ", 20)
     monkeypatch.setitem(models._CONFIRMING, "memory", 1 << 20)
-    run: Any = model._compile_run()
-    assert run.func.__self__.limits.memory == 1 << 20
+    compile, memory = models.Model._compile, list[int | None]()
+
+    def noting(model: models.Model, backend: str | None, limits: ir.Limits) -> Any:
+        memory.append(limits.memory)
+        return compile(model, backend, limits)
+
+    monkeypatch.setattr(models.Model, "_compile", noting)
     found = model.constraints()
+    assert memory == [1 << 20]
     assert not any("running fails" in text for text in found.undecided)
 
 
