@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from .._util.forks import register
+
 if TYPE_CHECKING:
     from .._util.child_process import Process
     from ..ir.tensor import Array
@@ -130,7 +132,13 @@ class _Worker:
 
     def __init__(self) -> None:
         self._process: Process | None = None
-        self._owner, self._lock = 0, threading.Lock()
+        self._lock = threading.Lock()
+
+    def after_fork(self) -> None:
+        """Leave the process to the one that started it: a copy of this process starts one of its own."""
+        if self._process is not None:
+            self._process.returncode = 0  # not a child of this process, which cannot wait for it
+        self._process, self._lock = None, threading.Lock()
 
     def run(self, job: Job) -> Answer:
         with self._lock:
@@ -154,17 +162,15 @@ class _Worker:
     def _running(self) -> Process:
         from .._util.child_process import start_worker
 
-        if self._owner != os.getpid():  # of the process of which this one is a copy
-            self._process = None
         if self._process is not None and self._process.poll() is not None:
             self._end(self._process)
         if self._process is None:
-            self._process, self._owner = start_worker(__name__), os.getpid()
+            self._process = start_worker(__name__)
         return self._process
 
     def stop(self) -> None:
-        """End the process, if this one has started it."""
-        if self._process is not None and self._owner == os.getpid():
+        """End the process, if there is one."""
+        if self._process is not None:
             self._end(self._process)
 
     def _end(self, process: Process) -> int:
@@ -176,7 +182,7 @@ class _Worker:
         return process.wait()
 
 
-_WORKER = _Worker()
+_WORKER = register(_Worker())
 atexit.register(_WORKER.stop)
 
 
