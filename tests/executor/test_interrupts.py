@@ -115,7 +115,7 @@ def test_an_interrupt_anywhere(
 ) -> None:
     """One run for some of the places where Python looks for interrupts."""
     monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
-    monkeypatch.setattr(parallel, "_pools", {})
+    parallel._pool.close()
     calls = Calls(backend)
     way(calls)
     state, threads = calls.state(), os_threads()
@@ -125,8 +125,7 @@ def test_an_interrupt_anywhere(
     for place in range(1, counting.passed + 1, every * fewer):
         if way is Calls.call_with_new_threads:
             _pools._IDLE.clear()
-            # monkeypatch would keep the former pools, and their threads.
-            parallel._pools.clear()
+            parallel._pool.close()
         interrupter = Interrupter(place)
         try:
             interrupter.during(lambda: way(calls))

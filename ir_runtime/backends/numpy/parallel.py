@@ -8,12 +8,13 @@ Where the number of BLAS's threads cannot be set, it is left as it is, and this 
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,13 +29,11 @@ __all__ = ["multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 # that saved half of this took longer than on one. The caller runs the chunks that a worker has not begun.
 MIN_PARALLEL_WORK = 1 << 24
 
+_Tasks: TypeAlias = "SimpleQueue[Callable[[], None]]"
+
 _blas = Blas()
-_pools: dict[int, ThreadPoolExecutor] = {}
-"""The thread pool, by the number of its threads."""
 single_blas = _blas.single
 max_threads = _blas.threads
-
-in_child(_pools.clear)  # a forked process does not have the parent's threads
 
 
 def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
@@ -57,19 +56,46 @@ def parallel_for(work: Callable[[Any], object], chunks: Sequence[Any], size: int
         for chunk in chunks:
             work(chunk)
         return
-    remaining, helpers = deque(chunks), list[Future[None]]()
-    run = partial(_run_chunks, work, remaining)
+    remaining, unclaimed = deque(chunks), deque(range(workers))
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
     try:
-        with contextlib.suppress(RuntimeError):  # the interpreter is shutting down: no new threads
-            helpers += (_pool(max_threads - 1).submit(run) for _ in range(workers))
-        run()
+        _pool.submit(partial(_help, work, remaining, unclaimed, ended), workers)
+        _run_chunks(work, remaining)
     finally:
         remaining.clear()  # after a failure
-        begun = [helper for helper in helpers if not helper.cancel()]
-        failures = [helper.exception() for helper in begun]
+        failures = [ended.get() for _ in range(workers - _take_back(unclaimed))]
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def _help(
+    work: Callable[[Any], object],
+    remaining: deque[Any],
+    unclaimed: deque[int],
+    ended: SimpleQueue[BaseException | None],
+) -> None:
+    """Run chunks on a thread of the pool, and tell the caller when it ends, unless the caller no longer waits for it."""
+    try:
+        unclaimed.pop()
+    except IndexError:
+        return
+    failure: BaseException | None = None
+    try:
+        _run_chunks(work, remaining)
+    except BaseException as reason:
+        failure = reason
+    ended.put(failure)
+
+
+def _take_back(unclaimed: deque[int]) -> int:
+    """Take back what no thread has begun; return how much that is."""
+    count = 0
+    with contextlib.suppress(IndexError):
+        while True:
+            unclaimed.pop()
+            count += 1
+    return count
 
 
 def _run_chunks(work: Callable[[Any], object], remaining: deque[Any]) -> None:
@@ -86,7 +112,44 @@ def _run_chunks(work: Callable[[Any], object], remaining: deque[Any]) -> None:
         raise
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
-    if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, "ir_runtime", partial(np.seterr, all="ignore"))
-    return _pools[threads]
+class _Pool:
+    """Threads that run tasks from a queue.
+
+    An interrupt may come between any two instructions of Python. The locks of `concurrent.futures` may stay held by it;
+    a `SimpleQueue` has none that Python code holds.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the threads, which a forked process does not have."""
+        self._tasks: _Tasks = SimpleQueue()
+        self._threads = 0
+
+    def close(self) -> None:
+        """End the threads; the next task starts others."""
+        for _ in range(self._threads):
+            self._tasks.put(_thread.exit)
+        self.reset()
+
+    def submit(self, task: Callable[[], None], times: int) -> None:
+        """Let threads run a task so many times; no thread does while the interpreter shuts down."""
+        with contextlib.suppress(RuntimeError):
+            while self._threads < max_threads - 1:
+                _thread.start_new_thread(
+                    _serve, (self._tasks,)
+                )  # which `Thread.start` would wait for, with a lock
+                self._threads += 1
+        for _ in range(times):
+            self._tasks.put(task)
+
+
+def _serve(tasks: _Tasks) -> None:
+    np.seterr(all="ignore")
+    while True:
+        tasks.get()()
+
+
+_pool = _Pool()
+in_child(_pool.reset)
