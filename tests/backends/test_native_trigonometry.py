@@ -55,6 +55,16 @@ def test_numbers_beyond_are_those_of_numpy(name: str) -> None:
             np.testing.assert_array_equal(np.signbit(found[~np.isnan(x)]), np.signbit(wanted[~np.isnan(x)]))
 
 
+@pytest.mark.parametrize("number", [1, 1e9])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_number_without_axes_of_any_rank(name: str, number: float) -> None:
+    x = op.parameter("...", np.float32, name="x")
+    model = ir.compile_model(ir.Model([getattr(op, name)(x)], [x]), backend="native")
+    found = model(np.float32(number))[0]
+    assert found.shape == ()
+    np.testing.assert_allclose(found, FUNCTIONS[name](np.float32(number)), rtol=2e-7)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_large_number_without_axes(name: str) -> None:
     x = op.parameter([], np.float32, name="x")

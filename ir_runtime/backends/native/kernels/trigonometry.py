@@ -109,4 +109,4 @@ def trigonometry(op: RealUnary, data: Value) -> Kernel | None:
     if not is_f32(data):
         return None
     task = SINE if isinstance(op, Sin) else COSINE
-    return broadcast_kernel(task, data.element.dtype, op.ufunc, steps=STEPS, refuses=True)
+    return broadcast_kernel(task, data.element.dtype, op.evaluate, steps=STEPS, refuses=True)
