@@ -312,7 +312,8 @@ def test_who_waits_lets_others_have_the_core(own_routines: None) -> None:
     with ThreadPoolExecutor(2) as pool:
         polls = pool.submit(on_core, waiting)
         pool.submit(on_core, working).result()
-    assert polls.result() < 3 * SPIN_LIMIT
+    # Some more where other programs share the core, too; a thread that only spins polls some 100,000 times in each slice.
+    assert polls.result() < 20 * SPIN_LIMIT
 
 
 @pytest.mark.skipif(not TARGET.is_x86, reason="the instruction is one of x86")
