@@ -40,7 +40,7 @@ def interpret(steps: Iterable[Step], slots: Slots, run_step: RunStep) -> None:
         outputs = run_step(step, inputs)
         for slot, array in zip(step.writes, outputs, strict=True):
             slots[slot] = array
-        for slot in step.frees:  # which no later step reads
+        for slot in step.frees:  # not read by any later step
             slots[slot] = None
 
 

@@ -142,7 +142,7 @@ class Kernel(KernelTemplate):
         view: bool = False,
         only: tuple[int, int] | None = None,
     ) -> Kernel:
-        """Return a kernel that reads one input: all lengths of that suit it, or are refused.
+        """Return a kernel that reads one input: it accepts all lengths, or refuses them itself.
 
         Args:
             run: takes the input.

@@ -260,7 +260,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def convert_layout(layout: Layout) -> Step:
-    """Transpose to a layout, that of the model if it is empty; dimensions of length 1 are added before."""
+    """Transpose to a layout, that of the model if it is empty; missing leading dimensions are added with length 1."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
