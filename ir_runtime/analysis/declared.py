@@ -26,7 +26,7 @@ IsSame: TypeAlias = Callable[[Layer, Sequence[Value | None], Sequence[Value | No
 
 
 class _Dispute(NamedTuple):
-    """An output that has an axis of length 1 in front or has not, and the finding if a layer depends on that."""
+    """An output with a disputed leading axis of length 1, and the finding if a layer depends on it."""
 
     declared: Value
     inferred: Value
@@ -35,7 +35,7 @@ class _Dispute(NamedTuple):
 
 @dataclass(slots=True)
 class Agreement:
-    """Compares types, reports differences, and chooses the type to continue with, so that nothing is reported twice."""
+    """Compares declared and inferred types, reports differences, and chooses the type to continue with."""
 
     graph: Graph
     report: Diagnostics
@@ -48,7 +48,7 @@ class Agreement:
     """Disputes over leading axes of length 1, which so far make no difference to the layers that read them."""
 
     def weigh(self, layer: Layer, received: Sequence[Value | None], is_same: IsSame) -> None:
-        """Report the disputes over the inputs of a layer, unless it gives the same outputs either way."""
+        """Report the disputes over a layer's inputs, unless its outputs are the same either way."""
         sources = self.graph.sources(layer)
         disputes = {i: self.pending[s] for i, s in enumerate(sources) if s in self.pending}
         if not disputes or not _computes(layer):
@@ -64,8 +64,8 @@ class Agreement:
 
     def end(self) -> None:
         """Warn of the disputes that made no difference."""
-        for _, _, found in self.pending.values():
-            self.report.add(replace(found, severity=Severity.WARNING, hint=_SAME))
+        for _, _, finding in self.pending.values():
+            self.report.add(replace(finding, severity=Severity.WARNING, hint=_SAME))
 
     def inputs(
         self, layer: Layer, received: Sequence[Value | None], is_same: IsSame
@@ -127,7 +127,7 @@ class Agreement:
     ) -> None:
         """Report a contradiction: a warning if no layer computes with the tensor.
 
-        OpenVINO infers types and shapes whatever ports declare.
+        OpenVINO infers types and shapes regardless of declarations.
         """
         severity = Severity.ERROR if is_read else Severity.WARNING
         self.report.add(Diagnostic(code, message, place, severity, hint, mark, causes=causes))
@@ -137,9 +137,9 @@ class Agreement:
         return self.strict or any(_computes(self.graph[reader.layer]) for reader in self.graph.readers(port))
 
     def parameter(self, layer: Layer, fed: TensorType, is_sound: Callable[[], bool]) -> bool:
-        """Report a Parameter of a body whose attributes contradict the input it receives; return whether they do.
+        """Report a body Parameter whose attributes contradict its input; return whether they do.
 
-        OpenVINO reads a body by itself first: ``is_sound`` says whether it accepts what the attributes declare.
+        OpenVINO reads a body on its own first: ``is_sound`` tells whether it accepts the declared attributes.
         """
         if layer.op is None or agree(declared := layer.op.infer_types()[0], fed):
             return False
@@ -154,17 +154,17 @@ class Agreement:
         return True
 
     def is_declared(self, layer: Layer, values: Sequence[Value]) -> bool:
-        """Return whether all outputs are exactly as declared, which is the common case."""
+        """Return whether all outputs are exactly as declared, the common case."""
         return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
         """Return the values to continue with; ``quiet`` if the layer has been reported already."""
-        found = []
+        outputs = []
         for index, value in enumerate(values):
-            found.append(self._output(layer, index, value, quiet))
+            outputs.append(self._output(layer, index, value, quiet))
             # One report per layer is enough.
-            quiet = quiet or (Port(layer.id, index) in self.disputed and found[-1] is not value)
-        return found
+            quiet = quiet or (Port(layer.id, index) in self.disputed and outputs[-1] is not value)
+        return outputs
 
     def _output(self, layer: Layer, index: int, value: Value, quiet: bool) -> Value:
         if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
@@ -180,12 +180,12 @@ class Agreement:
         return chosen
 
     def _majority(self, port: Port, declared: TensorType, value: Value) -> Value:
-        """Return the declared or the inferred type, whichever more readers of the port declare."""
+        """Return the declared or the inferred type, whichever more consumers of the port declare."""
         readers = self.graph.readers(port)
         expected = [self.graph[r.layer].inputs[r.number].type for r in readers]
-        known = [type for type in expected if type is not None]
-        for_file = sum(agree(declared, type) for type in known)
-        for_value = sum(agree(value.type, type) for type in known)
+        declarations = [type for type in expected if type is not None]
+        for_file = sum(agree(declared, type) for type in declarations)
+        for_value = sum(agree(value.type, type) for type in declarations)
         return Value(declared) if for_file > for_value else value
 
     def _wrong_output(
@@ -205,7 +205,7 @@ class Agreement:
                 is_read,
             )
         if not value.shape.compatible(declared.shape):
-            found = Diagnostic(
+            finding = Diagnostic(
                 Code.DECLARED_SHAPE,
                 f"output port {spec.id} declares dims {declared.shape}, but the operation gives {value.shape}",
                 place,
@@ -215,9 +215,9 @@ class Agreement:
                 causes=self._causes_of_output(layer, port, value, declared.shape),
             )
             if is_read and not self.strict and _differ_in_leading_ones(declared, value.type):
-                self.pending[port] = _Dispute(Value(declared), value, found)
+                self.pending[port] = _Dispute(Value(declared), value, finding)
             else:
-                self.report.add(found)
+                self.report.add(finding)
 
     def _causes_of_output(
         self, layer: Layer, port: Port, value: Value, declared: PartialShape
@@ -232,7 +232,7 @@ class Agreement:
 
 
 def _computes(layer: Layer) -> bool:
-    """Return whether a layer of the file computes with what it reads."""
+    """Return whether a layer of the file computes with its inputs."""
     return layer.type != "Result" and not layer.is_implied
 
 
@@ -246,9 +246,9 @@ def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> 
     return True
 
 
-def agree(declared: TensorType, found: TensorType) -> bool:
-    """Return whether some tensor has both types."""
-    return _same_element(declared, found) and declared.shape.compatible(found.shape)
+def agree(declared: TensorType, inferred: TensorType) -> bool:
+    """Return whether some tensor fits both types."""
+    return _same_element(declared, inferred) and declared.shape.compatible(inferred.shape)
 
 
 def _same_element(one: TensorType, other: TensorType) -> bool:
@@ -256,10 +256,10 @@ def _same_element(one: TensorType, other: TensorType) -> bool:
 
 
 def _differ_in_leading_ones(one: TensorType, other: TensorType) -> bool:
-    """Return whether only axes of length 1 in front set two static types apart.
+    """Return whether two static types differ only in leading axes of length 1.
 
-    They hold the same numbers, and broadcasting takes one for the other. Old releases of OpenVINO gave the product of a
-    vector and a matrix such an axis, and wrote it into their files.
+    They hold the same numbers, and one broadcasts to the other. Old releases of OpenVINO gave the product of
+    a vector and a matrix such an axis, and wrote it into their files.
     """
     if not (one.shape.is_static and other.shape.is_static and _same_element(one, other)):
         return False

@@ -1,4 +1,4 @@
-"""Add the context of a failure in a kernel: the layer, its inputs, and what inference says about them."""
+"""Add context to a failure in a kernel: the layer, its inputs, and inference's message about them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Failing(Protocol):
 
     @property
     def expected(self) -> Expected | None:
-        """Its inference, if it is known."""
+        """The inference of the step, if available."""
 
 
 def is_placed(reason: Exception) -> bool:
-    """Return whether an error names a layer already."""
+    """Return whether an error already names a layer."""
     return isinstance(reason, ExecutionError | LimitError) and reason.where is not None
 
 
 def with_context(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
     """Return an error that names the layer, or the fused layers, that failed.
 
-    If NumPy raised it, the message of inference about the same inputs is preferred, as it is clearer.
+    For an error from NumPy, inference's message about the same inputs is preferred, as it is clearer.
     """
     where = step.layer.where
     if isinstance(reason, LimitError):
@@ -46,18 +46,20 @@ def with_context(step: Failing, arrays: Sequence[Array], reason: Exception) -> I
     together = f", together with {', '.join(map(str, step.also))}" if step.also else ""
     if isinstance(reason, MemoryError):
         message = f"not enough memory for the outputs of the layer{together}"
-        said = f": {reason}" if str(reason) else ""
-        return ExecutionError(message + said, code=Code.LAYER_FAILED, where=where)
+        detail = f": {reason}" if str(reason) else ""
+        return ExecutionError(message + detail, code=Code.LAYER_FAILED, where=where)
     if isinstance(reason, IRError):
         message = f"failed on the data it was given{together}: {reason.message}"
         return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=reason.hint)
-    known = step.expected
-    refusal = reason if isinstance(reason, RefusedInputError) else known.refusal(arrays) if known else None
+    inference = step.expected
+    refusal = (
+        reason if isinstance(reason, RefusedInputError) else inference.refusal(arrays) if inference else None
+    )
     if refusal is not None:
         message = f"failed on the data it was given: {refusal.reason.message}"
         hint = refusal.reason.hint
         return ExecutionError(message, code=Code.LAYER_FAILED, where=refusal.layer.where, hint=hint)
-    message = f"failed on the data it was given{together}: {_text(reason)}{_shapes(arrays, known)}"
+    message = f"failed on the data it was given{together}: {_text(reason)}{_shapes(arrays, inference)}"
     hint = "the code of the operation does not handle such inputs"
     return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=hint)
 
@@ -66,8 +68,8 @@ def _text(reason: Exception) -> str:
     return f"{type(reason).__name__}: {reason}"
 
 
-def _shapes(arrays: Sequence[Array], known: Expected | None) -> str:
-    if known is None:
+def _shapes(arrays: Sequence[Array], inference: Expected | None) -> str:
+    if inference is None:
         return ""
-    found = (f"{e.label}{list(a.shape)}" for e, a in zip(known.elements, arrays, strict=False))
-    return f"; its inputs were {', '.join(found)}" if arrays else ""
+    texts = (f"{e.label}{list(a.shape)}" for e, a in zip(inference.elements, arrays, strict=False))
+    return f"; its inputs were {', '.join(texts)}" if arrays else ""

@@ -1,4 +1,4 @@
-"""Infer the outputs of a step from the arrays that it runs on."""
+"""Infer the outputs of a step from its input arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Expected:
             [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
         )[-1]
 
-    def results(self, given: Sequence[Value]) -> list[tuple[TensorType, ...]]:
+    def results(self, operands: Sequence[Value]) -> list[tuple[TensorType, ...]]:
         """Infer the types of the outputs of every layer.
 
         Raises:
@@ -58,19 +58,19 @@ class Expected:
         results: list[tuple[TensorType, ...]] = []
         for layer, places in zip(self.layers, self.places, strict=True):
             assert layer.op is not None
-            inputs = [Value(results[at][number]) if at < 0 else given[at] for at, number in places]
+            inputs = [Value(results[at][number]) if at < 0 else operands[at] for at, number in places]
             try:
-                results.append(self._inferred(layer.op, inputs, places))
+                results.append(self._infer_widened(layer.op, inputs, places))
             except IRError as reason:
                 raise RefusedInputError(layer, reason) from None
         return results
 
-    def _inferred(
+    def _infer_widened(
         self, op: Operation, inputs: Sequence[Value], places: Sequence[_Place]
     ) -> tuple[TensorType, ...]:
-        """Infer the types of the outputs of an operation, also where it is computed in f64 though it refuses that.
+        """Infer an operation's output types, also where it runs in f64 though it refuses f64.
 
-        A model that declares such an input is refused when it is read, so that the graph was widened (`widen`).
+        A model that declares such inputs is refused when read, so the graph was widened (`widen`).
         """
         try:
             return op.infer_types(*inputs)
@@ -85,9 +85,9 @@ class Expected:
             _as(value, ElementType.f32) if wide else value
             for value, wide in zip(inputs, widened, strict=True)
         ]
-        found = op.infer_types(*f32)
+        types = op.infer_types(*f32)
         return tuple(
-            TensorType(ElementType.f64, t.shape) if t.element is ElementType.f32 else t for t in found
+            TensorType(ElementType.f64, t.shape) if t.element is ElementType.f32 else t for t in types
         )
 
     def refusal(self, arrays: Sequence[Array]) -> RefusedInputError | None:
@@ -96,7 +96,7 @@ class Expected:
             self.types(arrays)
         except RefusedInputError as refusal:
             return refusal
-        except Exception:  # what cannot be inferred explains nothing
+        except Exception:  # a failed inference explains nothing
             return None
         return None
 
@@ -104,15 +104,15 @@ class Expected:
 def expected(
     graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
 ) -> Expected:
-    """Return the layers of a step that reads ``reads``; each may also read outputs of earlier layers."""
+    """Describe a step for inference: ``reads`` are its inputs; layers may read earlier outputs."""
     places: list[tuple[_Place, ...]] = []
-    given = {port: place for place, port in reversed(list(enumerate(reads)))}
+    places_of_inputs = {port: place for place, port in reversed(list(enumerate(reads)))}
     before: dict[int, int] = {}
 
     def place(source: Port, index: int) -> _Place:
         if source.layer in before:
             return before[source.layer] - index, source.number
-        return given[source], 0
+        return places_of_inputs[source], 0
 
     for index, layer in enumerate(layers):
         sources = [source for source in graph.sources(layer) if source is not None]

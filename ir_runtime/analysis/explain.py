@@ -1,7 +1,7 @@
-"""Trace a length, or a refusal, back to the constants, inputs and attributes that caused it.
+"""Trace a length or a refusal back to the constants, inputs and attributes that caused it.
 
 Dependences are found by perturbation: one part of a layer's inputs at a time is made unknown; if the result
-of inference changes, the part is a cause. So this works for every operation, also for extensions.
+of inference changes, the part is a cause. This works for every operation, including extensions.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Region(NamedTuple):
     element: int | None = None
 
     def of(self, value: Value) -> str:
-        """Return the part of a value, as text."""
+        """Return this region of a value as text."""
         if self.dim is not None:
-            known = value.shape.rank is not None and self.dim < len(value.shape)
-            return str(value.shape[self.dim]) if known else "?"
+            in_rank = value.shape.rank is not None and self.dim < len(value.shape)
+            return str(value.shape[self.dim]) if in_rank else "?"
         numbers = value.numbers()
         if self.element is None:
-            return "not known" if value.data is None else _abbreviated(value.data)
+            return "not known" if value.data is None else _abbreviate(value.data)
         if numbers is None or self.element >= len(numbers):
             return "not known"
-        found = numbers[self.element]
-        return str(Dimension.of(found)) if isinstance(found, Interval) else str(found)
+        number = numbers[self.element]
+        return str(Dimension.of(number)) if isinstance(number, Interval) else str(number)
 
     def __str__(self) -> str:
         if self.dim is not None:
@@ -52,7 +52,7 @@ class Region(NamedTuple):
 
 
 class _InputPart(NamedTuple):
-    """A part of an input: the output that it comes from, the name of the input, and its text."""
+    """A region of an input: the output that it comes from, the name of the input, and its text."""
 
     port: Port
     region: Region
@@ -62,7 +62,7 @@ class _InputPart(NamedTuple):
 
 @dataclass(slots=True)
 class Causes:
-    """Finds causes in a graph, given what is inferred so far."""
+    """Finds causes in a graph from the values inferred so far."""
 
     graph: Graph
     known: Mapping[Port, Value]
@@ -79,54 +79,54 @@ class Causes:
         parts = self._deciders(layer, inputs, accepts)
         parts.sort(key=lambda part: part.region.dim is not None)  # values come before shapes
         visited: set[tuple[Port, Region]] = set()
-        found = [
+        causes = [
             cause for part in parts if part.port in self.known for cause in self._origin_of(part, visited)
         ]
-        return tuple(found[:_MAX_CAUSES])
+        return tuple(causes[:_MAX_CAUSES])
 
     def _origin_of(self, part: _InputPart, visited: set[tuple[Port, Region]]) -> list[Cause]:
         """Return the origin of a part of an input, in at most two steps."""
-        found: list[Cause] = []
-        self._trace(part.port, part.region, found, visited, whole=False)
-        if not found:
+        causes: list[Cause] = []
+        self._trace(part.port, part.region, causes, visited, whole=False)
+        if not causes:
             return []
-        first = f"{part.region} of {part.name} is {part.text}: {found[0].message}"
-        return [Cause(first, found[0].where), *found[1:2]]
+        first = f"{part.region} of {part.name} is {part.text}: {causes[0].message}"
+        return [Cause(first, causes[0].where), *causes[1:2]]
 
     def of_length(self, port: Port, dim: int) -> tuple[Cause, ...]:
-        """Return what decided a dim of an output."""
-        found: list[Cause] = []
-        self._trace(port, Region(dim), found, set())
-        return tuple(found)
+        """Return the causes of the length of an output's dim."""
+        causes: list[Cause] = []
+        self._trace(port, Region(dim), causes, set())
+        return tuple(causes)
 
     def _trace(
         self,
         port: Port,
         region: Region,
-        found: list[Cause],
+        causes: list[Cause],
         visited: set[tuple[Port, Region]],
         whole: bool = True,
     ) -> None:
-        """Trace a part of an output to its origin, collecting causes; ``whole`` if its own layer counts, too."""
+        """Trace a region of an output to its origin, collecting causes; ``whole`` also counts its own layer."""
         worklist = [(port, region)]
-        while worklist and len(found) < _MAX_CAUSES and self._trials_left > 0:
+        while worklist and len(causes) < _MAX_CAUSES and self._trials_left > 0:
             port, region = worklist.pop()
             self._spend(self.graph[port.layer])
             if (port, region) in visited:
                 continue
             visited.add((port, region))
             layer, value = self.graph[port.layer], region.of(self.known[port])
-            deciders = self._decided_by(port, region)
+            deciders = self._deciders_of(port, region)
             if not deciders:
-                found.append(_origin(layer, region, value))
-            elif all(part.text != value for part in deciders) or (whole and not found):
-                found.append(_step(layer, region, value, deciders, whole and not found))
+                causes.append(_origin(layer, region, value))
+            elif all(part.text != value for part in deciders) or (whole and not causes):
+                causes.append(_step(layer, region, value, deciders, whole and not causes))
             else:  # a length that goes through
                 deciders = [next(part for part in deciders if part.text == value)]
             worklist += [(part.port, part.region) for part in reversed(deciders)]
 
-    def _decided_by(self, port: Port, region: Region) -> list[_InputPart]:
-        """Return the parts of its layer's inputs that decide a part of an output."""
+    def _deciders_of(self, port: Port, region: Region) -> list[_InputPart]:
+        """Return the regions of a layer's inputs that decide a region of its output."""
         layer = self.graph[port.layer]
         inputs = [self.known.get(source) for source in self.graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
@@ -138,12 +138,12 @@ class Causes:
             outputs = self._infer(layer, tried) or ()
             return port.number < len(outputs) and region.of(outputs[port.number]) != before
 
-        return self._deciders(layer, values, changes) or self._shared(layer, values, before, changes)
+        return self._deciders(layer, values, changes) or self._shared_length(layer, values, before, changes)
 
-    def _shared(
+    def _shared_length(
         self, layer: Layer, inputs: Sequence[Value], length: str, matters: Callable[[Sequence[Value]], bool]
     ) -> list[_InputPart]:
-        """Return the first of several inputs that share a length, none of which decides it alone."""
+        """Return the first of several inputs that share a length that none of them decides alone."""
         same = [
             (index, Region(dim))
             for index, value in enumerate(inputs)
@@ -158,8 +158,8 @@ class Causes:
     def _deciders(
         self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
     ) -> list[_InputPart]:
-        """Return the parts of the inputs each of which changes the result on its own."""
-        found = []
+        """Return the regions of the inputs that change the result on their own."""
+        deciders = []
         for index, value in enumerate(inputs):
             if self._trials_left <= 0:
                 break
@@ -172,8 +172,8 @@ class Causes:
                     return False
                 return matters([*inputs[:index], _with_unknown(value, region), *inputs[index + 1 :]])
 
-            found += [self._part(layer, index, region, inputs) for region in _parts(value, tried)]
-        return found
+            deciders += [self._part(layer, index, region, inputs) for region in _parts(value, tried)]
+        return deciders
 
     def _part(self, layer: Layer, index: int, region: Region, inputs: Sequence[Value]) -> _InputPart:
         declared, source = layer.op.port_of(index) if layer.op else None, self.graph.sources(layer)[index]
@@ -183,7 +183,7 @@ class Causes:
         return _InputPart(source, region, name, region.of(inputs[index]))
 
     def _spend(self, layer: Layer) -> None:
-        """Count an inference of a layer, which takes longer the more inputs it has."""
+        """Charge one inference of a layer to the budget; more inputs cost more."""
         self._trials_left -= 1 + len(layer.inputs) // _INPUTS_PER_TRIAL
 
     def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
@@ -194,9 +194,9 @@ class Causes:
             return layer.op.infer_values(*inputs)
         except IRError:
             return None
-        except MemoryError:  # which says nothing about the model
+        except MemoryError:  # says nothing about the model
             raise
-        except Exception:  # what arithmetic on odd contents raises is a refusal, too
+        except Exception:  # an exception of arithmetic on odd contents is a refusal, too
             return None
 
 
@@ -224,15 +224,15 @@ def _with_unknown(value: Value, region: Region) -> Value:
 
 
 def _step(layer: Layer, region: Region, value: str, parts: Sequence[_InputPart], whole: bool) -> Cause:
-    """Describe how a layer computes lengths; for the layer in question, with its attributes."""
-    made = ", ".join(f"{part.text} in {part.region} of {part.name}" for part in parts[:4])
+    """Describe how a layer computes lengths; with its attributes if it is the layer in question."""
+    operands = ", ".join(f"{part.text} in {part.region} of {part.name}" for part in parts[:4])
     more = " and others" if len(parts) > 4 else ""
-    said = _attributes(layer) if whole else ""
-    how = f", with {said}" if said else ""
-    return Cause(f"{layer} gives {value} in {region}, from {made}{more}{how}", layer.where)
+    settings = _attributes(layer) if whole else ""
+    how = f", with {settings}" if settings else ""
+    return Cause(f"{layer} gives {value} in {region}, from {operands}{more}{how}", layer.where)
 
 
-def _abbreviated(data: Array) -> str:
+def _abbreviate(data: Array) -> str:
     """Return the first elements of a tensor as text."""
     first = ", ".join(map(str, data.flat[:4]))
     return f"[{first}, …]" if data.size > 4 else f"[{first}]"
@@ -244,11 +244,11 @@ def _attributes(layer: Layer) -> str:
 
 
 def _origin(layer: Layer, region: Region, value: str) -> Cause:
-    """Describe the origin of a length: what the file itself says."""
+    """Describe the origin of a length in the file."""
     line = layer.outputs[0].line if layer.type == "Parameter" and layer.outputs else None
     where = replace(layer.where, line=line or layer.where.line)
     message = f"{region} of {layer} is {value}"
     if layer.type in ("Parameter", "Constant") or layer.op is None:
         return Cause(message, where)
-    said = _attributes(layer)
-    return Cause(f"{message}, by its attributes {said}" if said else message, where)
+    settings = _attributes(layer)
+    return Cause(f"{message}, by its attributes {settings}" if settings else message, where)

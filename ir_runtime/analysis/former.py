@@ -1,4 +1,4 @@
-"""Reuse what was inferred about a graph before a change, for the layers that the change does not affect."""
+"""Reuse inference from before a change of the graph, for the layers that the change does not affect."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Former", "is_same"]
 
 
 class Former:
-    """The values of a graph, to be used again where a layer of a derived graph has the same operation and inputs.
+    """The values of a former graph, reused where a layer has the same operation and inputs.
 
     Args:
         graph: the graph as it was.
-        values: what was inferred about it, without findings.
+        values: its inferred values, without findings.
         layers: by the id of a layer in the derived graph, its id in the former one.
     """
 
@@ -24,7 +24,7 @@ class Former:
         self._graph, self._values, self._layers = graph, values, layers
 
     def outputs(self, layer: Layer, inputs: Sequence[Value | None]) -> list[Value] | None:
-        """Return the outputs of a layer that receives these inputs, if they are those that it had."""
+        """Return a layer's former outputs if it had the same inputs, else ``None``."""
         id, op = self._layers.get(layer.id), layer.op
         if id is None or op is None or op is not self._graph[id].op:
             return None
@@ -38,13 +38,13 @@ class Former:
         for source, value in zip(sources, inputs, strict=True):
             if source is None or not is_same(self._values.get(source), value):
                 return None
-        found = [self._values.get(Port(id, index)) for index in range(len(former.outputs))]
-        known = [value for value in found if value is not None]
-        return known if len(known) == len(found) else None
+        values = [self._values.get(Port(id, index)) for index in range(len(former.outputs))]
+        present = [value for value in values if value is not None]
+        return present if len(present) == len(values) else None
 
 
 def is_same(one: Value | None, other: Value | None) -> bool:
-    """Return whether inference cannot tell two values apart: they are one, or only their types are known, and equal."""
+    """Return whether inference cannot tell two values apart: the same object, or equal types and no data."""
     if one is other:
         return True
     if one is None or other is None or one.element is not other.element:
@@ -56,7 +56,7 @@ def is_same(one: Value | None, other: Value | None) -> bool:
 
 
 def _is_same_shape(one: PartialShape, other: PartialShape) -> bool:
-    """Return whether two shapes are equal, also in which of their lengths are known to be the same as others."""
+    """Return whether two shapes are equal, including the symbols of their dims."""
     if one.is_static or other.is_static:
         return one == other
     if one.rank is None or other.rank is None:

@@ -1,4 +1,4 @@
-"""Shape inference: infer the type and shape of every port, and compare them with what the file declares."""
+"""Shape inference: infer the type and shape of every port, and compare them with the declared ones."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 class Inferred(dict[Port, Value]):
     """The inferred value of every output; ``bodies`` has those of graphs inside layers.
 
-    ``evaluations`` counts the layers that were inferred, those in bodies each time. ``declared`` has the outputs whose
-    shapes depend on constants without data, and so are those that the file declares.
+    ``evaluations`` counts inferred layers, those in bodies each time. ``declared`` lists the outputs whose
+    shapes depend on constants without data and are therefore the declared ones.
     """
 
     def __init__(self) -> None:
@@ -56,11 +56,11 @@ def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default
     complete: bool | None = None,
     strict: bool = False,
 ) -> Inferred:
-    """Infer the value of every output in one traversal; findings go into ``report``.
+    """Infer the value of every output in one traversal; add findings to ``report``.
 
-    Where inference fails, the declared types are used, and behind constants whose data is missing the declared lengths
-    that are not inferred. Where inferred and declared types contradict each
-    other, the one that the readers of the port declare is used, so that a mistake is reported once, where it is.
+    Where inference fails, the declared types are used; after constants with missing data, declared lengths
+    complete the inferred ones. Where inferred and declared types contradict each other, the one that most
+    consumers of the port declare is used, so that a mistake is reported once, where it is.
 
     Args:
         graph: the layers.
@@ -69,10 +69,9 @@ def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default
         compare: compare the result with what the layers declare; by default, if no parameters are given.
         explain: look for the causes of findings, which takes longer.
         depth: how deep the graph is nested in bodies.
-        former: has what was inferred before the graph was changed.
-        complete: take declared lengths behind constants without data; by default, if they are compared. The inputs must
-            have the shapes that the file declares.
-        strict: let every contradiction of what ports declare be an error, also where no layer computes with it.
+        former: the inference of the graph before it was changed.
+        complete: use declared lengths after constants without data; by default, if types are compared. The inputs must have the shapes that the file declares.
+        strict: report every contradicted declaration as an error, even if no layer computes with the port.
     """
     compare = parameters is None if compare is None else compare
     complete = compare if complete is None else complete
@@ -86,7 +85,7 @@ def infer(  # noqa: PLR0913 (what inference may be asked for; most is by default
 
 
 class _Refusal(NamedTuple):
-    """Why an operation refuses its inputs."""
+    """The reason why an operation refuses its inputs."""
 
     code: str
     message: str
@@ -106,7 +105,7 @@ class _Outcome(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """The request of an `infer`."""
+    """The options of an `infer`."""
 
     parameters: Mapping[int, Value]
     compare: bool
@@ -143,8 +142,11 @@ class _Walk:
 
     def visit(self, layer: Layer) -> None:
         """Infer the outputs of a layer whose inputs are known."""
-        known, sources = self.known, self.graph.sources(layer)
-        received = [self._unfed(layer, i) if s is None else known.get(s) for i, s in enumerate(sources)]
+        inferred, sources = self.known, self.graph.sources(layer)
+        received = [
+            self._value_of_unconnected(layer, i) if s is None else inferred.get(s)
+            for i, s in enumerate(sources)
+        ]
         if self.agreement.pending:
             self.agreement.weigh(layer, received, self._is_same)
         declared = self.agreement.inputs(layer, received, self._is_same) if self.options.compare else None
@@ -169,7 +171,7 @@ class _Walk:
             self._complete(layer)
 
     def _is_sound_as_declared(self) -> bool:
-        """Return whether the graph has no findings with what its Parameters declare."""
+        """Return whether the graph is sound with the types that its Parameters declare."""
         if self.as_declared is None:
             self.as_declared = Diagnostics()
             infer(self.graph, self.as_declared, compare=False, depth=self.options.depth)
@@ -185,21 +187,21 @@ class _Walk:
             value = self.known[port]
             if value.shape.is_static or spec.type is None or spec.type.shape.rank is None:
                 continue
-            completed = _completed(value.shape, spec.type.shape)
+            completed = _complete_shape(value.shape, spec.type.shape)
             if completed is not value.shape:
                 type = TensorType(value.element, completed)
                 self.known[port] = with_symbols(layer, replace(value, type=type))
                 self.known.declared.add(port)
 
-    def _unfed(self, layer: Layer, index: int) -> Value | None:
-        """Return what is taken for the value of an input without an edge, if the edge was refused."""
+    def _value_of_unconnected(self, layer: Layer, index: int) -> Value | None:
+        """Return the declared value of an input whose edge was refused, else ``None``."""
         declared = layer.inputs[index].type
         return Value(declared or _UNKNOWN) if Port(layer.id, index) in self.graph.severed else None
 
     def _infer_either(
         self, layer: Layer, received: Sequence[Value | None], declared: Sequence[Value | None]
     ) -> _Outcome:
-        """Infer from what the layer declares, else from what it receives, whichever it accepts."""
+        """Infer from the declared inputs, or else from the received ones, whichever the operation accepts."""
         one = self._infer(layer, declared)
         if one.is_sound or self.options.depth >= _MAX_DEPTH:
             return one
@@ -207,9 +209,9 @@ class _Walk:
         return other if other.is_sound else one
 
     def _is_same(self, layer: Layer, inputs: Sequence[Value | None], others: Sequence[Value | None]) -> bool:
-        """Return whether a layer accepts two lists of inputs, and gives the same static outputs for both.
+        """Return whether a layer accepts two lists of inputs and gives the same static outputs for both.
 
-        A layer with bodies does not count, as inferring them again takes long.
+        False for a layer with bodies, as inferring them again is slow.
         """
         if layer.op is None or layer.bodies():
             return False
@@ -225,30 +227,30 @@ class _Walk:
             self.lacks_data |= layer.type == "Constant"
             return _Outcome(_declared(layer))
         former = self.options.former
-        if former is not None and (known := former.outputs(layer, inputs)) is not None:
-            return _Outcome(known)
+        if former is not None and (reused := former.outputs(layer, inputs)) is not None:
+            return _Outcome(reused)
         key = None if (bodies := layer.bodies()) else _cache_key(layer.op, inputs)
         if key is not None and (before := self.cache.get(key)) is not None:
             return _Outcome(list(before))
         run_body = _BodyInference(layer, self) if bodies else None
         try:
             context = {} if run_body is None else {"visit": run_body}
-            found = layer.op.infer_values(*_not_none(inputs), **context)
+            outputs = layer.op.infer_values(*_not_none(inputs), **context)
         except LimitError as reason:
             reason.where = reason.where or layer.where
             raise
         except IRError as reason:
             refusal = _Refusal(reason.code, reason.message, reason.hint)
             return _Outcome(_declared(layer), refusal, _reports(run_body))
-        except MemoryError:  # which says nothing about the model
+        except MemoryError:  # says nothing about the model
             raise
-        except Exception as reason:  # what evaluation on constants raises: the model decides it
+        except Exception as reason:  # raised by evaluation on constants, which the model decides
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             hint = "the code of the operation does not handle such inputs"
             return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), _reports(run_body))
-        if key is not None and all(value.shape.is_static for value in found):
-            self.cache[key] = found
-        return _Outcome([with_symbols(layer, value) for value in found], None, _reports(run_body))
+        if key is not None and all(value.shape.is_static for value in outputs):
+            self.cache[key] = outputs
+        return _Outcome([with_symbols(layer, value) for value in outputs], None, _reports(run_body))
 
 
 class _BodyInference:
@@ -286,32 +288,20 @@ def _reports(inference: _BodyInference | None) -> Sequence[Diagnostics]:
     return () if inference is None else inference.reports()
 
 
-def _completed(shape: PartialShape, declared: PartialShape) -> PartialShape:
-    """Return a shape whose dynamic dims are replaced by declared lengths; the same object if nothing changes."""
+def _complete_shape(shape: PartialShape, declared: PartialShape) -> PartialShape:
+    """Replace dynamic dims of a shape by declared lengths; return the same object if nothing changes."""
     if shape.rank is None:
         return declared
     if shape.rank != declared.rank:  # a contradiction, reported elsewhere
         return shape
     pairs = list(zip(shape, declared, strict=True))
-    if not any(dim.is_dynamic and said.is_static for dim, said in pairs):
+    if not any(dim.is_dynamic and length.is_static for dim, length in pairs):
         return shape
-    return PartialShape([said if said.is_static else dim for dim, said in pairs])
+    return PartialShape([length if length.is_static else dim for dim, length in pairs])
 
 
 def _cache_key(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
-    """Return a key of all that inference depends on, if it is small: operation, static shapes, small constants."""
-    if not op.pure or not inputs:
-        return None
-    key: list[object] = [op]
-    for value in inputs:
-        if value is None or not value.shape.is_static or value.bounds is not None:
-            return None
-        key += value.element, value.shape.static
-        if value.data is not None:
-            if value.data.size > _MAX_CACHED_ELEMENTS or value.data.dtype.hasobject:
-                return None
-            key.append(value.data.tobytes())
-    return tuple(key)
+    """Return a cache key of operation, static shapes and constants, or ``None`` if it is too large."""
 
 
 def _not_none(inputs: Sequence[Value | None]) -> list[Value]:
@@ -323,7 +313,7 @@ def _declared(layer: Layer) -> list[Value]:
 
 
 def with_symbols(layer: Layer, value: Value) -> Value:
-    """Give each dynamic dimension a symbol, so that dims derived from it are known to be equal."""
+    """Give each dynamic dimension a symbol, so that dims derived from it compare equal."""
     if value.shape.is_static or value.shape.rank is None:
         return value
     if all(d.symbol is not None or d.is_static for d in value.shape):

@@ -18,37 +18,37 @@ _SELF = 0
 
 
 def infer_layer(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...]:
-    """Return the value of each output of a layer, given those of its inputs.
+    """Return the output values of a layer, given its input values.
 
     Raises:
         ValidationError: if the operation refuses its inputs.
     """
-    if (found := _inferred(layer, inputs)) is not None:
-        return found
+    if (quick := _infer_simple(layer, inputs)) is not None:
+        return quick
     report = Diagnostics()
-    known = _infer(layer, inputs, report)
+    values = _infer(layer, inputs, report)
     if report.errors:
         raise ValidationError.of(report.errors, report.more)
-    return tuple(known[port] for port in sorted(known) if port.layer == _SELF)
+    return tuple(values[port] for port in sorted(values) if port.layer == _SELF)
 
 
 def infer_shapes(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-    """Return the outputs of a layer that may be impossible to compute; None if its shapes are not known, either."""
+    """Return the outputs of a layer that may not be computable; ``None`` if its shapes are unknown."""
     with shapes_alone():
-        return _inferred(layer, inputs)
+        return _infer_simple(layer, inputs)
 
 
-def _inferred(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-    """Return the outputs of a layer without bodies that accepts its inputs; most new layers are that."""
+def _infer_simple(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+    """Return the outputs of a layer without bodies that accepts its inputs, the common case."""
     if layer.op is None or layer.bodies():
         return None
     try:
-        found = layer.op.infer_values(*inputs)
+        values = layer.op.infer_values(*inputs)
     except LimitError:
         raise
-    except Exception:  # inferring it as a graph says what is wrong
+    except Exception:  # inference as a graph reports the error
         return None
-    return tuple(with_symbols(layer, value) for value in found)
+    return tuple(with_symbols(layer, value) for value in values)
 
 
 def _infer(layer: Layer, inputs: Sequence[Value], report: Diagnostics) -> Inferred:

@@ -1,4 +1,4 @@
-"""Names for the open lengths of a model, and formulas of them for the lengths inside."""
+"""Names for the dynamic lengths of a model, and formulas of them for inner lengths."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NamedDims:
         graph: the layers.
         inferred: the inferred values of their outputs.
         parameters: the type of each Parameter, by layer.
-        found: the constraints on the inputs, which give names to open lengths, and formulas of them.
+        found: the constraints on the inputs, for names and formulas.
     """
 
     graph: Graph
@@ -41,7 +41,7 @@ class NamedDims:
 
     @cached_property
     def names(self) -> Mapping[Dim, str]:
-        """The names of open lengths, with or without constraints."""
+        """The names of dynamic lengths, with or without constraints."""
         if self.found.symbols:
             return self.found.symbols
         dims = open_dims(self.graph, self.parameters)
@@ -50,16 +50,16 @@ class NamedDims:
 
     @cached_property
     def values(self) -> Mapping[Port, Value]:
-        """The inferred values, with the names of open lengths as symbols."""
+        """The inferred values, with the names of dynamic lengths as symbols."""
         if not self.names:
             return self.inferred
-        fed = {layer: Value(self._named(layer)) for layer in self.parameters}
+        fed = {layer: Value(self._type_with_symbols(layer)) for layer in self.parameters}
         complete = isinstance(self.inferred, Inferred) and bool(self.inferred.declared)
         return infer(self.graph, Diagnostics(), fed, False, complete=complete)
 
     @cached_property
     def formulas(self) -> Mapping[tuple[Port, int], Count]:
-        """Formulas of lengths inside, by port and axis."""
+        """Formulas of inner lengths, by port and axis."""
         if not self.names:
             return {}
         return symbolic_dims(Probe(DynamicLayers(self.graph, self.inferred, self.parameters)), self.found)
@@ -69,9 +69,9 @@ class NamedDims:
 
         Args:
             port: the output that has the dim.
-            axis: its place.
+            axis: the axis of the dim.
             dim: its inferred length.
-            outermost: whether the port is in the graph itself, and not in the body of a layer.
+            outermost: whether the port is in the outermost graph, not in a body.
         """
         if dim.is_static:
             return dim.min
@@ -83,8 +83,8 @@ class NamedDims:
     def _known(self) -> frozenset[str]:
         return frozenset(self.names.values())
 
-    def _named(self, layer: int) -> TensorType:
-        """Return the type of a Parameter, whose open lengths have their names as symbols."""
+    def _type_with_symbols(self, layer: int) -> TensorType:
+        """Return a Parameter's type with the names of its dynamic lengths as symbols."""
         type, symbols = self.parameters[layer], self._symbols
         if type.shape.rank is None:
             return type

@@ -1,4 +1,4 @@
-"""Random inputs that a model accepts: lengths that fit together, indices in range, masks of ones."""
+"""Random inputs that a model accepts: consistent lengths, valid indices, masks of ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AXES = ("axes", "order")
 # Queries and layers that are inferred at most to find lengths; mostly one query is enough.
 _QUESTIONS, _EVALUATIONS = 400, 40_000
 
-# Operations that hand on their first input: what reads their output reads its numbers.
+# Operations that pass their first input through: a consumer of their output reads its numbers.
 _HANDING_ON = (".movement.", ".shape.", ".type")
 
 
@@ -34,8 +34,8 @@ class RandomInputs:
     """Random inputs and the choices behind them.
 
     Args:
-        arrays: an array for each input that was asked for, by the id of its Parameter.
-        choices: what was chosen, as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
+        arrays: the generated arrays, by the id of the Parameter.
+        choices: the choices as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
     """
 
     arrays: Mapping[int, Array]
@@ -49,14 +49,14 @@ def random_inputs(
     given: Collection[int],
     seed: int = 0,
 ) -> RandomInputs:
-    """Return random numbers for the inputs of a model that are not given.
+    """Return random data for the inputs of a model that are not given.
 
-    Open lengths are those that inference accepts: one image, sequences of 16.
-    Integers that select along an axis are below its length, lengths of sequences are whole, and masks are ones.
+    Dynamic lengths are ones that inference accepts: one image, sequences of 16. Integers that select along an
+    axis are below its length, sequence lengths are full, and masks are ones.
 
     Args:
         graph: the graph of the model, in which every input has a rank.
-        values: what was inferred.
+        values: the inferred values.
         parameters: the type of each Parameter, by id.
         given: the ids of the Parameters that have data.
         seed: the seed of the generator; inputs of one model get different numbers.
@@ -82,17 +82,17 @@ def random_inputs(
 def _lengths(
     graph: Graph, values: Mapping[Port, Value], types: Mapping[int, TensorType], is_single: bool
 ) -> tuple[Mapping[Dim, int], Mapping[Port, Value], bool]:
-    """Return lengths of open dims that fit together, what is inferred with them, and whether the model accepts them.
+    """Return consistent lengths for dynamic dims, the inferred values, and whether they are accepted.
 
-    A batch of one broadcasts, so it is only taken where no input has data that it should fit.
+    A batch of one broadcasts, so it is used only if no input is given that it would have to match.
     """
     probe = Probe(DynamicLayers(graph, values, types), Budget(_QUESTIONS, _EVALUATIONS))
     if not probe.dims:
         return {}, values, True
     roles = {dim: role(graph[dim.layer], types[dim.layer].shape, dim.axis) for dim in probe.dims}
     try:
-        found = find_feasible_point(probe, roles)
-        lengths, fits = dict(found.lengths), found.answer.accepted is not False
+        feasible = find_feasible_point(probe, roles)
+        lengths, fits = dict(feasible.lengths), feasible.answer.accepted is not False
         single = lengths | {dim: max(probe.bounds(dim).min, 1) for dim in probe.dims if roles[dim] == "batch"}
         if is_single and fits and probe.accepts(single):
             lengths = single
@@ -109,7 +109,7 @@ def _numbers(
     shape: tuple[int, ...],
     seed: int,
 ) -> tuple[Array, str]:
-    """Return the numbers of an input, and what was chosen for them."""
+    """Return the data of an input, and a description of it."""
     port, name = Port(layer.id, 0), label(layer).lower()
     if element.integral and not element.is_encoded:
         if "mask" in name and "pad" not in name:
@@ -126,7 +126,7 @@ def _numbers(
 
 
 def _bounds(graph: Graph, values: Mapping[Port, Value], port: Port) -> Iterator[tuple[int, bool]]:
-    """Yield the lengths that integers of an input must be below, and False; or the lengths that they are, and True."""
+    """Yield pairs: an exclusive bound for an input's integers and False, or the exact value and True."""
     waiting, seen = [port], {port}
     while waiting:
         for reader in graph.readers(waiting.pop()):
@@ -134,7 +134,7 @@ def _bounds(graph: Graph, values: Mapping[Port, Value], port: Port) -> Iterator[
             declared = None if layer.op is None else layer.op.port_of(reader.number)
             inputs = [None if source is None else values.get(source) for source in graph.sources(layer)]
             if declared is not None and declared.name == "indices":
-                if (length := _selected(layer, inputs)) is not None:
+                if (length := _selected_length(layer, inputs)) is not None:
                     yield length, False
             elif declared is not None and declared.name in ("sequence_lengths", "seq_lengths"):
                 axis = int(vars(layer.op).get("seq_axis", 1))
@@ -146,15 +146,15 @@ def _bounds(graph: Graph, values: Mapping[Port, Value], port: Port) -> Iterator[
                 waiting += further
 
 
-def _selected(layer: Layer, inputs: list[Value | None]) -> int | None:
+def _selected_length(layer: Layer, inputs: list[Value | None]) -> int | None:
     """Return the length of the axis along which indices select; ``None`` if it is unknown."""
     settings = vars(layer.op)
     if layer.type == "OneHot":
         depth = inputs[1]
         return int(depth.data.item()) if depth is not None and depth.data is not None else None
     if layer.type == "GatherND":
-        known = [_length(inputs[0], axis) for axis in range(int(settings.get("batch_dims", 0)), 8)]
-        return min((length for length in known if length is not None), default=None)
+        lengths = [_length(inputs[0], axis) for axis in range(int(settings.get("batch_dims", 0)), 8)]
+        return min((length for length in lengths if length is not None), default=None)
     axis: object = settings.get("axis")
     place = {"Gather": 2, "ScatterUpdate": 3, "ScatterElementsUpdate": 3}.get(layer.type)
     if axis is None and place is not None:
@@ -206,4 +206,4 @@ def random_array(
 def _are_axes(graph: Graph, port: Port) -> bool:
     readers = ((graph[layer].op, number) for layer, number in graph.readers(port))
     ports = (op.port_of(number) for op, number in readers if op is not None)
-    return any(found is not None and found.name in _AXES for found in ports)
+    return any(declared is not None and declared.name in _AXES for declared in ports)

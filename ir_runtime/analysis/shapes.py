@@ -1,4 +1,4 @@
-"""The shape of every port of a model, with names for open lengths."""
+"""The shape of every port of a model, with names for dynamic lengths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OpenLength", "PortShape", "Shapes", "open_lengths", "shapes_in"]
 
 @dataclass(frozen=True, slots=True)
 class OpenLength:
-    """An open length of an input: its name, and what the model declares."""
+    """A dynamic length of an input: its name, and the declared range."""
 
     input: str
     axis: int
@@ -29,7 +29,7 @@ class OpenLength:
     bounds: str
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return asdict(self)
 
 
@@ -56,13 +56,13 @@ class PortShape:
         return "[...]" if self.shape is None else f"[{','.join(map(str, self.shape))}]"
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """The open lengths of a model's inputs, and the shapes of all ports, those of inputs first."""
+    """The dynamic lengths of a model's inputs, and the shapes of all ports, inputs first."""
 
     inputs: tuple[OpenLength, ...]
     ports: tuple[PortShape, ...]
@@ -74,23 +74,23 @@ def shapes_in(
     parameters: Mapping[int, TensorType],
     constraints: Constraints | None = None,
 ) -> Shapes:
-    """Return the shape of every port, as far as it is known.
+    """Return the shape of every port, as far as known.
 
     Args:
-        graph: its layers are listed, with those in the bodies of branches and loops.
-        values: what was inferred.
+        graph: the layers to list, with their bodies.
+        values: the inferred values.
         parameters: the type of each Parameter, by layer.
-        constraints: those of the inputs, which give names to open lengths, and formulas of them.
+        constraints: the constraints on the inputs, for names and formulas.
     """
-    named = NamedDims(graph, values, parameters, constraints or Constraints())
-    return Shapes(open_lengths(named), tuple(_rows(named, graph, named.values, True)))
+    dims = NamedDims(graph, values, parameters, constraints or Constraints())
+    return Shapes(open_lengths(dims), tuple(_rows(dims, graph, dims.values, True)))
 
 
-def open_lengths(named: NamedDims) -> tuple[OpenLength, ...]:
-    """Return the open lengths of the inputs."""
+def open_lengths(dims: NamedDims) -> tuple[OpenLength, ...]:
+    """Return the dynamic lengths of the inputs."""
     return tuple(
-        OpenLength(label(named.graph[layer]), axis, named.names[Dim(layer, axis)], str(dim))
-        for layer, type in named.parameters.items()
+        OpenLength(label(dims.graph[layer]), axis, dims.names[Dim(layer, axis)], str(dim))
+        for layer, type in dims.parameters.items()
         for axis, dim in enumerate(type.shape if type.shape.rank is not None else ())
         if dim.is_dynamic
     )
@@ -145,6 +145,6 @@ def _row(
     )
 
 
-def _is_same(declared: PartialShape, found: PartialShape) -> bool:
-    """Return whether a file says what was found, or nothing."""
-    return declared.rank is None or str(declared) == str(found)
+def _is_same(declared: PartialShape, inferred: PartialShape) -> bool:
+    """Return whether a declared shape equals the inferred one, or is missing."""
+    return declared.rank is None or str(declared) == str(inferred)

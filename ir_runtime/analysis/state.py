@@ -1,4 +1,4 @@
-"""The variables of a graph: list them, and change their shapes."""
+"""List the variables of a graph, and change their shapes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["variable_id", "variables_of", "with_variables"]
 
 
 def variables_of(graph: Graph, values: Mapping[Port, Value]) -> dict[str, TensorType]:
-    """Return the type of each variable, that of its first ReadValue, in the order of the file."""
-    found: dict[str, TensorType] = {}
+    """Return the type of each variable, that of its first ReadValue, in file order."""
+    types: dict[str, TensorType] = {}
     for layer in graph.of_type("ReadValue"):
         value = values.get(Port(layer.id, 0))
         if layer.op is not None and value is not None:
-            found.setdefault(variable_id(layer), value.type)
-    return found
+            types.setdefault(variable_id(layer), value.type)
+    return types
 
 
 def with_variables(graph: Graph, shapes: Mapping[str, PartialShape]) -> Graph:
@@ -31,11 +31,11 @@ def with_variables(graph: Graph, shapes: Mapping[str, PartialShape]) -> Graph:
     Raises:
         InputError: if a variable has the shape of its initial value, as before version 6.
     """
-    layers = [_reshaped(la, shapes) if la.type == "ReadValue" else la for la in graph.layers.values()]
+    layers = [_reshape(la, shapes) if la.type == "ReadValue" else la for la in graph.layers.values()]
     return Graph(layers, graph.edges, graph.severed)
 
 
-def _reshaped(layer: Layer, shapes: Mapping[str, PartialShape]) -> Layer:
+def _reshape(layer: Layer, shapes: Mapping[str, PartialShape]) -> Layer:
     if layer.op is None or (shape := shapes.get(variable_id(layer))) is None:
         return layer
     if not isinstance(layer.op, ReadValue):
@@ -46,8 +46,8 @@ def _reshaped(layer: Layer, shapes: Mapping[str, PartialShape]) -> Layer:
             hint="reshape the inputs from which the initial value follows",
         )
     op = ReadValue(**{**layer.op.attributes(), "variable_shape": shape})
-    said = {**layer.attributes, "variable_shape": str(shape).removeprefix("[").removesuffix("]")}
-    return replace(layer, op=op, attributes=said)
+    attributes = {**layer.attributes, "variable_shape": str(shape).removeprefix("[").removesuffix("]")}
+    return replace(layer, op=op, attributes=attributes)
 
 
 def variable_id(layer: Layer) -> str:

@@ -121,10 +121,10 @@ class Reference:
             return self
         shapes = tuple(feed.shape for feed in feeds)
         if shapes not in self._shaped:
-            self._shaped[shapes] = self._reshaped(shapes)
+            self._shaped[shapes] = self._reshape(shapes)
         return self._shaped[shapes]
 
-    def _reshaped(self, shapes: Sequence[tuple[int, ...]]) -> Reference:
+    def _reshape(self, shapes: Sequence[tuple[int, ...]]) -> Reference:
         model = self._model.clone()
         try:
             model.reshape({index: PartialShape(shape) for index, shape in enumerate(shapes)})

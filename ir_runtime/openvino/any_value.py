@@ -62,9 +62,9 @@ class OVAny:
         if dtype is dict and isinstance(value, dict):
             return wrapped(value)
         if dtype is str:
-            from ..io.writer.rt_info import text_of  # most programs write no files
+            from ..io.writer.rt_info import format_value  # most programs write no files
 
-            return text_of(value)
+            return format_value(value)
         if dtype not in (bool, int, float) or isinstance(value, dict | list | tuple):
             raise _not_convertible(value, dtype)
         return _number(value, dtype)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from .._util.absent import ExplainsAbsent
 from .._util.wrong_arguments import ArgumentTypeError, OutOfRangeError, checked
-from ..analysis.correct import corrected
+from ..analysis.correct import correct_types
 from ..analysis.former import Former
 from ..analysis.infer import Inferred, infer
 from ..analysis.state import variables_of, with_variables
@@ -886,7 +886,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _correct(self) -> None:
         """Replace declarations that contradict inference by what is inferred."""
         if self._is_contradicted:
-            self._replace_graph(corrected(self._graph, self._values), self._values)
+            self._replace_graph(correct_types(self._graph, self._values), self._values)
 
     # Copies, and files.
 

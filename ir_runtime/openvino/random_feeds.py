@@ -46,7 +46,7 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
                 f"input {port.label!r} has no shape, which random data needs",
                 hint=f"--shape {port.label}=1,3,8,8 gives it one",
             )
-    with_lengths = _reshaped(model, given)
+    with_lengths = _reshape(model, given)
     found = random_inputs(
         with_lengths._graph,
         with_lengths._values,
@@ -59,7 +59,7 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
     )
 
 
-def _reshaped(model: Model, given: Mapping[Output, Array]) -> Model:
+def _reshape(model: Model, given: Mapping[Output, Array]) -> Model:
     """Return a model whose inputs have the shapes of their data; as it is if layers refuse these, as the run says better."""
     if all(port.partial_shape.is_static for port in given):
         return model

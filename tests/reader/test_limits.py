@@ -76,7 +76,7 @@ def test_a_limit_just_above_and_just_below(limit: str, net: Net, enough: int, sa
 def test_the_tree_of_a_large_file_counts(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """What parsing takes is known before anything is parsed."""
     monkeypatch.setattr(document, "_AT_ONCE", 1 << 10)
-    monkeypatch.setattr(document, "_fed", None)
+    monkeypatch.setattr(document, "_parse_chunks", None)
     with pytest.raises(ir.LimitError, match="bytes of memory are needed at once; the limit is 10000"):
         read(plain(30), ir.Limits(memory=10_000))
 

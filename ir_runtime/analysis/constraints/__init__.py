@@ -1,1 +1,1 @@
-"""The constraint solver: what must hold of the lengths of a model's inputs."""
+"""Infer constraints on the lengths of a model's inputs."""

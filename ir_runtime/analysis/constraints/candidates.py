@@ -51,10 +51,10 @@ class Candidate:
 
 
 def find_candidates(samples: Samples) -> Iterator[Candidate]:
-    """Yield the candidates; dims that are traded for each other have none."""
+    """Yield the constraint candidates; dims that can be traded against each other have none."""
     traded = _interdependent(samples)
     directions = samples.dependent_dims.directions
-    yield from (_fixed(samples, dim) for dim in samples.dependent_dims.fixed if dim not in traded)
+    yield from (_fixed_candidate(samples, dim) for dim in samples.dependent_dims.fixed if dim not in traded)
     yield from (_equal(samples, direction) for direction in directions if len(direction.own) > 1)
     yield from (_sum(samples, dim) for dim in dict.fromkeys(dim for d in directions for dim in d.sums))
     for direction, pattern in samples.patterns.items():
@@ -62,7 +62,7 @@ def find_candidates(samples: Samples) -> Iterator[Candidate]:
             yield from _from_pattern(samples, direction, pattern)
 
 
-def _fixed(samples: Samples, dim: Dim) -> Candidate:
+def _fixed_candidate(samples: Samples, dim: Dim) -> Candidate:
     length, name = samples.dependent_dims.base[dim], samples.symbols[dim]
     others = (length - 1, length + 1, length * 2, length + 2, length // 2, *_ELSEWHERE)
     violations = tuple(_set(samples, dim, n) for n in dict.fromkeys(others) if n != length)
@@ -136,26 +136,26 @@ def _is_sum(samples: Samples, dim: Dim) -> Predicate:
     return is_sum
 
 
-def _from_pattern(samples: Samples, direction: Direction, found: Pattern) -> Iterator[Candidate]:
+def _from_pattern(samples: Samples, direction: Direction, pattern: Pattern) -> Iterator[Candidate]:
     name = samples.name(direction)
-    if found.step > 1:
+    if pattern.step > 1:
         start = samples.dependent_dims.base[direction.own[0]]
-        about = sorted(range(start - found.step + 1, start + found.step), key=lambda n: (n < start, n))
-        between = (n for n in about if n % found.step not in found.residues)
-        violations, text = _at(samples, direction, between), f"{name} {residue_text(found)}"
-        holds = _within(samples, direction, lambda n: n % found.step in found.residues)
-        yield Candidate("multiple", name, text, found.step, violations, holds, {})
-    if found.refused_below is not None and found.low > 1:
-        shorter = (found.low - d * found.step for d in (1, 2, 3))
-        violations = _at(samples, direction, (found.refused_below, *shorter))
-        boxes = _as_one_symbol(samples, direction, Dimension.between(1, found.low - 1))
-        text, edge = f"{name} ≥ {found.low}", {direction: found.low}
-        holds = _within(samples, direction, lambda n: n >= found.low)
-        yield Candidate("at least", name, text, found.low, violations, holds, edge, boxes)
-    if found.refused_above is not None and found.high is not None:
-        high = found.high
-        longer = (high + d * found.step for d in (1, 2, 3, high // found.step))
-        violations = _at(samples, direction, (found.refused_above, *longer))
+        about = sorted(range(start - pattern.step + 1, start + pattern.step), key=lambda n: (n < start, n))
+        between = (n for n in about if n % pattern.step not in pattern.residues)
+        violations, text = _at(samples, direction, between), f"{name} {residue_text(pattern)}"
+        holds = _within(samples, direction, lambda n: n % pattern.step in pattern.residues)
+        yield Candidate("multiple", name, text, pattern.step, violations, holds, {})
+    if pattern.refused_below is not None and pattern.low > 1:
+        shorter = (pattern.low - d * pattern.step for d in (1, 2, 3))
+        violations = _at(samples, direction, (pattern.refused_below, *shorter))
+        boxes = _as_one_symbol(samples, direction, Dimension.between(1, pattern.low - 1))
+        text, edge = f"{name} ≥ {pattern.low}", {direction: pattern.low}
+        holds = _within(samples, direction, lambda n: n >= pattern.low)
+        yield Candidate("at least", name, text, pattern.low, violations, holds, edge, boxes)
+    if pattern.refused_above is not None and pattern.high is not None:
+        high = pattern.high
+        longer = (high + d * pattern.step for d in (1, 2, 3, high // pattern.step))
+        violations = _at(samples, direction, (pattern.refused_above, *longer))
         boxes = _as_one_symbol(samples, direction, Dimension.between(high + 1))
         text, edge = f"{name} ≤ {high}", {direction: high}
         holds = _within(samples, direction, lambda n: n <= high)
@@ -181,7 +181,7 @@ def _as_one_symbol(
 
 
 def _interdependent(samples: Samples) -> set[Dim]:
-    """Return dims of which one may grow if another shrinks, so that bounds of one alone do not hold."""
+    """Return the dims that may grow only if another shrinks, so that neither has a bound of its own."""
     tight = [direction.own[0] for direction, p in samples.patterns.items() if p.refused_above is not None]
     pairs = itertools.combinations([*samples.dependent_dims.fixed, *tight][:MAX_TRADED], 2)
     groups: list[list[Dim]] = []
@@ -193,13 +193,13 @@ def _interdependent(samples: Samples) -> set[Dim]:
             break
         if trade is not None:
             examples |= dict.fromkeys(pair, trade)
-            groups = _merged(groups, pair)
+            groups = _merge_overlapping(groups, pair)
     for group in groups:
         samples.undecided.append(_dependence(samples, group, examples[group[0]]))
     return set(examples)
 
 
-def _merged(groups: list[list[Dim]], pair: tuple[Dim, Dim]) -> list[list[Dim]]:
+def _merge_overlapping(groups: list[list[Dim]], pair: tuple[Dim, Dim]) -> list[list[Dim]]:
     """Merge the groups that contain either dim of a pair."""
     touched = [group for group in groups if set(pair) & set(group)]
     merged = sorted({*pair, *(dim for group in touched for dim in group)})

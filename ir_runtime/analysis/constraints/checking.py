@@ -25,17 +25,17 @@ _ORDERED = (3, 5, 10, 17)
 
 def check_candidates(samples: Samples) -> list[Constraint]:
     """Return the candidates that hold at every sample point; report the others as undecided."""
-    held: list[tuple[Candidate, Constraint]] = []
+    confirmed: list[tuple[Candidate, Constraint]] = []
     with suppress(BudgetExceededError):
         samples.try_joint_points()
     for candidate in find_candidates(samples):
         try:
-            found = _relation(samples, candidate) or _check(samples, candidate)
+            checked = _relation(samples, candidate) or _check(samples, candidate)
         except BudgetExceededError:
             samples.undecided.append(f"{candidate.text}: not checked, as the search ended before")
         else:
-            held += [] if found is None else [found]
-    return _merged_groups([pair for pair in held if _holds_where_accepted(samples, pair[0])])
+            confirmed += [] if checked is None else [checked]
+    return _merge_equivalent([pair for pair in confirmed if _holds_where_accepted(samples, pair[0])])
 
 
 def _holds_where_accepted(samples: Samples, candidate: Candidate) -> bool:
@@ -62,8 +62,8 @@ def _feasible_points(samples: Samples) -> list[dict[Dim, int]]:
             points.append({**points[0], direction: length})
     for small, large in samples.ordered if points else ():
         points += [{**points[0], small: n, large: n + more} for more, n in enumerate(_ORDERED)]
-    found = {tuple(lengths.values()): lengths for lengths in map(samples.dependent_dims.at, points)}
-    return [lengths for lengths in found.values() if samples.probe.accepts(lengths) is not False]
+    distinct = {tuple(lengths.values()): lengths for lengths in map(samples.dependent_dims.at, points)}
+    return [lengths for lengths in distinct.values() if samples.probe.accepts(lengths) is not False]
 
 
 def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
@@ -84,7 +84,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
     fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
     trials = (*fails, *_at_boundary(samples, candidate))
     proved = _is_proved(samples, candidate)
-    found = Constraint(
+    constraint = Constraint(
         candidate.kind,
         (candidate.symbol,),
         candidate.text,
@@ -93,7 +93,7 @@ def _check(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constrain
         proved,
         trials=trials,
     )
-    return candidate, found
+    return candidate, constraint
 
 
 def _relation(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constraint] | None:
@@ -110,11 +110,11 @@ def _relation(samples: Samples, candidate: Candidate) -> tuple[Candidate, Constr
         pair = (direction, other) if candidate.kind == "at most" else (other, direction)
         if (refusal := _is_ordered(samples, *pair)) is not None:
             samples.ordered.append(pair)
-            return _ordered(samples, candidate, *pair, refusal)
+            return _order_constraint(samples, candidate, *pair, refusal)
     return None
 
 
-def _ordered(
+def _order_constraint(
     samples: Samples, candidate: Candidate, small: Direction, large: Direction, refusal: Diagnostic
 ) -> tuple[Candidate, Constraint]:
     names = samples.name(small), samples.name(large)
@@ -180,19 +180,19 @@ def _at_boundary(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
 
 def _is_proved(samples: Samples, candidate: Candidate) -> bool:
     """Return whether inference refuses all boxes that violate the candidate."""
-    parts = [_allowed(samples, box) for box in candidate.boxes]
+    parts = [_clip_box(samples, box) for box in candidate.boxes]
     return bool(parts) and all(part is None or samples.probe(part).accepted is False for part in parts)
 
 
-def _allowed(samples: Samples, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
-    """Return the part of a box that the Parameters allow; ``None`` if it is empty."""
-    found = {}
+def _clip_box(samples: Samples, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
+    """Intersect a box with the lengths that the Parameters allow; ``None`` if nothing is left."""
+    clipped = {}
     for dim, part in box.items():
         merged = part.merge(samples.probe.bounds(dim))
         if merged is None:
             return None
-        found[dim] = Dimension.between(merged.min, merged.max, part.symbol)
-    return found
+        clipped[dim] = Dimension.between(merged.min, merged.max, part.symbol)
+    return clipped
 
 
 def _trial(samples: Samples, lengths: Mapping[Dim, int], is_accepted: bool) -> Trial:
@@ -204,10 +204,10 @@ def _size(value: Value) -> int:
     return math.prod(value.shape.static) if value.shape.is_static else 0
 
 
-def _merged_groups(held: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
-    """Merge constraints that say the same of several symbols, and relations found from either end."""
+def _merge_equivalent(checked: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
+    """Merge constraints that differ only in their symbols, and relations reached from either end."""
     groups: dict[object, list[tuple[Candidate, Constraint]]] = {}
-    for candidate, constraint in held:
+    for candidate, constraint in checked:
         text = constraint.text
         if constraint.kind in ("multiple", "at least", "at most") and len(constraint.symbols) == 1:
             text = text.removeprefix(f"{candidate.symbol} ")
@@ -219,7 +219,7 @@ def _merge_group(group: Sequence[tuple[Candidate, Constraint]]) -> Constraint:
     candidate, first = group[0]
     if len(group) == 1 or len(first.symbols) > 1:
         return first
-    subjects = tuple(found.symbols[0] for _, found in group)
+    subjects = tuple(constraint.symbols[0] for _, constraint in group)
     text = f"{join_words(subjects)} {in_plural(first.text.removeprefix(f'{candidate.symbol} '))}"
-    trials = tuple(trial for _, found in group for trial in found.trials)
+    trials = tuple(trial for _, constraint in group for trial in constraint.trials)
     return replace(first, symbols=subjects, text=text, proved=all(f.proved for _, f in group), trials=trials)

@@ -1,4 +1,4 @@
-"""Confirm constraints by running the model at lengths that they accept and at lengths that they refuse."""
+"""Confirm constraints by running the model at accepted and at refused lengths."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TOO_LONG = "that takes too long here"
 
 
 def confirmed(
-    found: Constraints,
+    constraints: Constraints,
     graph: Graph,
     parameters: Mapping[int, TensorType],
     compile: Callable[[], Run],
@@ -45,54 +45,57 @@ def confirmed(
     """Return the constraints with the results of running the model.
 
     Args:
-        found: the constraints according to inference.
+        constraints: the constraints according to inference.
         graph: the graph of the model.
-        parameters: the type of each Parameter, by layer, with its lengths open, so that what inference
-            refuses reaches the layers.
+        parameters: the type of each Parameter, by layer, with its lengths dynamic, so that lengths that inference refuses reach the layers.
         compile: compiles the model; called only if there is something to run.
-        seconds: the CPU time that all runs together may take, which does not depend on how busy the machine is.
+        seconds: the CPU time allowed for all runs together.
     """
-    if not found.accepted:
-        return found
+    if not constraints.accepted:
+        return constraints
     if PER_LAYER * sum(1 for _ in graph.everywhere()) > seconds:
         remark = f"{_NOT_RUN}: {_TOO_LONG}"
         return replace(
-            found,
-            found=tuple(replace(constraint, remark=remark) for constraint in found),
-            undecided=(*found.undecided, f"whether it runs: {remark}"),
+            constraints,
+            found=tuple(replace(constraint, remark=remark) for constraint in constraints),
+            undecided=(*constraints.undecided, f"whether it runs: {remark}"),
         )
     try:
         runs = _Runs(graph, parameters, compile(), seconds)
     except IRError as reason:
         check()
-        return replace(found, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in found))
-    undecided = (*found.undecided, *_at_accepted(runs, found))
+        return replace(
+            constraints, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in constraints)
+        )
+    undecided = (*constraints.undecided, *_at_accepted(runs, constraints))
     if runs.never:
-        return replace(found, undecided=undecided)
+        return replace(constraints, undecided=undecided)
     return replace(
-        found, found=tuple(_confirm(runs, constraint, found) for constraint in found), undecided=undecided
+        constraints,
+        found=tuple(_confirm(runs, constraint, constraints) for constraint in constraints),
+        undecided=undecided,
     )
 
 
-def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
-    """Run a small and a large feasible point, and yield what fails; of models with variables, one is enough."""
-    first, *others = sorted(found.accepted, key=lambda trial: trial.size)
-    if first_fails := runs.failure_of(first, found):
+def _at_accepted(runs: _Runs, constraints: Constraints) -> Iterator[str]:
+    """Run a small and a large feasible point and yield their failures; with variables, one point is enough."""
+    first, *others = sorted(constraints.accepted, key=lambda trial: trial.size)
+    if first_fails := runs.failure_of(first, constraints):
         yield f"whether it runs: {first_fails}" if runs.skipped(first_fails) else first_fails
     large = [trial for trial in others if trial.size <= LARGE][-1:]
-    whys = [why for trial in large if (why := runs.failure_of(trial, found)) and not runs.skipped(why)]
+    whys = [why for trial in large if (why := runs.failure_of(trial, constraints)) and not runs.skipped(why)]
     if not (first_fails and runs.has_variables):
         yield from whys
 
 
-def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constraint:
-    whys = [runs.failure_of(trial, found) for trial in constraint.trials]
+def _confirm(runs: _Runs, constraint: Constraint, constraints: Constraints) -> Constraint:
+    whys = [runs.failure_of(trial, constraints) for trial in constraint.trials]
     wrong = next((why for why in whys if why), "")
-    told = bool(whys) and not runs.skipped(wrong)
+    decided = bool(whys) and not runs.skipped(wrong)
     if not wrong and constraint.reason is not None and constraint.reason.severity is Severity.WARNING:
         # suspicious values may run, so that no run can confirm them
         return replace(constraint, remark=f"other lengths may run: {constraint.reason.message}")
-    return replace(constraint, confirmed=not wrong if told else None, remark=wrong)
+    return replace(constraint, confirmed=not wrong if decided else None, remark=wrong)
 
 
 @dataclass
@@ -109,16 +112,16 @@ class _Runs:
     """Seconds that the quickest run took: small ones are busy with the weights."""
     _done: dict[tuple[tuple[Dim, int], ...], str] = field(default_factory=dict)
 
-    def failure_of(self, trial: Trial, found: Constraints) -> str:
-        """Nothing if running agrees, else what it did, or why it was not done."""
+    def failure_of(self, trial: Trial, constraints: Constraints) -> str:
+        """Return why a run failed or was skipped; empty if it agrees with inference."""
         key = tuple(sorted(trial.lengths.items()))
         if key not in self._done:
-            self._done[key] = self._try(trial, _text(trial, found))
+            self._done[key] = self._try(trial, _text(trial, constraints))
         return self._done[key]
 
     @property
     def never(self) -> bool:
-        """Whether nothing could be run."""
+        """True if no run was possible."""
         return all(map(self.skipped, self._done.values()))
 
     @staticmethod
@@ -150,7 +153,7 @@ class _Runs:
 
     @property
     def has_variables(self) -> bool:
-        """Whether earlier calls decide, too, what runs."""
+        """True if earlier calls also affect the result."""
         return bool(self.graph.of_type("ReadValue"))
 
     def _failure(self, arrays: Sequence[Array], where: str) -> str:
@@ -178,9 +181,11 @@ class _Runs:
         return random_array(self.graph, Port(layer, 0), type.element, shape)
 
 
-def _text(trial: Trial, found: Constraints) -> str:
+def _text(trial: Trial, constraints: Constraints) -> str:
     """Return lengths as text, by symbol where all dims of each symbol have the same length."""
-    named = dict.fromkeys((found.symbols[dim], n) for dim, n in trial.lengths.items())
-    single = len(dict(named)) == len(named)
-    lengths = named if single else ((found.inputs[dim], n) for dim, n in trial.lengths.items())
+    lengths_by_name = dict.fromkeys((constraints.symbols[dim], n) for dim, n in trial.lengths.items())
+    single = len(dict(lengths_by_name)) == len(lengths_by_name)
+    lengths = (
+        lengths_by_name if single else ((constraints.inputs[dim], n) for dim, n in trial.lengths.items())
+    )
     return ", ".join(f"{name} = {n}" for name, n in lengths)

@@ -1,4 +1,4 @@
-"""Constraints on the open lengths of inputs."""
+"""Constraints on the dynamic lengths of inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Lengths to run the model with: feasible ones, or such that violate one constraint."""
+    """Lengths to run the model with: feasible, or violating exactly one constraint."""
 
     lengths: Mapping[Dim, int]
     accepted: bool
@@ -28,7 +28,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint on the open lengths of inputs; the fields are those of its JSON record.
+    """A constraint on the dynamic lengths of inputs; its fields are those of its JSON record.
 
     >>> str(Constraint("at most", ("seq",), "seq ≤ 512"))
     'seq ≤ 512'
@@ -51,7 +51,7 @@ class Constraint:
     trials: tuple[Trial, ...] = field(default=(), repr=False)
 
     def record(self) -> dict[str, object]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "kind": self.kind,
             "symbols": list(self.symbols),
@@ -69,7 +69,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Constraints(Shown):
-    """The constraints on the open lengths of a model's inputs. Iterate over it."""
+    """The constraints on the dynamic lengths of a model's inputs. Iterate over it."""
 
     found: tuple[Constraint, ...] = ()
     symbols: Mapping[Dim, str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Constraints(Shown):
         return len(self.found)
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "symbols": {self.inputs[dim]: name for dim, name in self.symbols.items()},
             "constraints": [constraint.record() for constraint in self.found],

@@ -1,4 +1,4 @@
-"""Find which open dims vary independently, which only together, and which are fixed."""
+"""Find which dynamic dims vary independently, which only together, and which are fixed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DELTAS = (*_UP, *(-d for d in _UP))
 # The shortest length that others are changed to: 1 broadcasts.
 _SHORTEST = 2
 
-# How many of them are tried before it is asked whether all are refused.
+# Differences to try before asking whether all are refused.
 _TRIED = 4
 
 # Differences that move a dim away from those that it equals.
@@ -52,23 +52,23 @@ class DependentDims:
     """Dims that no direction changes."""
 
     def at(self, lengths: Mapping[Direction, int]) -> dict[Dim, int]:
-        """Return all lengths, given the length of the first dim of some directions; others are as in ``base``."""
+        """Return all lengths for given lengths along some directions; the others are those of ``base``."""
         check()
-        found = dict(self.base)
+        point = dict(self.base)
         for direction, length in lengths.items():
             grown = length - self.base[direction.own[0]]
             for dim in direction.dims:
-                found[dim] += grown
-        return found
+                point[dim] += grown
+        return point
 
     def length(self, direction: Direction, lengths: Mapping[Dim, int]) -> int:
-        """Return the length of the first dim of a direction; a dim of 1 broadcasts, and does not tell."""
+        """Return the length along a direction. Dims of length 1 broadcast and are skipped."""
         first = self.base[direction.own[0]]
-        told = (lengths[dim] - self.base[dim] + first for dim in direction.own if lengths[dim] != 1)
-        return next(told, lengths[direction.own[0]])
+        candidates = (lengths[dim] - self.base[dim] + first for dim in direction.own if lengths[dim] != 1)
+        return next(candidates, lengths[direction.own[0]])
 
     def offset(self, dim: Dim) -> int:
-        """Return the difference of a dim from the first dim of its direction, or from the sum of its directions."""
+        """Return the offset of a dim from the first dim of its direction, or from the sum of its directions."""
         firsts = [d.own[0] for d in self.directions if dim in d.dims]
         return self.base[dim] - sum(self.base[first] for first in firsts)
 
@@ -76,22 +76,22 @@ class DependentDims:
 def find_dependent_dims(probe: Probe, base: Mapping[Dim, int], roles: Mapping[Dim, str]) -> DependentDims:
     """Change accepted lengths one by one, then in groups, and see which changes are accepted.
 
-    A length that is only a bound of others, as that of a table or mask, stops them where it equals them; so dims
-    that seem fixed are tried again with those that vary moved away.
+    A length that merely bounds others, such as that of a table or a mask, stops them where it equals them.
+    Dims that seem fixed are therefore tried again with the varying ones moved away.
     """
-    found = _Search(probe, base, roles).dependent_dims()
-    moved = _moved_away(probe, found) if found.fixed else base
+    dims = _Search(probe, base, roles).dependent_dims()
+    moved = _separate(probe, dims) if dims.fixed else base
     if moved == base:
-        return found
+        return dims
     other = _Search(probe, moved, roles).dependent_dims()
-    return other if len(other.fixed) < len(found.fixed) else found
+    return other if len(other.fixed) < len(dims.fixed) else dims
 
 
-def _moved_away(probe: Probe, found: DependentDims) -> Mapping[Dim, int]:
-    """Return accepted lengths where directions differ from the fixed dims that they equal now, if possible."""
-    lengths = dict(found.base)
-    for direction in found.directions:
-        if any(found.base[dim] == found.base[direction.own[0]] for dim in found.fixed):
+def _separate(probe: Probe, dims: DependentDims) -> Mapping[Dim, int]:
+    """Return accepted lengths where no direction equals a fixed dim, if possible."""
+    lengths = dict(dims.base)
+    for direction in dims.directions:
+        if any(dims.base[dim] == dims.base[direction.own[0]] for dim in dims.fixed):
             tried = ({**lengths, **{dim: lengths[dim] + d for dim in direction.dims}} for d in _AWAY)
             lengths = next((point for point in tried if _is_accepted(probe, point)), lengths)
     return lengths
@@ -136,7 +136,7 @@ class _Search:
                 return
 
     def _of_one_role(self, dim: Dim, stuck: Sequence[Dim], grouped: Sequence[Dim]) -> Iterator[list[Dim]]:
-        """Yield the dims that equal a dim and mean the same, where others equal it by chance."""
+        """Yield the equal dims of the same role, if others are equal by chance."""
         alike = [other for other in stuck if self.base[other] == self.base[dim] and other not in grouped]
         same = [other for other in alike if other != dim and self.roles[other] == self.roles[dim]]
         if 0 < len(same) < len(alike) - 1:
@@ -160,19 +160,19 @@ class _Search:
             yield [dim, *others]
 
     def _smallest(self, dim: Dim, candidates: Sequence[Dim], delta: int) -> tuple[Dim, ...]:
-        """Remove from a group, by bisection, the dims that need not change."""
-        kept = list(candidates)
-        size = max(len(kept) // 2, 1)
+        """Remove, by bisection, the dims of a group that need not change."""
+        remaining = list(candidates)
+        size = max(len(remaining) // 2, 1)
         while size:
-            for start in range(0, len(kept), size):
-                part = [d for d in kept[start : start + size] if d != dim]
-                fewer = [d for d in kept if d not in part]
+            for start in range(0, len(remaining), size):
+                part = [d for d in remaining[start : start + size] if d != dim]
+                fewer = [d for d in remaining if d not in part]
                 if part and self._accepts(fewer, delta):
-                    kept = fewer
+                    remaining = fewer
                     break
             else:
                 size //= 2
-        return tuple(d for d in self.base if d in kept)
+        return tuple(d for d in self.base if d in remaining)
 
     def _delta(self, dims: Sequence[Dim]) -> int | None:
         """Return a difference by which these dims can change together."""

@@ -1,4 +1,4 @@
-"""The part of a graph that depends on the open dims of its inputs."""
+"""The part of a graph that depends on the dynamic dims of its inputs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Step(NamedTuple):
 
 
 class DynamicLayers:
-    """The layers downstream of open dims, in topological order.
+    """The layers downstream of dynamic dims, in topological order.
 
     Args:
         graph: the layers.
-        known: what was inferred about them with the lengths left open.
+        known: the values inferred with dynamic lengths.
         parameters: the types of the Parameters, by id.
     """
 
@@ -45,11 +45,11 @@ class DynamicLayers:
         """A symbol for each open dim."""
         inside = set(self._downstream())
         self.steps = tuple(_steps(graph, inside))
-        read = {source for step in self.steps for source in step.sources if source is not None}
+        used = {source for step in self.steps for source in step.sources if source is not None}
         self.constants = {
             port: _without_weights(value)
             for port, value in known.items()
-            if port in read and port.layer not in inside
+            if port in used and port.layer not in inside
         }
         """The values from outside that the layers read."""
         self.warned = frozenset(step.layer.id for step in self.steps if _always_warns(step, known))
@@ -60,7 +60,7 @@ class DynamicLayers:
         return self.parameters[dim.layer].shape[dim.axis]
 
     def _downstream(self) -> Iterator[int]:
-        """Yield the layers that depend on an open dim; those on a cycle are never reached."""
+        """Yield the layers that depend on a dynamic dim; those on a cycle are not reached."""
         inside = {dim.layer for dim in self.dims}
         for layer in self.graph:
             sources = self.graph.sources(layer)
@@ -73,9 +73,9 @@ def open_dims(graph: Graph, parameters: Mapping[int, TensorType]) -> tuple[Dim, 
     """Return the dims of Parameters that are not static.
 
     Raises:
-        LimitError: if there are too many; each takes time whenever lengths are tried, named or shown.
+        LimitError: if there are too many.
     """
-    found = tuple(
+    dims = tuple(
         Dim(layer.id, axis)
         for layer in graph.of_type("Parameter")
         if (shape := parameters[layer.id].shape).rank is not None
@@ -83,9 +83,9 @@ def open_dims(graph: Graph, parameters: Mapping[int, TensorType]) -> tuple[Dim, 
         if dim.is_dynamic
     )
     limits = current()
-    if len(found) > limits.open_lengths:
-        limits.check("open_lengths", len(found), graph[found[limits.open_lengths].layer].where)
-    return found
+    if len(dims) > limits.open_lengths:
+        limits.check("open_lengths", len(dims), graph[dims[limits.open_lengths].layer].where)
+    return dims
 
 
 def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
@@ -98,7 +98,7 @@ def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
 
 
 def _signature(layer: Layer) -> Hashable:
-    """Return a key that layers share which give equal outputs for equal inputs."""
+    """Return a key that is equal for layers that give equal outputs for equal inputs."""
     if layer.op is None or layer.bodies():
         return layer.id
     key = (type(layer.op), repr(layer.op.attributes()), len(layer.outputs))
@@ -119,6 +119,6 @@ def _always_warns(step: Step, known: Mapping[Port, Value]) -> bool:
 
 
 def _without_weights(value: Value) -> Value:
-    """Return a constant without its numbers if they are weights, so that layers differing in them are equal."""
+    """Drop the data of a constant that is a weight, so that layers differing only in weights are equal."""
     many = value.data is not None and value.data.size > MAX_FOLLOWED and value.element.real
     return Value(value.type) if many else value

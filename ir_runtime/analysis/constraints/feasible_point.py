@@ -1,4 +1,4 @@
-"""Find a feasible point by local search: lengths that a graph accepts; or prove that there is none."""
+"""Find a feasible point, lengths that a graph accepts, by local search; or prove that there is none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_STEPS = 60
 
 @dataclass(frozen=True, slots=True)
 class FeasiblePoint:
-    """Accepted lengths, or those at which inference came furthest, with the answer."""
+    """Accepted lengths, or the lengths at which inference got furthest, with the answer."""
 
     lengths: Point
     answer: Answer
@@ -54,7 +54,7 @@ class _Search:
     """Lengths in the inputs of layers that refused."""
 
     def first(self) -> FeasiblePoint:
-        """Return the best of some guesses. Lengths of 1 come last: they broadcast, which hides constraints."""
+        """Return the best of several guesses; ones come last, as broadcasting hides constraints."""
         best: FeasiblePoint | None = None
         for guess in self._guesses():
             tried = self._try(guess)
@@ -91,7 +91,7 @@ class _Search:
         return best
 
     def replace_ones(self, best: FeasiblePoint) -> FeasiblePoint:
-        """Replace lengths of 1 where others are accepted: 1 broadcasts, which hides what must be equal."""
+        """Replace lengths of 1 by other accepted ones: 1 broadcasts, which hides equality constraints."""
         ones = [dim for dim, length in best.lengths.items() if length == 1]
         by_role = [[dim for dim in ones if self.roles[dim] == name] for name in {self.roles[d] for d in ones}]
         for group in (ones, *sorted(by_role), *([dim] for dim in ones)):
@@ -101,10 +101,10 @@ class _Search:
         return best
 
     def _replace_group_of_ones(self, best: FeasiblePoint, ones: Sequence[Dim]) -> FeasiblePoint:
-        tried = self._try(best.lengths | dict.fromkeys(ones, 2))
-        near = [n for n in tried.answer.near if n > 2]
+        two = self._try(best.lengths | dict.fromkeys(ones, 2))
+        near = [n for n in two.answer.near if n > 2]
         others = (self._try(best.lengths | dict.fromkeys(ones, n)) for n in near)
-        return next((t for t in (tried, *others) if t.answer.accepted), best)
+        return next((t for t in (two, *others) if t.answer.accepted), best)
 
     def is_infeasible(self, box: dict[Dim, Dimension], depth: int) -> bool:
         """Return whether inference refuses a box, or all parts of it (branch and bound)."""
@@ -134,7 +134,7 @@ class _Search:
             yield Dimension.between(low, bounds.max)
 
     def _try(self, lengths: Point) -> FeasiblePoint:
-        fitting = {dim: _clipped(length, self.probe.bounds(dim)) for dim, length in lengths.items()}
+        fitting = {dim: _clip(length, self.probe.bounds(dim)) for dim, length in lengths.items()}
         answer = self.probe(fitting)
         self.near.update(answer.near)
         return FeasiblePoint(fitting, answer)
@@ -146,9 +146,9 @@ class _Search:
     def _neighbors(self, best: FeasiblePoint) -> Iterator[Point]:
         """Yield neighbors: other lengths of the dims that the refusing layer depends on, in groups, then alone."""
         dims = self._upstream_dims(best.answer)
-        wanted = self._candidate_lengths(best, dims)
+        candidates = self._candidate_lengths(best, dims)
         for group in _groups(best.lengths, self.roles, dims):
-            yield from (best.lengths | dict.fromkeys(group, length) for length in wanted)
+            yield from (best.lengths | dict.fromkeys(group, length) for length in candidates)
         for dim in dims:  # where the product is constrained
             yield from (best.lengths | dict.fromkeys(dims, 1) | {dim: n} for n in best.answer.near if n > 0)
 
@@ -160,14 +160,14 @@ class _Search:
         return [n for n in dict.fromkeys((*near, *own, *_TYPICAL_LENGTHS, *sums, *gaps)) if n > 0]
 
     def _upstream_dims(self, answer: Answer) -> list[Dim]:
-        """Return the open dims that the refusing layer depends on."""
+        """Return the dynamic dims that the refusing layer depends on."""
         if answer.layer is None:
             return list(self.probe.dims)
         behind = self.probe.graph.ancestors([answer.layer.id])
         return [dim for dim in self.probe.dims if dim.layer in behind]
 
 
-def _clipped(length: int, bounds: Dimension) -> int:
+def _clip(length: int, bounds: Dimension) -> int:
     length = max(length, bounds.min)
     return length if bounds.max is None else min(length, bounds.max)
 

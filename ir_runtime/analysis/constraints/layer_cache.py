@@ -69,45 +69,45 @@ class LayerCache:
     def infer(self, step: Step, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
         """Return the outputs of a layer, or why it refuses interned inputs."""
         key = (step.op, *map(id, inputs))
-        if (found := self._inferred.get(key)) is None:
-            found = self._inferred[key] = self._infer(step.layer, inputs)
-        return found
+        if (outputs := self._inferred.get(key)) is None:
+            outputs = self._inferred[key] = self._infer(step.layer, inputs)
+        return outputs
 
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
-        found = self._infer_uncached(layer, inputs)
-        if isinstance(found, SuspiciousValuesError):
-            found.values = tuple(map(self.intern, found.values))
-        return found if isinstance(found, IRError) else tuple(map(self.intern, found))
+        outputs = self._infer_uncached(layer, inputs)
+        if isinstance(outputs, SuspiciousValuesError):
+            outputs.values = tuple(map(self.intern, outputs.values))
+        return outputs if isinstance(outputs, IRError) else tuple(map(self.intern, outputs))
 
     def _infer_uncached(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
         declared = tuple(Value(port.type or UNKNOWN) for port in layer.outputs)
         if layer.op is None or None in inputs:
             return declared
         check(layer.where)
-        given = [v for v in inputs if v is not None]
+        operands = [v for v in inputs if v is not None]
         run_body = _BodyInference()
         self.evaluations += 1 + max(len(inputs) + len(layer.outputs) - PORTS, 0)
         try:
             context = {"visit": run_body} if layer.bodies() else {}
-            found = layer.op.infer_values(*given, **context)
-            for message in layer.op.audit(*given):
+            outputs = layer.op.infer_values(*operands, **context)
+            for message in layer.op.audit(*operands):
                 if layer.id not in self._warned:
                     suspicious = SuspiciousValuesError(message, code=Code.SUSPICIOUS_VALUES)
-                    suspicious.values = found
+                    suspicious.values = outputs
                     return suspicious
         except IRError as reason:
-            check(layer.where)  # that the time is up is no answer of the layer
+            check(layer.where)  # an expired deadline says nothing about the layer
             return reason
-        except MemoryError:  # which says nothing about the model
+        except MemoryError:  # says nothing about the model
             raise
-        except Exception as reason:  # what evaluation on constants raises, as in `infer`
+        except Exception as reason:  # raised by evaluation on constants, as in `infer`
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             return IRError(message, code=Code.CONTRADICTION)
         finally:
             self.evaluations += run_body.evaluations
         for first in run_body.errors():
             return IRError(first.message, code=first.code, where=first.where, hint=first.hint)
-        return found + declared[len(found) :]  # the number of outputs may be unknown
+        return outputs + declared[len(outputs) :]  # the number of outputs may be unknown
 
 
 class _BodyInference:

@@ -25,7 +25,7 @@ LONGEST_PERIOD = 256
 _LIKELY = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
 _JUMPS = (*_LIKELY, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _LIKELY))
 
-# How many lengths are tried to check a pattern, and the longest of these for unbounded ones.
+# Sample lengths that check a pattern, and the longest sample of an unbounded one.
 SAMPLES, FAR_SAMPLE = 6, 4096
 
 # Lengths tried beyond a bound: patterns may have gaps.
@@ -64,7 +64,7 @@ class Pattern:
         return inside and length % self.step in self.residues
 
     def nearest(self, length: int) -> int:
-        """Return the length that fits and is closest to the one given."""
+        """Return the pattern's length closest to the given one."""
         high = self.high if self.high is not None else max(length, self.low) + self.step
         length = min(max(length, self.low), high)
         near = (n for d in range(self.step + 1) for n in (length - d, length + d) if self.contains(n))
@@ -81,11 +81,11 @@ def explore(
     """Find the pattern of accepted lengths between two bounds, starting from an accepted one.
 
     Args:
-        accepts: the oracle; what it raises ends the search.
+        accepts: the oracle; an exception ends the search.
         start: a length that is accepted.
         low: the shortest length that may be tried.
         high: the longest, if there is a bound.
-        refuses: proves that ranges of lengths are refused, which need not be tried then.
+        refuses: returns whether all lengths of a range are proved to be refused.
     """
     return _Search(accepts, start, low, FAR if high is None else high, high is not None, refuses).pattern()
 
@@ -104,14 +104,14 @@ class _Search:
         if jump is None:
             return self._alone()
         step = self._smallest(jump)
-        found = self._bounded(step, (self.start % step,))
-        if self._holds(found):
-            return found
+        pattern = self._find_bounds(step, (self.start % step,))
+        if self._holds(pattern):
+            return pattern
         for step, residues in self._periods():
-            found = self._bounded(step, residues)
-            if self._holds(found):
-                return found
-        return self._irregular(found)
+            pattern = self._find_bounds(step, residues)
+            if self._holds(pattern):
+                return pattern
+        return self._irregular(pattern)
 
     def _accepts(self, length: int) -> bool:
         return self.low <= length <= self.high and self.ask(length) is True
@@ -126,7 +126,7 @@ class _Search:
         )
 
     def _smallest(self, jump: int) -> int:
-        """Return the smallest divisor of a difference by which the length can change as well."""
+        """Return the smallest divisor of a difference by which the length can also change."""
         for prime in _primes(jump):
             smaller = jump // prime
             if self._accepts(self.start + smaller) or self._accepts(self.start - smaller):
@@ -141,7 +141,7 @@ class _Search:
             else Pattern(self.start, self.start, regular=False)
         )
 
-    def _bounded(self, step: int, residues: tuple[int, ...]) -> Pattern:
+    def _find_bounds(self, step: int, residues: tuple[int, ...]) -> Pattern:
         up, above = self._end(step, self.high)
         down, below = self._end(-step, self.low)
         low, high = (self._last(end, sign, step, residues) for end, sign in ((down, -1), (up, 1)))
@@ -197,48 +197,53 @@ class _Search:
             first = self.start if side > 0 else self.start - window
             first = max(self.low, min(first, self.high - window))
             lengths = range(first, min(first + window, self.high + 1))
-            taken = [self.ask(n) for n in lengths]
-            for step in range(2, len(taken) // 2 + 1):
-                if all(a == b for a, b in zip(taken, taken[step:], strict=False)) and False in taken[:step]:
-                    found = {n % step for n, answer in zip(lengths, taken[:step], strict=False) if answer}
-                    yield step, tuple(sorted(found))
+            answers = [self.ask(n) for n in lengths]
+            for step in range(2, len(answers) // 2 + 1):
+                if (
+                    all(a == b for a, b in zip(answers, answers[step:], strict=False))
+                    and False in answers[:step]
+                ):
+                    residues = {
+                        n % step for n, answer in zip(lengths, answers[:step], strict=False) if answer
+                    }
+                    yield step, tuple(sorted(residues))
                     break
 
-    def _holds(self, found: Pattern) -> bool:
-        """Return whether further samples fit: inside the bounds, between multiples, and beyond the bounds."""
-        return all(self.ask(n) is not (not found.contains(n)) for n in self._checks(found))
+    def _holds(self, pattern: Pattern) -> bool:
+        """Check the pattern against further samples inside, between and beyond its bounds."""
+        return all(self.ask(n) is not (not pattern.contains(n)) for n in self._checks(pattern))
 
-    def _checks(self, found: Pattern) -> Iterable[int]:
-        rng = random.Random(found.step)  # noqa: S311 - the same lengths every time
-        high = min(self.high, max(FAR_SAMPLE, self.start)) if found.high is None else found.high
-        near = range(found.low, min(high, found.low + 2 * found.step + 1) + 1)
-        inside = {rng.randint(found.low, high) for _ in range(SAMPLES)} | set(near)
-        lattice = {found.nearest(n) for n in inside}
-        reach = min(found.step, LONGEST_PERIOD)
+    def _checks(self, pattern: Pattern) -> Iterable[int]:
+        rng = random.Random(pattern.step)  # noqa: S311 - the same lengths every time
+        high = min(self.high, max(FAR_SAMPLE, self.start)) if pattern.high is None else pattern.high
+        near = range(pattern.low, min(high, pattern.low + 2 * pattern.step + 1) + 1)
+        inside = {rng.randint(pattern.low, high) for _ in range(SAMPLES)} | set(near)
+        lattice = {pattern.nearest(n) for n in inside}
+        reach = min(pattern.step, LONGEST_PERIOD)
         period = range(self.start - reach, self.start + reach)
         beyond = set[int]()
-        if found.low > self.low and not self.refuses(self.low, found.low - 1):
-            beyond |= set(self._beyond(found.low, -1, found.step, rng))
-        if found.high is not None and not self._refuses_longer(found.high):
-            beyond |= set(self._beyond(found.high, 1, found.step, rng))
+        if pattern.low > self.low and not self.refuses(self.low, pattern.low - 1):
+            beyond |= set(self._beyond(pattern.low, -1, pattern.step, rng))
+        if pattern.high is not None and not self._refuses_longer(pattern.high):
+            beyond |= set(self._beyond(pattern.high, 1, pattern.step, rng))
         tried = inside | lattice | set(period) | beyond
         return sorted(n for n in tried if self.low <= n <= self.high)
 
     def _refuses_longer(self, length: int) -> bool:
-        """Return whether it is proved that all longer lengths are refused."""
+        """Return whether all longer lengths are proved to be refused."""
         most = self.high if self.bounded else None
         return (most is None or length < most) and self.refuses(length + 1, most)
 
     def _beyond(self, last: int, sign: int, step: int, rng: random.Random) -> Iterator[int]:
-        """Yield lengths beyond a bound: those next to it, and some further away."""
+        """Yield lengths beyond a bound: its neighbors and some further away."""
         yield from (last + sign * d for d in range(1, step + BEYOND_BOUND))
         furthest = min(self.high, 4 * last + FAR_SAMPLE) if sign > 0 else self.low
         if (furthest - last) * sign > 0:
             yield from (rng.randint(*sorted((last + sign, furthest))) for _ in range(SAMPLES))
 
-    def _irregular(self, found: Pattern) -> Pattern:
+    def _irregular(self, pattern: Pattern) -> Pattern:
         low, high = self.low, self.high if self.bounded else None
-        refused = next((n for n in self._checks(found) if self._refuses(n)), None)
+        refused = next((n for n in self._checks(pattern) if self._refuses(n)), None)
         return Pattern(low, high, refused_between=refused, regular=False)
 
 

@@ -1,4 +1,4 @@
-"""The oracle of the constraint solver: queries about open lengths, answered by inference."""
+"""The oracle of the constraint solver: answers queries about dynamic lengths by inference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Answer", "Dim", "Lengths", "BudgetExceededError"]
 
 
 class Dim(NamedTuple):
-    """One open length of an input: the id of a Parameter, and the axis."""
+    """A dynamic length of an input: the id of its Parameter, and the axis."""
 
     layer: int
     axis: int
@@ -24,7 +24,7 @@ Lengths = Mapping[Dim, int | Dimension]
 
 
 class BudgetExceededError(Exception):
-    """The number of queries, or of layers inferred for them, is used up."""
+    """The budget of queries, or of layers inferred for them, is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +43,5 @@ class Answer:
 
     @property
     def accepted(self) -> bool | None:
-        """Whether the graph takes the lengths; ``None`` if that cannot be told."""
+        """Whether the graph accepts the lengths; ``None`` if undecided."""
         return False if self.refusal else None if self.inconclusive else True

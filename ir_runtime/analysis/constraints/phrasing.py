@@ -32,17 +32,17 @@ def offset_text(offset: int) -> str:
     return "" if not offset else f" {'+' if offset > 0 else '-'} {abs(offset)}"
 
 
-def residue_text(found: Pattern) -> str:
+def residue_text(pattern: Pattern) -> str:
     """Return the predicate for a length with a step and residues.
 
     >>> residue_text(Pattern(step=32)), residue_text(Pattern(step=4, residues=(0, 1)))
     ('is a multiple of 32', 'leaves 0 or 1 when divided by 4')
     """
-    if found.residues == (0,):
-        return f"is a multiple of {found.step}"
-    if len(found.residues) == 1:
-        return f"is a multiple of {found.step} plus {found.residues[0]}"
-    return f"leaves {join_words(list(map(str, found.residues)), 'or')} when divided by {found.step}"
+    if pattern.residues == (0,):
+        return f"is a multiple of {pattern.step}"
+    if len(pattern.residues) == 1:
+        return f"is a multiple of {pattern.step} plus {pattern.residues[0]}"
+    return f"leaves {join_words(list(map(str, pattern.residues)), 'or')} when divided by {pattern.step}"
 
 
 def in_plural(predicate: str) -> str:

@@ -1,4 +1,4 @@
-"""Query inference, repeatedly and fast, for the lengths of its inputs that a graph accepts."""
+"""Query inference, repeatedly and fast, for the input lengths that a graph accepts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Budget", "Probe"]
 MAX_CACHED = 200_000
 
 
-# Looking up the result of an equal layer takes about this part of inferring one.
+# Looking up the result of an equal layer costs about this fraction of inferring it.
 LOOKUPS = 64
 
-# What a query takes beside its layers, for each open dim, in lookups.
+# Overhead of a query for each dynamic dim, in lookups.
 _PER_DIM = 8
 
 # Layers inferred by default, for a file of a MiB and each further one, and at most: 20 times as many as any network of
@@ -36,7 +36,7 @@ EVALUATIONS, MOST_EVALUATIONS = 52_000, 400_000
 
 @dataclass(slots=True)
 class Budget:
-    """How much inference may be used; it is counted, not timed, so that answers are the same on every machine."""
+    """A budget of inference, counted rather than timed, so that answers are the same on every machine."""
 
     questions: int = 5000
     """The number of queries."""
@@ -49,19 +49,19 @@ class Budget:
 
     @classmethod
     def of(cls, size: int) -> Budget:
-        """Return the budget for a model whose files have ``size`` bytes, in proportion to it."""
+        """Return a budget in proportion to the ``size`` of the model's files in bytes."""
         return cls(evaluations=min(EVALUATIONS * max(size, 1 << 20) >> 20, MOST_EVALUATIONS))
 
     @property
     def spent(self) -> int:
-        """The number of layers inferred, with those looked up at their share."""
+        """The number of inferred layers, plus cache look-ups at a fraction of their cost."""
         return self.evaluated + self.walked // LOOKUPS
 
     def spend(self) -> None:
         """Count a query.
 
         Raises:
-            BudgetExceededError: if there is nothing left.
+            BudgetExceededError: if the budget is used up.
         """
         if self.asked >= self.questions or self.spent >= self.evaluations:
             raise BudgetExceededError
@@ -70,7 +70,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Probe:
-    """Infers the layers downstream of open dims, and stops at the first that refuses its inputs."""
+    """Infers the layers downstream of dynamic dims, and stops at the first that refuses its inputs."""
 
     layers: DynamicLayers
     budget: Budget = field(default_factory=Budget)
@@ -104,7 +104,7 @@ class Probe:
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """The open dims."""
+        """The dynamic dims."""
         return self.layers.dims
 
     def bounds(self, dim: Dim) -> Dimension:
@@ -112,9 +112,9 @@ class Probe:
         return self.layers.bounds(dim)
 
     def __call__(self, lengths: Lengths) -> Answer:
-        """Return the answer for lengths; a range is refused if all of its lengths are.
+        """Infer with these lengths; a range is refused if all its lengths are.
 
-        Dims that are not given are as open as their Parameter declares them.
+        Dims that are not given are as dynamic as their Parameter declares them.
 
         Raises:
             BudgetExceededError: if the budget is used up.
@@ -144,13 +144,13 @@ class Probe:
         return self(lengths).accepted
 
     def set_reference(self, lengths: Lengths) -> None:
-        """Treat later answers as inconclusive where less is known than at these lengths."""
+        """Treat later answers as inconclusive where inference knows less than at these lengths."""
         values = self.values(lengths)
         self._followed = frozenset(port for port, value in values.items() if value.data is not None)
         self._answers.clear()
 
     def values(self, lengths: Lengths) -> dict[Port, Value]:
-        """Return the inferred values of all that depends on the lengths, up to the layer that refuses."""
+        """Return the inferred values that depend on the lengths, up to the layer that refuses."""
         return {port: value for port, value in self._walk(lengths)[1].items() if port not in self._constants}
 
     def _ask(self, lengths: Lengths) -> Answer:
@@ -176,14 +176,14 @@ class Probe:
             self._fed.clear()
             self._constants = self._intern_constants(self._constants)
         values = self._constants | self._inputs(lengths)
-        known, infer = values.get, self._cache.infer
+        lookup, infer = values.get, self._cache.infer
         for count, step in enumerate(self.layers.steps):
-            found = infer(step, [known(source) if source else None for source in step.sources])
-            if isinstance(found, SuspiciousValuesError) and self.lenient:
-                found = found.values
-            if isinstance(found, IRError):
-                return count, values, (step.layer, found)
-            values.update(zip(step.ports, found, strict=False))
+            outputs = infer(step, [lookup(source) if source else None for source in step.sources])
+            if isinstance(outputs, SuspiciousValuesError) and self.lenient:
+                outputs = outputs.values
+            if isinstance(outputs, IRError):
+                return count, values, (step.layer, outputs)
+            values.update(zip(step.ports, outputs, strict=False))
         return len(self.layers.steps), values, None
 
     def _intern_constants(self, constants: Mapping[Port, Value]) -> dict[Port, Value]:
@@ -192,8 +192,8 @@ class Probe:
     def _inputs(self, lengths: Lengths) -> dict[Port, Value]:
         inputs = {}
         for layer, dims in self._dims.items():
-            said = [lengths.get(dim) for dim in dims]
-            key = (layer, *[length if length is None else _key(length) for length in said])
+            chosen = [lengths.get(dim) for dim in dims]
+            key = (layer, *[length if length is None else _key(length) for length in chosen])
             if (value := self._fed.get(key)) is None:
                 value = self._fed[key] = self._cache.intern(self._input(layer, lengths))
             inputs[Port(layer, 0)] = value
@@ -209,7 +209,7 @@ class Probe:
         return Value(TensorType(type.element, type.shape.replace(dims)))
 
     def _dimension(self, dim: Dim, length: int | Dimension) -> int | Dimension:
-        """Give a range a symbol, so that it is known to equal itself."""
+        """Give a range a symbol, so that inference sees it as equal to itself."""
         if not isinstance(length, Dimension) or length.symbol or length.is_static:
             return length
         return Dimension.between(length.min, length.max, self.layers.symbols[dim])
@@ -224,7 +224,7 @@ def _key(length: int | Dimension) -> Any:
 
 
 def _lengths(value: Value) -> Iterator[int]:
-    """Yield the lengths of a tensor, and its numbers if it is as small as a shape."""
+    """Yield the lengths of a tensor, and its numbers if it is small enough to be a shape."""
     if value.shape.rank is not None:
         yield from (dim.min for dim in value.shape if dim.is_static)
     if value.data is not None and value.data.size <= 8 and value.data.dtype.kind in "iu":

@@ -23,7 +23,7 @@ __all__ = ["Point", "Samples"]
 # Points at which a candidate is checked.
 MAX_POINTS = 5
 
-# Lengths that many dims have together, to see whether a constraint holds there.
+# Lengths given to many dims at once, to test constraints there.
 JOINT_LENGTHS = (1, 3, 5, 7, 16)
 
 # The longest length in a sample point, for unbounded lengths.
@@ -35,11 +35,11 @@ Point: TypeAlias = Mapping[Direction, int]
 
 @dataclass
 class Samples:
-    """Lengths that were tried, with the results; expensive parts are computed on first use.
+    """Tested lengths and the results; expensive parts are computed on first use.
 
     Args:
         probe: the oracle.
-        dependent_dims: which dims vary, and with which others.
+        dependent_dims: the dims that vary independently or together.
         roles: the likely meaning of each dim.
         inputs: each dim by input and axis, for messages.
     """
@@ -54,42 +54,42 @@ class Samples:
 
     @cached_property
     def symbols(self) -> dict[Dim, str]:
-        """A name for each open dim; sums are written out."""
+        """A name for each dynamic dim; sums are written out."""
         dependent_dims = self.dependent_dims
         groups = [*(d.own for d in dependent_dims.directions), *((dim,) for dim in dependent_dims.fixed)]
-        found = names(self.probe.graph, self.roles, groups)
+        symbols = names(self.probe.graph, self.roles, groups)
         for direction in dependent_dims.directions:
-            name = found[direction.own[0]]
-            found |= {dim: sum_text([name], dependent_dims.offset(dim)) for dim in direction.own}
-        return found | {dim: self._sum(dim, found) for d in dependent_dims.directions for dim in d.sums}
+            name = symbols[direction.own[0]]
+            symbols |= {dim: sum_text([name], dependent_dims.offset(dim)) for dim in direction.own}
+        return symbols | {dim: self._sum(dim, symbols) for d in dependent_dims.directions for dim in d.sums}
 
-    def _sum(self, dim: Dim, found: Mapping[Dim, str]) -> str:
-        addends = [found[d.own[0]] for d in self.dependent_dims.directions if dim in d.sums]
+    def _sum(self, dim: Dim, symbols: Mapping[Dim, str]) -> str:
+        addends = [symbols[d.own[0]] for d in self.dependent_dims.directions if dim in d.sums]
         return sum_text(addends, self.dependent_dims.offset(dim))
 
     def name(self, direction: Direction) -> str:
-        """Return the name of the length that varies in a direction."""
+        """Return the name of the length that varies along a direction."""
         return self.symbols[direction.own[0]]
 
     @cached_property
     def patterns(self) -> dict[Direction, Pattern]:
-        """The accepted lengths in each direction, the others being as in the base point."""
-        found = {direction: self._pattern(direction) for direction in self.dependent_dims.directions}
-        return {direction: pattern for direction, pattern in found.items() if pattern is not None}
+        """The pattern of accepted lengths in each direction, starting from the base point."""
+        patterns = {direction: self._pattern(direction) for direction in self.dependent_dims.directions}
+        return {direction: pattern for direction, pattern in patterns.items() if pattern is not None}
 
     def _pattern(self, direction: Direction) -> Pattern | None:
         low, high = self._bounds(direction)
         start, name = self.dependent_dims.base[direction.own[0]], self.name(direction)
         try:
-            found = explore(
+            pattern = explore(
                 lambda n: self.accepts({direction: n}), start, low, high, partial(self._refuses, direction)
             )
         except BudgetExceededError:
             self.undecided.append(f"{name}: its lengths were not tried, as the search ended before")
             return None
-        if found.regular:
-            return found
-        example = f", such as {found.refused_between}," if found.refused_between else ""
+        if pattern.regular:
+            return pattern
+        example = f", such as {pattern.refused_between}," if pattern.refused_between else ""
         self.undecided.append(f"{name}: some lengths{example} are refused, in no pattern that was found")
         return None
 
@@ -113,7 +113,7 @@ class Samples:
         return max(low, 1), min(highs, default=None)
 
     def accepts(self, point: Point) -> bool | None:
-        """Return whether the graph accepts a point; directions that are not given are as in the base point."""
+        """Return whether the graph accepts a point; directions not given are as in the base point."""
         return self.probe.accepts(self.dependent_dims.at(point))
 
     def fits(self, lengths: Mapping[Dim, int]) -> bool:
@@ -131,11 +131,11 @@ class Samples:
             for _ in range(MAX_POINTS - 2)
         )
         unlike = {tuple(point.values()): point for point in (base, small, *others)}
-        found = [point for point in unlike.values() if self._is_feasible(point)]
-        return sorted(found, key=lambda point: sum(point.values()))
+        feasible = [point for point in unlike.values() if self._is_feasible(point)]
+        return sorted(feasible, key=lambda point: sum(point.values()))
 
     def try_joint_points(self) -> None:
-        """Ask about points where many dims move together, where a constraint of one alone may not hold."""
+        """Query points where many dims change together, as constraints on one dim may fail there."""
         base = self.dependent_dims.base
         alike: dict[object, list[Dim]] = {}
         for dim, length in base.items():
@@ -164,9 +164,9 @@ class Samples:
         return ", ".join(f"{self.name(direction)} = {n}" for direction, n in point.items())
 
 
-def _search_limit(found: Pattern) -> int:
-    most = found.low + MAX_UNBOUNDED
-    return most if found.high is None else min(found.high, most)
+def _search_limit(pattern: Pattern) -> int:
+    most = pattern.low + MAX_UNBOUNDED
+    return most if pattern.high is None else min(pattern.high, most)
 
 
 def _primes() -> Iterator[int]:

@@ -1,8 +1,8 @@
-"""Find constraints on the open lengths of a graph's inputs, with inference as an oracle.
+"""Find constraints on the dynamic lengths of a graph's inputs, with inference as an oracle.
 
-The solver does not depend on operations: it only queries whether inference accepts given lengths. A constraint is
-reported only if lengths that satisfy it are accepted and lengths that violate it near its boundary are
-refused, at every sample point. Where that fails, or the budget ends, the result says so.
+The solver does not depend on operations: it only queries whether inference accepts given lengths. A
+constraint is reported only if lengths that satisfy it are accepted and lengths that violate it near its
+boundary are refused, at every sample point. Otherwise, or if the budget runs out, the result says so.
 """
 
 from __future__ import annotations
@@ -33,30 +33,32 @@ _MAX_QUESTIONS, _MAX_EVALUATIONS = 200, 5000
 
 def find_constraints(
     graph: Graph,
-    known: Mapping[Port, Value],
+    values: Mapping[Port, Value],
     parameters: Mapping[int, TensorType],
     budget: Budget | None = None,
 ) -> Constraints:
-    """Find the constraints on the open lengths of a graph's inputs.
+    """Find the constraints on the dynamic lengths of a graph's inputs.
 
     Args:
         graph: the layers; inference must have found no errors.
-        known: what was inferred with the lengths open.
+        values: the values inferred with dynamic lengths.
         parameters: the types of the Parameters, by id.
-        budget: how much inference may be used. What is not found out by then is said in ``undecided``.
+        budget: how much inference may be used; open questions are listed in ``undecided``.
     """
-    probe = Probe(DynamicLayers(graph, known, parameters), budget or Budget())
-    found = _Finder(probe).constraints()
-    return replace(found, questions=probe.budget.asked)
+    probe = Probe(DynamicLayers(graph, values, parameters), budget or Budget())
+    constraints = _Finder(probe).constraints()
+    return replace(constraints, questions=probe.budget.asked)
 
 
 def check_lengths(
-    graph: Graph, known: Mapping[Port, Value], parameters: Mapping[int, TensorType], report: Diagnostics
+    graph: Graph, values: Mapping[Port, Value], parameters: Mapping[int, TensorType], report: Diagnostics
 ) -> None:
-    """Report that no lengths are feasible, if few queries can prove it."""
+    """Report that no lengths are feasible, if a few queries can prove it."""
     if all(type.shape.is_static for type in parameters.values()):
         return
-    finder = _Finder(Probe(DynamicLayers(graph, known, parameters), Budget(_MAX_QUESTIONS, _MAX_EVALUATIONS)))
+    finder = _Finder(
+        Probe(DynamicLayers(graph, values, parameters), Budget(_MAX_QUESTIONS, _MAX_EVALUATIONS))
+    )
     if finder.probe.dims and (error := finder.contradiction()) is not None:
         report.add(error)
 
@@ -68,13 +70,13 @@ class _Finder:
 
     @cached_property
     def roles(self) -> dict[Dim, str]:
-        """The likely meaning of each open dim."""
+        """The likely meaning of each dynamic dim."""
         graph, types = self.probe.graph, self.probe.layers.parameters
         return {d: role(graph[d.layer], types[d.layer].shape, d.axis) for d in self.probe.dims}
 
     @cached_property
     def inputs(self) -> dict[Dim, str]:
-        """Each open dim by input and axis."""
+        """Each dynamic dim by input and axis."""
         return {d: f"{label(self.probe.graph[d.layer])}[{d.axis}]" for d in self.probe.dims}
 
     def contradiction(self) -> Diagnostic | None:
@@ -86,7 +88,7 @@ class _Finder:
         return self._no_feasible_point(start.answer.refusal, start.infeasible, {}).error
 
     def constraints(self) -> Constraints:
-        """Return all constraints that the budget allows to find."""
+        """Return all constraints that can be found within the budget."""
         self._report_unknown_ranks()
         if not self.probe.dims:
             return self._result({})

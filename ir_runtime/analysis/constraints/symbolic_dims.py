@@ -1,4 +1,4 @@
-"""Symbolic dimensions: lengths inside a graph as formulas of its inputs' dims, as ``height/32`` or ``past + seq``."""
+"""Symbolic dimensions: inner lengths as formulas of input dims, such as ``height/32`` or ``past + seq``."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ MIN_POINTS = 5
 Columns = Mapping[str, Sequence[int]]
 
 
-def symbolic_dims(probe: Probe, found: Constraints) -> dict[tuple[Port, int], Count]:
+def symbolic_dims(probe: Probe, constraints: Constraints) -> dict[tuple[Port, int], Count]:
     """Return a formula for each dim that has one, by port and axis.
 
-    Formulas are fitted to inference at sample points and hold at all of them; that does not prove them for others.
+    Formulas are fitted to inference at sample points. They hold at all of them, which is no proof for others.
 
     Args:
         probe: the oracle.
-        found: has the names, and the sample points.
+        constraints: the constraints, with names and sample points.
     """
-    points = [trial.lengths for trial in found.accepted]
+    points = [trial.lengths for trial in constraints.accepted]
     if len(points) < MIN_POINTS:
         return {}
-    names = {name: dim for dim, name in found.symbols.items() if " " not in name}
+    names = {name: dim for dim, name in constraints.symbols.items() if " " not in name}
     samples = {name: [point[dim] for point in points] for name, dim in names.items()}
-    fixed = {name for constraint in found if constraint.kind == "fixed" for name in constraint.symbols}
+    fixed = {name for constraint in constraints if constraint.kind == "fixed" for name in constraint.symbols}
     if any(len(set(column)) <= 2 for name, column in samples.items() if name not in fixed):
         return {}  # dims that depend on such a length cannot be told from constant ones
     walks = [probe.values(point) for point in points]
-    known: dict[tuple[int, ...], Count | None] = {}
-    made = {}
+    formulas: dict[tuple[int, ...], Count | None] = {}
+    dims = {}
     for place, lengths in _lengths(walks):
-        if lengths not in known:
-            known[lengths] = _symbolic_dim(lengths, samples)
-        if (formula := known[lengths]) is not None:
-            made[place] = formula
-    return made
+        if lengths not in formulas:
+            formulas[lengths] = _symbolic_dim(lengths, samples)
+        if (formula := formulas[lengths]) is not None:
+            dims[place] = formula
+    return dims
 
 
 def _lengths(walks: Sequence[Mapping[Port, object]]) -> Iterator[tuple[tuple[Port, int], tuple[int, ...]]]:
-    """Yield the lengths of each dim at all points, where all are known."""
+    """Yield each dim's lengths at all points, where all are known."""
     for port, first in walks[0].items():
         shapes = [getattr(walk.get(port, first), "shape", None) for walk in walks]
         ranks = {shape.rank for shape in shapes if shape is not None}
@@ -65,7 +65,7 @@ def _symbolic_dim(lengths: tuple[int, ...], samples: Columns) -> Count | None:
     if len(set(lengths)) == 1:
         return lengths[0]
     varying = {name: column for name, column in samples.items() if len(set(column)) > 2}
-    forms = (_linear, _rounded, _sum, _product)
+    forms = (_linear, _roundings, _sum, _product)
     return next((formula for form in forms for formula in form(lengths, varying)), None)
 
 
@@ -80,7 +80,7 @@ def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[Formula]:
             yield Formula.symbol(name).scaled(slope) + offset
 
 
-def _rounded(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
+def _roundings(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
     """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``; one of each at most."""
     for name, column in samples.items():
         ranges, length = dict(_offsets(lengths, column)), Formula.symbol(name)

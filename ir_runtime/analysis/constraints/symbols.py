@@ -1,4 +1,4 @@
-"""Names for the open dims of inputs: batch, height, seq."""
+"""Names for the dynamic dims of inputs: batch, height, seq."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .oracle import Dim
 
 __all__ = ["label", "names", "role"]
 
-# What the letters of a layout mean, which a file may give as "[N,C,H,W]" or "NCHW".
+# The meanings of layout letters, which a file writes as "[N,C,H,W]" or "NCHW".
 _LETTERS = {"N": "batch", "C": "channels", "H": "height", "W": "width", "D": "depth", "T": "seq", "S": "seq"}
 
-# Parts of the names of inputs that hold what was computed for earlier tokens.
+# Parts of the names of inputs that cache earlier tokens.
 _CACHES = ("past", "cache")
 
-# Images have no more channels than this, which distinguishes [N,H,W,C] from [N,C,H,W].
+# The most channels of an image, to tell [N,H,W,C] from [N,C,H,W].
 _CHANNELS = 4
 
 # Dims of a tensor of a higher rank have numbers.
@@ -27,7 +27,7 @@ _MOST_NAMED = 5
 
 
 def label(layer: Layer) -> str:
-    """Return the name of an input: of its tensor, else of its layer; numbers that converters give tensors are passed over."""
+    """Return the name of an input's tensor, or of its layer if the tensor has none or only a number."""
     names = layer.outputs[0].names if layer.outputs else ()
     return next((name for name in names if not name.isdecimal()), layer.name)
 
@@ -55,18 +55,18 @@ def names(graph: Graph, roles: Mapping[Dim, str], groups: Iterable[Sequence[Dim]
 
     The largest group of a role gets the role as its name; other names include the input.
     """
-    found: dict[Dim, str] = {}
-    taken: set[str] = set()
+    names_by_dim: dict[Dim, str] = {}
+    used: set[str] = set()
     numbers: defaultdict[str, Iterator[int]] = defaultdict(partial(itertools.count, 2))
     for group in sorted(groups, key=lambda g: (-len({dim.layer for dim in g}), g[0])):
         first = group[0]
-        wanted = _commonest([roles[dim] for dim in group])
-        candidates = [wanted, f"{label(graph[first.layer])}_{wanted}", f"{wanted}_{first.axis}"]
-        numbered = (f"{wanted}_{n}" for n in numbers[wanted])
-        name = next(name for name in itertools.chain(candidates, numbered) if name not in taken)
-        taken.add(name)
-        found |= dict.fromkeys(group, name)
-    return found
+        preferred = _commonest([roles[dim] for dim in group])
+        candidates = [preferred, f"{label(graph[first.layer])}_{preferred}", f"{preferred}_{first.axis}"]
+        numbered = (f"{preferred}_{n}" for n in numbers[preferred])
+        name = next(name for name in itertools.chain(candidates, numbered) if name not in used)
+        used.add(name)
+        names_by_dim |= dict.fromkeys(group, name)
+    return names_by_dim
 
 
 def _commonest(words: Sequence[str]) -> str:
@@ -97,8 +97,8 @@ def _layout(layer: Layer) -> str | None:
     """Return the letters of the layout in the attributes or the rt_info of a Parameter."""
     spec = layer.outputs[0] if layer.outputs else None
     for info in (layer.attributes, layer.rt_info, spec.rt_info if spec is not None else {}):
-        said = info.get("layout")
-        text = said.get("layout", said.get("value")) if isinstance(said, Mapping) else said
+        declared = info.get("layout")
+        text = declared.get("layout", declared.get("value")) if isinstance(declared, Mapping) else declared
         if isinstance(text, str) and "..." not in text:
             return "".join(c for c in text.upper() if c.isalpha() or c == "?")
     return None

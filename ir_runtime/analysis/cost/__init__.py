@@ -1,1 +1,1 @@
-"""The cost of running a model: arithmetic, parameters, memory."""
+"""The cost of running a model: arithmetic, parameters and memory."""

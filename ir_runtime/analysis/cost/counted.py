@@ -23,7 +23,7 @@ def number_or_text(count: Count | None) -> int | str | None:
 class LayerCount:
     """The arithmetic, parameters and memory traffic of one layer, for one run of the graph that it is in.
 
-    Counts are numbers, or formulas of open lengths; ``None`` where not even the rank of a tensor is known.
+    Counts are numbers, or formulas of dynamic lengths; ``None`` if the rank of a tensor is unknown.
     """
 
     layer: Layer
@@ -60,7 +60,7 @@ class LayerCount:
         return self.layer.where.operation or self.layer.type
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "layer": self.name,
             "operation": self.operation,
@@ -87,7 +87,7 @@ class OperationCount:
     parameters: int
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "operation": self.operation,
             "layers": self.layers,
@@ -107,13 +107,13 @@ class WeightCount:
     bytes: int
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {"type": self.type, "tensors": self.tensors, "numbers": self.numbers, "bytes": self.bytes}
 
 
 @dataclass(frozen=True, slots=True)
 class RunLength:
-    """A number known only at run time, such as a length of a variable or the trips of a loop, and its symbol in formulas."""
+    """A number known only at run time, such as a loop's trip count, and its symbol in formulas."""
 
     name: str
     """``n1``, ``trips1`` and so on."""
@@ -122,16 +122,16 @@ class RunLength:
     """Of the length; ``None`` for ``trips`` (the iterations of a loop), ``parts`` (those that an input is cut into) and ``frame`` (its length)."""
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Cost(Shown):
-    """What one run of a model costs.
+    """The cost of one run of a model.
 
-    Layers that are computed once, when the model is compiled, are not among them: constants, and what follows
-    from constants and static shapes alone.
+    Layers that are computed once, when the model is compiled, are not counted: constants, and layers that
+    depend on constants and static shapes alone.
     """
 
     layers: tuple[LayerCount, ...]
@@ -147,12 +147,12 @@ class Cost(Shown):
 
     @property
     def outermost(self) -> tuple[LayerCount, ...]:
-        """The layers of the model itself, with what their bodies cost."""
+        """The layers of the model itself, including the cost of their bodies."""
         return tuple(layer for layer in self.layers if not layer.within)
 
     @property
     def flops(self) -> Count:
-        """Arithmetic operations of a run, each multiply-accumulate being two."""
+        """Arithmetic operations of a run; a multiply-accumulate counts as two."""
         return total(layer.flops or 0 for layer in self.outermost)
 
     @property
@@ -162,19 +162,19 @@ class Cost(Shown):
 
     @property
     def parameters(self) -> int:
-        """Numbers in the weights."""
+        """The number of weights."""
         return sum(weights.numbers for weights in self.weights)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The names of layers of which nothing is counted, as the rank of a tensor is not known."""
+        """The names of layers that cannot be counted because the rank of a tensor is unknown."""
         return tuple(layer.name for layer in self.outermost if layer.flops is None)
 
     @property
     def operations(self) -> tuple[OperationCount, ...]:
-        """The sums over the layers of each operation, the most FLOPs first."""
-        found = [_summed(name, layers) for name, layers in _grouped(self.outermost).items()]
-        return tuple(sorted(found, key=lambda each: (-_magnitude(each.flops), each.operation)))
+        """The sums for each operation, the most FLOPs first."""
+        sums = [_sum_layers(name, layers) for name, layers in _group_by_operation(self.outermost).items()]
+        return tuple(sorted(sums, key=lambda row: (-_magnitude(row.flops), row.operation)))
 
     @property
     def costliest(self) -> tuple[LayerCount, ...]:
@@ -183,7 +183,7 @@ class Cost(Shown):
         return tuple(sorted(computing, key=lambda layer: -_magnitude(layer.flops or 0)))
 
     def layer(self, name: str) -> LayerCount | None:
-        """Return the layer of a name; ``None`` if nothing is counted of it."""
+        """Return the counts of the layer with this name, or ``None``."""
         return next((layer for layer in self.layers if layer.name == name), None)
 
     def at(self, **lengths: int) -> int:
@@ -191,7 +191,7 @@ class Cost(Shown):
         return self.flops if isinstance(self.flops, int) else self.flops.at(lengths)
 
     def record(self) -> dict[str, Any]:
-        """Return the same as plain data, for JSON."""
+        """Return a dict for JSON."""
         return {
             "flops": number_or_text(self.flops),
             "macs": number_or_text(self.macs),
@@ -206,14 +206,14 @@ class Cost(Shown):
         }
 
 
-def _grouped(layers: Iterable[LayerCount]) -> Mapping[str, list[LayerCount]]:
-    found: dict[str, list[LayerCount]] = {}
+def _group_by_operation(layers: Iterable[LayerCount]) -> Mapping[str, list[LayerCount]]:
+    groups: dict[str, list[LayerCount]] = {}
     for layer in layers:
-        found.setdefault(layer.operation, []).append(layer)
-    return found
+        groups.setdefault(layer.operation, []).append(layer)
+    return groups
 
 
-def _summed(operation: str, layers: list[LayerCount]) -> OperationCount:
+def _sum_layers(operation: str, layers: list[LayerCount]) -> OperationCount:
     return OperationCount(
         operation,
         len(layers),
@@ -224,5 +224,5 @@ def _summed(operation: str, layers: list[LayerCount]) -> OperationCount:
 
 
 def _magnitude(count: Count) -> int:
-    """Return a number to sort by: a formula where every length is a thousand."""
+    """Return a sort key: a number, or the value of a formula where every length is 1000."""
     return count if isinstance(count, int) else count.at(dict.fromkeys(count.symbols, 1000))

@@ -1,4 +1,4 @@
-"""Count the arithmetic of a graph from the costs that each operation declares."""
+"""Count the arithmetic of a graph from the costs that operations declare."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def count(
     parameters: Mapping[int, TensorType],
     constraints: Constraints | None = None,
 ) -> Cost:
-    """Count what running a graph costs.
+    """Count the cost of running a graph.
 
     Args:
-        graph: its layers are counted, with those in the bodies of branches and loops.
-        values: what was inferred.
+        graph: the layers to count, with their bodies.
+        values: the inferred values.
         parameters: the type of each Parameter, by layer.
-        constraints: those of the inputs, which give names to open lengths, and formulas of them.
+        constraints: the constraints on the inputs, for names and formulas.
     """
-    named = NamedDims(graph, values, parameters, constraints or Constraints())
-    walk = _Walk(named, graph, named.values)
+    dims = NamedDims(graph, values, parameters, constraints or Constraints())
+    walk = _Walk(dims, graph, dims.values)
     layers, peak = tuple(walk.layers()), walk.peak()
-    return Cost(layers, _by_type(walk.weights), open_lengths(named), tuple(walk.unknown.values()), peak)
+    return Cost(layers, _by_type(walk.weights), open_lengths(dims), tuple(walk.unknown.values()), peak)
 
 
 @dataclass
 class _Walk:
     """Counts the layers of one graph: of the model, or of a body.
 
-    The last fields are shared with the graphs inside, but for the last.
+    All fields below ``runs`` but the last are shared with the walks of bodies.
     """
 
     named: NamedDims
@@ -72,22 +72,22 @@ class _Walk:
     """What the bodies of a layer need at once, by its id."""
 
     def __post_init__(self) -> None:
-        self.fixed = frozenset(_fixed(self.graph, self.values))
+        self.fixed = frozenset(_constant_layers(self.graph, self.values))
 
     def layers(self) -> Iterator[LayerCount]:
-        """Yield what is counted of each layer that runs."""
+        """Yield the counts of each layer that runs."""
         for layer in self._running():
-            yield from self._counted(layer)
+            yield from self._count_layer(layer)
 
     def _is_declared(self, layer: Layer) -> bool:
-        """Return whether input or output shapes of the layer are declared ones, because weights are missing."""
+        """Return whether the layer's shapes are only declared, because weights are missing."""
         declared = self.values.declared if isinstance(self.values, Inferred) else ()
         return bool(declared) and any(p in declared for p in (*self.graph.reads(layer), *layer.output_ports))
 
     def _running(self) -> Iterator[Layer]:
         return (la for la in self.graph if la.id not in self.fixed and la.type not in _NO_WORK and la.op)
 
-    def _counted(self, layer: Layer) -> Iterator[LayerCount]:
+    def _count_layer(self, layer: Layer) -> Iterator[LayerCount]:
         check(layer.where)
         passes = self._passes(layer)
         inner = [self._inside(layer, body.name, body.graph, passes) for body in layer.bodies()]
@@ -105,11 +105,11 @@ class _Walk:
             layer, self.within, flops, macs, parameters, weight_bytes, _sum(reads), _sum(writes), self.runs,
             self._is_declared(layer),
         )  # fmt: skip
-        for each in rows:
-            yield from each
+        for counts in rows:
+            yield from counts
 
     def _passes(self, layer: Layer) -> Count | None:
-        """Return how often the bodies of a layer run in one run of the model: what they cost if a pass costs 1."""
+        """Return how often a layer's bodies run in one run of the model."""
         once: list[tuple[Count, Count]] = [(1, 1) for _ in layer.bodies()]
         passes = self._arithmetic(layer, once)[0] if once else None
         return None if passes is None or self.runs is None else passes * self.runs
@@ -126,13 +126,13 @@ class _Walk:
         sources = self.graph.reads(layer)
         inputs = [self._lengths(port) for port in sources]
         outputs = [self._lengths(port) for port in layer.output_ports]
-        known = [lengths for lengths in (*inputs, *outputs) if lengths is not None]
-        if layer.op is None or len(known) < len(inputs) + len(outputs):
+        shapes = [lengths for lengths in (*inputs, *outputs) if lengths is not None]
+        if layer.op is None or len(shapes) < len(inputs) + len(outputs):
             return None, None
         contents = tuple(self.values[port].known() for port in sources)
         operands = Operands(
-            tuple(known[: len(inputs)]),
-            tuple(known[len(inputs) :]),
+            tuple(shapes[: len(inputs)]),
+            tuple(shapes[len(inputs) :]),
             contents,
             symbol=partial(self._symbol_of, layer),
         )
@@ -146,23 +146,23 @@ class _Walk:
         value = self.values.get(port)
         if value is None or value.shape.rank is None:
             return None
-        found = []
+        lengths = []
         for axis, dim in enumerate(value.shape):
             length = self.named.length(port, axis, dim, not self.within)
             if length is None:
                 key = dim.symbol or (self.within, port, axis)
-                length = Formula.symbol(self._named(key, "n", self.graph[port.layer], axis))
-            found.append(length)
-        return tuple(found)
+                length = Formula.symbol(self._name_symbol(key, "n", self.graph[port.layer], axis))
+            lengths.append(length)
+        return tuple(lengths)
 
     def _symbol_of(self, layer: Layer, what: str) -> str:
         """Return the symbol of a number of a layer that is known only at run time."""
-        return self._named((self.within, layer.id, what), what, layer, None)
+        return self._name_symbol((self.within, layer.id, what), what, layer, None)
 
-    def _named(
+    def _name_symbol(
         self, key: Symbol | tuple[str, Port | int, int | str], what: str, layer: Layer, axis: int | None
     ) -> str:
-        """Return the symbol of a number, numbered among those of its kind."""
+        """Return the symbol of a run-time number, numbered among those of its kind."""
         if key not in self.unknown:
             self.numbers[what] += 1
             self.unknown[key] = RunLength(f"{what}{self.numbers[what]}", layer.name, axis)
@@ -180,7 +180,7 @@ class _Walk:
         )
 
     def _new_weights(self, port: Port) -> Iterator[tuple[ElementType, int]]:
-        """Yield the weights of which a constant input is made, unless another layer has read them before."""
+        """Yield the weights behind a constant input, unless an earlier layer has read them."""
         if port.layer not in self.fixed or not self.values[port].element.real:
             return
         waiting = [port.layer]
@@ -196,17 +196,17 @@ class _Walk:
                 yield self.weights[place]
 
     def peak(self) -> int | None:
-        """Return the most bytes that inputs and results take at once, if every length is known."""
+        """Return the peak memory of inputs and results in bytes, if every length is known."""
         running = list(self._running())
-        given = [Port(layer.id, 0) for layer in self.graph.of_type("Parameter")]
+        parameters = [Port(layer.id, 0) for layer in self.graph.of_type("Parameter")]
         sizes: dict[Port, int] = {}
-        for port in (*given, *(port for layer in running for port in layer.output_ports)):
-            found = self._bytes(port)
-            if not isinstance(found, int):
+        for port in (*parameters, *(port for layer in running for port in layer.output_ports)):
+            size = self._bytes(port)
+            if not isinstance(size, int):
                 return None
-            sizes[port] = found
-        used = most = sum(sizes[port] for port in given)
-        ends = self._ends(running, sizes.keys() - given)
+            sizes[port] = size
+        used = most = sum(sizes[port] for port in parameters)
+        ends = self._ends(running, sizes.keys() - parameters)
         for layer in running:
             inside = self.peaks.get(layer.id, 0)
             if inside is None:
@@ -217,59 +217,59 @@ class _Walk:
         return most
 
     def _ends(self, running: Sequence[Layer], results: Collection[Port]) -> Mapping[int, list[Port]]:
-        """Return the results that are not needed any more after each layer."""
-        kept = {port for layer in self.graph.of_type("Result") for port in self.graph.reads(layer)}
+        """Return, for each layer, the results that are not needed after it."""
+        outputs = {port for layer in self.graph.of_type("Result") for port in self.graph.reads(layer)}
         last = {port: port.layer for port in results}
         for layer in running:
             last |= {port: layer.id for port in self.graph.reads(layer) if port in last}
-        found: dict[int, list[Port]] = {layer.id: [] for layer in running}
-        for port in last.keys() - kept:
-            found[last[port]].append(port)
-        return found
+        dead: dict[int, list[Port]] = {layer.id: [] for layer in running}
+        for port in last.keys() - outputs:
+            dead[last[port]].append(port)
+        return dead
 
 
-def _fixed(graph: Graph, values: Mapping[Port, Value]) -> Iterator[int]:
-    """Yield the layers whose results are known before a run: constants, and what follows from them and from shapes."""
-    found: set[int] = set()
+def _constant_layers(graph: Graph, values: Mapping[Port, Value]) -> Iterator[int]:
+    """Yield the layers computed before a run: constants, and those that depend on them and on shapes."""
+    constant: set[int] = set()
     for layer in graph:
         ports, sources = layer.output_ports, graph.sources(layer)
-        known = bool(ports) and all(port in values and values[port].known() is not None for port in ports)
+        computed = bool(ports) and all(port in values and values[port].known() is not None for port in ports)
         pure = layer.op is not None and layer.op.pure and layer.type not in IO_TYPES
         if (
-            known
+            computed
             or layer.type == "Constant"
-            or (pure and all(source is not None and source.layer in found for source in sources))
+            or (pure and all(source is not None and source.layer in constant for source in sources))
         ):
-            found.add(layer.id)
+            constant.add(layer.id)
             yield layer.id
 
 
 def _is_weight(element: ElementType) -> bool:
-    """Return whether constants of a type are weights; wider integers are axes and lengths."""
+    """Return whether constants of a type are weights; wide integers are axes and lengths."""
     return element.real or (element.bits <= 8 and element is not ElementType.boolean)
 
 
 def _outermost(rows: list[tuple[LayerCount, ...]]) -> list[tuple[Count, Count]]:
-    """Return the FLOPs and the MACs of one pass of each body."""
-    found = []
+    """Return the FLOPs and MACs of one pass of each body."""
+    counts = []
     for layers in rows:
         depth = min((layer.within.count("/") for layer in layers), default=0)
         own = [layer for layer in layers if layer.within.count("/") == depth]
-        found.append((total(la.flops or 0 for la in own), total(la.macs or 0 for la in own)))
-    return found
+        counts.append((total(la.flops or 0 for la in own), total(la.macs or 0 for la in own)))
+    return counts
 
 
 def _sum(counts: list[Count | None]) -> Count | None:
-    known = [count for count in counts if count is not None]
-    return total(known) if len(known) == len(counts) else None
+    numbers = [count for count in counts if count is not None]
+    return total(numbers) if len(numbers) == len(counts) else None
 
 
 def _by_type(weights: Mapping[tuple[str, int], tuple[ElementType, int]]) -> tuple[WeightCount, ...]:
-    found: dict[ElementType, list[int]] = {}
+    groups: dict[ElementType, list[int]] = {}
     for element, number in weights.values():
-        found.setdefault(element, []).append(number)
+        groups.setdefault(element, []).append(number)
     rows = [
         WeightCount(element.label, len(numbers), sum(numbers), sum(map(element.nbytes, numbers)))
-        for element, numbers in found.items()
+        for element, numbers in groups.items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.bytes))

@@ -62,20 +62,20 @@ def check_graph(
     Args:
         graph: the layers.
         report: takes the findings; those of reading are in it already.
-        strict: let every contradicted declaration be an error, also where no layer computes with it.
-        is_page: whether the layers are an example of a page, which may show an Assign or a ReadValue alone.
+        strict: report every contradicted declaration as an error, even if no layer computes with it.
+        is_page: whether the layers are an example from a documentation page, which may show an Assign or a ReadValue alone.
         is_built: whether the graph was derived from nodes, so that its ports declare nothing.
         former: the inference of the graph before it was changed.
     """
     check_structure(graph, report)
     if is_built:
         return Checked(_infer(graph, report, is_page, compare=False, former=former))
-    without = Diagnostics(report.most)
-    without.extend(report)
+    unreported = Diagnostics(report.most)
+    unreported.extend(report)
     values = _infer(graph, report, is_page, strict=strict)
-    if all(report.count(code=code) == without.count(code=code) for code in DECLARED):
+    if all(report.count(code=code) == unreported.count(code=code) for code in DECLARED):
         return Checked(values)
-    return Checked(_infer(graph, without, is_page, compare=False), without)
+    return Checked(_infer(graph, unreported, is_page, compare=False), unreported)
 
 
 def _infer(
@@ -114,7 +114,7 @@ def validate(
     weights: tuple[str, int] | None = None,
     is_page: bool = False,
 ) -> Diagnostics:
-    """Find what is wrong with a graph, and what is probably a mistake; return the report.
+    """Find errors and probable mistakes in a graph; return the report.
 
     >>> from ir_runtime.io.reader.load import load
     >>> xml = b'''<net name="n" version="11"><layers>
@@ -127,10 +127,9 @@ def validate(
         graph: the layers.
         report: takes the findings; those of reading, and of `check_graph` if there are ``values``, are in it already.
         values: the values from `check_graph`, which is otherwise called here.
-        parameters: the types of the Parameters, by layer, whose dynamic lengths must be feasible; by default, lengths are
-            not checked.
+        parameters: the types of the Parameters, by layer; their dynamic lengths are checked for feasibility if given.
         weights: the name of the ``.bin`` and its number of bytes, which constants must cover.
-        is_page: whether the layers are an example of a page.
+        is_page: whether the layers are an example from a documentation page.
     """
     from ..constraints.solver import check_lengths
     from .audit import audit

@@ -18,26 +18,26 @@ __all__ = ["audit"]
 _WIRING = (Code.DANGLING_EDGE, Code.UNCONNECTED, Code.CONNECTED_TWICE, Code.DUPLICATE_ID, Code.BAD_ELEMENT)
 
 
-def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
-    """Report what is probably a mistake though the model may run.
+def audit(graph: Graph, values: Inferred, report: Diagnostics) -> None:
+    """Report probable mistakes in a model that may run.
 
     Args:
         graph: the layers.
-        known: the values from `infer`.
+        values: the values from `infer`.
         report: takes the findings.
     """
     _names(graph, report)
     _tensor_names(graph, report)
-    _unused_layers(graph, report)
-    _suspicious_values(graph, known, report)
-    _mixed_types(graph, known, report)
+    _check_unused_layers(graph, report)
+    _suspicious_values(graph, values, report)
+    _check_mixed_types(graph, values, report)
     for layer in check_periodically(graph.layers.values()):
         bodies = layer.bodies()
-        inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
+        inferred = {body.name: values.bodies.get((layer.id, body.name)) for body in bodies}
         for body in bodies:
             inner = inferred[body.name]
             if inner is None and any(
-                found is not None for found in inferred.values()
+                inference is not None for inference in inferred.values()
             ):  # the other branch is known to run
                 _report_dead_branch(layer, body.name, report)
             # A body that was not inferred is checked with what its Parameters declare.
@@ -56,7 +56,7 @@ def _report_dead_branch(layer: Layer, name: str, report: Diagnostics) -> None:
 
 
 def _names(graph: Graph, report: Diagnostics) -> None:
-    for name, layers in _grouped(
+    for name, layers in _group(
         (layer.name, layer) for layer in check_periodically(graph.layers.values())
     ).items():
         for again in layers[1:]:
@@ -77,7 +77,7 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
         for p in la.outputs
         for n in dict.fromkeys(p.names)
     )
-    for name, layers in _grouped(ports).items():
+    for name, layers in _group(ports).items():
         for again in layers[1:]:
             report.warning(
                 Code.DUPLICATE_NAME,
@@ -89,8 +89,8 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
             )
 
 
-def _unused_layers(graph: Graph, report: Diagnostics) -> None:
-    """Report layers that no output depends on; of a chain, the last one."""
+def _check_unused_layers(graph: Graph, report: Diagnostics) -> None:
+    """Report layers that no output depends on; of a chain, only the last."""
     if graph.severed or any(report.count(Severity.ERROR, code) for code in _WIRING):
         return  # unconnected edges hide which layers are used
     wrong = report.wrong
@@ -106,11 +106,11 @@ def _unused_layers(graph: Graph, report: Diagnostics) -> None:
         )
 
 
-def _suspicious_values(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
+def _suspicious_values(graph: Graph, inferred: Mapping[Port, Value], report: Diagnostics) -> None:
     """Report suspicious values of constants that inference accepts."""
     wrong = report.wrong
     for layer in check_periodically(graph.layers.values()):
-        inputs = [known.get(source) for source in graph.sources(layer) if source is not None]
+        inputs = [inferred.get(source) for source in graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
         if layer.op is None or len(values) != len(layer.inputs) or layer.where.layer in wrong:
             continue
@@ -118,13 +118,13 @@ def _suspicious_values(graph: Graph, known: Mapping[Port, Value], report: Diagno
             report.warning(Code.SUSPICIOUS_VALUES, message, layer.where)
 
 
-def _mixed_types(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
-    """Report inputs of several floating-point types where the specification has one, and OpenVINO takes any."""
+def _check_mixed_types(graph: Graph, inferred: Mapping[Port, Value], report: Diagnostics) -> None:
+    """Report inputs of several floating-point types where the specification requires one."""
     for layer in check_periodically(graph.layers.values()):
         op, sources = layer.op, graph.reads(layer)
-        if op is None or not op.has_mixed_inputs or any(source not in known for source in sources):
+        if op is None or not op.has_mixed_inputs or any(source not in inferred for source in sources):
             continue
-        types = [known[source].element for source in sources]
+        types = [inferred[source].element for source in sources]
         for variable, computed in promotions(op.inputs, types).items():
             pairs = [(op.port_of(index), element) for index, element in enumerate(types)]
             names = [
@@ -139,7 +139,7 @@ def _mixed_types(graph: Graph, known: Mapping[Port, Value], report: Diagnostics)
             )
 
 
-def _grouped(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:
+def _group(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:
     groups = defaultdict(list)
     for key, layer in pairs:
         groups[key].append(layer)

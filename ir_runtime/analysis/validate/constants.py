@@ -30,7 +30,7 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
 
     Args:
         graph: the layers, including those inside bodies.
-        size: bytes of the ``.bin``.
+        size: the size of the ``.bin`` in bytes.
         name: its name, for messages.
         report: takes the findings.
     """
@@ -51,18 +51,20 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
 
 
 def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
-    """Report overlaps: warnings, as OpenVINO reads such files, unless other errors follow from the bytes.
+    """Report overlaps: warnings, as OpenVINO reads such files, unless the bytes cause other errors.
 
-    Those are withdrawn, so that a mistake is reported once, where it is.
+    Those other errors are withdrawn, so that a mistake is reported once, where it is.
     """
     misplaced: dict[str, tuple[_Range, _Range]] = {}
     for wrong, other in _overlaps(ranges):
         misplaced.setdefault(wrong.layer.name, (wrong, other))
     if not misplaced:
         return
-    consequences = [found for found in report if _causes(found) & misplaced.keys()]
-    refused = {name for found in consequences if found.severity is Severity.ERROR for name in _causes(found)}
-    report.withdraw(lambda found: bool(_causes(found) & misplaced.keys()))
+    consequences = [finding for finding in report if _causes(finding) & misplaced.keys()]
+    refused = {
+        name for finding in consequences if finding.severity is Severity.ERROR for name in _causes(finding)
+    }
+    report.withdraw(lambda finding: bool(_causes(finding) & misplaced.keys()))
     for name, (wrong, other) in misplaced.items():
         message = (
             f"bytes {wrong.start} to {wrong.end} of the .bin are partly those of {other.layer}, "
@@ -74,37 +76,37 @@ def _check_overlaps(ranges: Sequence[_Range], report: Diagnostics) -> None:
         report.add(Diagnostic(Code.SHARED_BYTES, message, place, severity, hint, mark))
 
 
-def _causes(found: Diagnostic) -> set[str | None]:
-    """Return the names of the layers that a finding follows from."""
-    return {cause.where.layer for cause in found.causes}
+def _causes(finding: Diagnostic) -> set[str | None]:
+    """Return the names of the layers that caused a finding."""
+    return {cause.where.layer for cause in finding.causes}
 
 
 def _ranges(graph: Graph) -> Iterator[_Range]:
     for layer in check_periodically(graph.everywhere()):
         if layer.type == "Constant" and layer.op is not None:
-            said = vars(layer.op)
-            if said["value"].size:
-                yield _Range(said["offset"], said["offset"] + said["size"], layer)
+            attributes = vars(layer.op)
+            if attributes["value"].size:
+                yield _Range(attributes["offset"], attributes["offset"] + attributes["size"], layer)
 
 
 def _overlaps(ranges: Sequence[_Range]) -> Iterator[tuple[_Range, _Range]]:
     """Yield overlapping pairs, the misplaced one first."""
     edges = Counter(edge for r in ranges for edge in (r.start, r.end))
     furthest: _Range | None = None
-    for found in ranges:
-        if furthest is not None and found.start < furthest.end:
+    for current in ranges:
+        if furthest is not None and current.start < furthest.end:
             # A constant in its place begins where another ends, or ends where another begins.
-            wrong, other = sorted((found, furthest), key=lambda r: edges[r.start] + edges[r.end])
+            wrong, other = sorted((current, furthest), key=lambda r: edges[r.start] + edges[r.end])
             yield wrong, other
-        if furthest is None or found.end > furthest.end:
-            furthest = found
+        if furthest is None or current.end > furthest.end:
+            furthest = current
 
 
 def _gaps(ranges: Sequence[_Range], size: int) -> Iterator[tuple[int, int]]:
     reached = 0
-    for found in ranges:
-        if found.start > reached:
-            yield reached, found.start
-        reached = max(reached, found.end)
+    for current in ranges:
+        if current.start > reached:
+            yield reached, current.start
+        reached = max(reached, current.end)
     if reached < size:
         yield reached, size

@@ -1,4 +1,4 @@
-"""Check that every variable is read and assigned, and that it can hold what is assigned."""
+"""Check that every variable is read and assigned, and can hold its assigned values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_assigns(graph: Graph, report: Diagnostics, is_page: bool = False) -> N
     Args:
         graph: the layers, including those inside bodies.
         report: takes the findings.
-        is_page: whether the layers are an example of a page, which may show one of the two alone.
+        is_page: whether the layers are an example from a documentation page, which may show one of the two alone.
     """
     if assigned := _by_variable(graph.of_type("Assign")):
         needed = graph.ancestors(layer.id for layer in graph.of_type("Result", "Assign"))
@@ -74,35 +74,35 @@ def check_reads(graph: Graph, report: Diagnostics) -> None:
 
 
 def check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnostics) -> None:
-    """Report assignments of a type that the variable cannot hold."""
+    """Report assigned types that do not fit the variable."""
     variables = variables_of(graph, values)
-    for layer, given in _assigned(graph, values):
+    for layer, assigned in _assigned_types(graph, values):
         variable = variables.get(variable_id(layer))
-        if variable is None or _fits(given, variable):
+        if variable is None or _fits(assigned, variable):
             continue
         report.error(
             Code.CONTRADICTION,
-            f"assigns {given} to variable {variable_id(layer)!r}, which is read as {variable}",
+            f"assigns {assigned} to variable {variable_id(layer)!r}, which is read as {variable}",
             layer.where,
             "a variable of other shapes needs a variable_shape that allows them",
         )
 
 
-def _assigned(graph: Graph, values: Mapping[Port, Value]) -> Iterator[tuple[Layer, TensorType]]:
+def _assigned_types(graph: Graph, values: Mapping[Port, Value]) -> Iterator[tuple[Layer, TensorType]]:
     for layer in graph.of_type("Assign"):
         for source in graph.sources(layer)[:1] if layer.op is not None else ():
             if source is not None and source in values:
                 yield layer, values[source].type
 
 
-def _fits(given: TensorType, variable: TensorType) -> bool:
-    same = ElementType.dynamic in (given.element, variable.element) or given.element is variable.element
-    return same and given.shape.compatible(variable.shape)
+def _fits(assigned: TensorType, variable: TensorType) -> bool:
+    same = ElementType.dynamic in (assigned.element, variable.element) or assigned.element is variable.element
+    return same and assigned.shape.compatible(variable.shape)
 
 
 def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
-    found: defaultdict[str, list[Layer]] = defaultdict(list)
+    groups: defaultdict[str, list[Layer]] = defaultdict(list)
     for layer in layers:
         if layer.op is not None:
-            found[vars(layer.op)["variable_id"]].append(layer)
-    return found
+            groups[vars(layer.op)["variable_id"]].append(layer)
+    return groups

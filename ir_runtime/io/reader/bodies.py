@@ -28,11 +28,9 @@ class _Ties:
         """Return the id of a Parameter or Result of the body."""
         number = integer(entry, attribute, self.where.file)
         if number not in self.graph.layers or self.graph[number].type != type:
-            known = [layer.id for layer in self.graph.of_type(type)]
+            ids = [layer.id for layer in self.graph.of_type(type)]
             ends = (
-                f"the ids of its {type}s are {', '.join(map(str, known[:8]))}"
-                if known
-                else f"it has no {type}s"
+                f"the ids of its {type}s are {', '.join(map(str, ids[:8]))}" if ids else f"it has no {type}s"
             )
             raise self._missing(entry, attribute, f"{number}, but no {type} of the body has that id", ends)
         return number
@@ -41,9 +39,9 @@ class _Ties:
         """Return the index of a port of the layer."""
         number = integer(entry, "external_port_id", self.where.file)
         if number not in ports:
-            known = ", ".join(map(str, ports)) or "none"
+            numbers = ", ".join(map(str, ports)) or "none"
             what = f"{number}, but the layer has no such {entry.tag} port"
-            raise self._missing(entry, "external_port_id", what, f"its {entry.tag} ports are {known}")
+            raise self._missing(entry, "external_port_id", what, f"its {entry.tag} ports are {numbers}")
         return ports[number]
 
     def _missing(self, entry: Element, attribute: str, what: str, hint: str) -> ParseError:
@@ -100,7 +98,7 @@ def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
 
 
 def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where: Location) -> dict[int, int]:
-    """As `_places`; or counted from 0, as in the specification's example of If: OpenVINO goes by the order."""
+    """Return whether an entry of the port map only marks the iteration or the condition."""
     places = _places(ports)
     tied = [entry for entry in entries if not _purpose(entry, where)]
     ids = {integer(entry, "external_port_id", where.file, signed=True) for entry in tied}
@@ -109,20 +107,20 @@ def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where:
 
 
 def _purpose(entry: Element, where: Location) -> bool:
-    """Return whether an entry has no port, but is the iteration or the condition."""
+    """Return whether an entry of the port map has no port, but marks the iteration or the condition."""
     return entry.get("purpose") is not None and _number(entry, "external_port_id", where) == -1
 
 
 def _special(ties: _Ties, entries: Sequence[Element], purpose: str, type: str) -> int | None:
-    found = [e for e in entries if e.get("purpose") == purpose]
-    return ties.inner(found[0], "internal_layer_id", type) if found else None
+    matches = [e for e in entries if e.get("purpose") == purpose]
+    return ties.inner(matches[0], "internal_layer_id", type) if matches else None
 
 
 def _cut(entry: Element, where: Location) -> Cut | None:
     if entry.get("axis") is None:
         return None
-    said = [name for name in Cut._fields if entry.get(name) is not None]
-    return Cut(**{name: _number(entry, name, where) for name in said})
+    names = [name for name in Cut._fields if entry.get(name) is not None]
+    return Cut(**{name: _number(entry, name, where) for name in names})
 
 
 def _number(entry: Element, attribute: str, where: Location) -> int:

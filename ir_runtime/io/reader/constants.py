@@ -27,7 +27,7 @@ class ConstantSizes:
     copied: int = 0
 
     def add(self, element: ElementType, size: int, limits: Limits, where: Location) -> None:
-        """Count a constant before it is read; strings and booleans are copied, other types are views."""
+        """Count a constant before it is read; strings and booleans are copied, others are views."""
         self.stored += size
         limits.check("constant_bytes", self.stored, where)
         if element in (ElementType.string, ElementType.boolean):
@@ -46,26 +46,31 @@ class ConstantReader:
 
     def read(self, op: Op, where: Location) -> Op:
         """Return the operation with its value."""
-        said = vars(op)
-        element, shape, offset, size = said["element_type"], said["shape"], said["offset"], said["size"]
+        attributes = vars(op)
+        element, shape, offset, size = (
+            attributes["element_type"],
+            attributes["shape"],
+            attributes["offset"],
+            attributes["size"],
+        )
         check_size(shape, self.limits, where)
         lengths = _static(shape)
         if element is ElementType.dynamic:
             raise ValidationError(
                 "a constant must have an element type, got dynamic", code=Code.BAD_ATTRIBUTE
             )
-        taken = packed_bytes(element, lengths)
-        self.sizes.add(element, max(size, taken), self.limits, where)
+        packed = packed_bytes(element, lengths)
+        self.sizes.add(element, max(size, packed), self.limits, where)
         value = self.weights.tensor(element, lengths, offset, size, where)
-        if 0 < taken < size and element is not ElementType.string:  # which OpenVINO accepts
+        if 0 < packed < size and element is not ElementType.string:  # which OpenVINO accepts
             type = f"{element.label}[{','.join(map(str, lengths))}]"
-            message = f"attribute 'size' is {size}, but {type} takes {taken} bytes; the rest is ignored"
+            message = f"attribute 'size' is {size}, but {type} takes {packed} bytes; the rest is ignored"
             self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
         return op.replace(value=value)
 
 
 def report_problem(report: Diagnostics, problem: IRError, where: Location) -> None:
-    """Report what is wrong with a layer; missing weights once for all constants."""
+    """Report a problem of a layer; missing weights are reported once for all constants."""
     if problem.code == Code.WEIGHTS_MISSING and report.count(code=problem.code):
         report.add_consequence(where)
     else:
@@ -73,11 +78,11 @@ def report_problem(report: Diagnostics, problem: IRError, where: Location) -> No
 
 
 def declared_by_port(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
-    """Take the type and shape of a constant from its port, where OpenVINO 2020 declared them."""
+    """Take the type and shape of a constant from its port, as declared by OpenVINO 2020."""
     if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
         return data
-    said = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
-    return {**{k: v for k, v in said.items() if v is not None}, **data}
+    declared = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
+    return {**{k: v for k, v in declared.items() if v is not None}, **data}
 
 
 def _label(port: Element) -> str | None:

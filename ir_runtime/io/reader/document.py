@@ -19,16 +19,16 @@ Element: TypeAlias = Any  # lxml is not typed
 
 _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
 
-# Bytes that a tag takes with the text behind it, and an attribute, as libxml2 has them in memory.
+# Bytes of a tag with the text after it, and of an attribute, in the memory of libxml2.
 _NODE, _ATTRIBUTE = 120, 230
-# Bytes that are parsed between two looks at the clock; what less takes is not worth a look.
+# Bytes parsed between two checks of the deadline.
 _AT_ONCE = 1 << 22
 # Attributes of an element that are read one by one.
 _FEW = 64
-# The integers that files are full of, by their texts; others are checked digit by digit.
+# The most frequent integers of files, by their texts; others are checked digit by digit.
 _COMMON = {str(number): number for number in range(1 << 10)}
 
-# What libxml2 says when its own bounds on depth, length and growth are reached, and what it adds to a message.
+# The messages of libxml2 when its own bounds on depth, length and growth are reached, and their suffix.
 _TOO_MUCH = re.compile("Excessive depth|Resource limit|amplification")
 _ASIDE = re.compile(
     r",? (?:use|try|see) (?:XML_PARSE_HUGE|xmlCtxt)\w*(?: option)?\.?|,\s*line \d+, column \d+|\n"
@@ -36,16 +36,15 @@ _ASIDE = re.compile(
 
 
 def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAULT) -> Element:
-    """Return the root element. Refuse document types and entities, network access, and huge trees.
+    """Return the root element. Refuse document types, entities, network access and huge trees.
 
     Raises:
-        ParseError: if it is not well-formed, or has what an IR never needs.
-        LimitError: if it is nested too deeply, has a name or value that is too long, takes too long, or more memory
-            than there may be.
+        ParseError: if it is not well-formed, or uses a refused feature.
+        LimitError: if it exceeds a limit of depth, length, time or memory.
     """
-    if found := _FORBIDDEN.search(data):
-        line = data.count(b"\n", 0, found.start()) + 1
-        raise _forbidden(f"the XML has a {found.group().decode()} declaration", Location(name, line))
+    if forbidden := _FORBIDDEN.search(data):
+        line = data.count(b"\n", 0, forbidden.start()) + 1
+        raise _forbidden(f"the XML has a {forbidden.group().decode()} declaration", Location(name, line))
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -60,9 +59,9 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
     if len(data) > _AT_ONCE:
         limits.check("memory", _tree_bytes(data), Location(name))
     try:
-        root = _fed(data, parser)
+        root = _parse_chunks(data, parser)
     except etree.XMLSyntaxError as reason:
-        raise _malformed(reason, name) from None
+        raise _malformed_error(reason, name) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise _forbidden("the XML has a document type", Location(name))
     if len(data) > limits.attribute_bytes:
@@ -70,7 +69,7 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
     return root
 
 
-def _fed(data: bytes, parser: Element) -> Element:
+def _parse_chunks(data: bytes, parser: Element) -> Element:
     """Parse in chunks and return the root; check the deadline between chunks."""
     if len(data) <= _AT_ONCE:
         return etree.fromstring(data, parser)
@@ -86,7 +85,7 @@ def _tree_bytes(data: bytes) -> int:
 
 
 def _check_attributes(root: Element, name: str, limits: Limits) -> None:
-    """Check the length in bytes; only values that are long in characters need be encoded."""
+    """Check the byte length of attributes; only values that are long in characters are encoded."""
     for element in check_periodically(root.iter("*")):
         for value in attributes(element).values():
             if 4 * len(value) > limits.attribute_bytes:
@@ -99,40 +98,40 @@ def attributes(element: Element) -> dict[str, str]:
     if len(element.attrib) <= _FEW:
         return dict(element.attrib.items())
     # For each attribute, `items` looks through all that come before it.
-    return {str(found.attrname): str(found) for found in element.xpath("@*")}
+    return {str(text.attrname): str(text) for text in element.xpath("@*")}
 
 
 def by_tag(element: Element) -> dict[str, list[Element]]:
     """Return the children of an element, in order, by their tags."""
-    found: dict[str, list[Element]] = {}
+    children: dict[str, list[Element]] = {}
     for child in element:
-        found.setdefault(child.tag, []).append(child)
-    return found
+        children.setdefault(child.tag, []).append(child)
+    return children
 
 
 def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:
-    """Return an attribute that must be an integer, and non-negative unless ``signed``.
+    """Return an integer attribute, which must be non-negative unless ``signed``.
 
     As in OpenVINO, leading blanks are allowed, trailing characters are not.
     """
     text = element.get(attribute)
-    if (known := _COMMON.get(text)) is not None:
-        return known
+    if (number := _COMMON.get(text)) is not None:
+        return number
     if text is not None and len(text) <= 18:
         if text.isdecimal() and text.isascii():
             return int(text)
         digits = text.lstrip().removeprefix("-") if signed else text.lstrip()
         if digits.isascii() and digits.isdecimal():
             return int(text)
-    found = "is missing" if text is None else f"must be an integer, got {text[:40]!r}"
+    problem = "is missing" if text is None else f"must be an integer, got {text[:40]!r}"
     raise ParseError(
-        f"{attribute!r} of <{element.tag}> {found}",
+        f"{attribute!r} of <{element.tag}> {problem}",
         code=Code.BAD_ELEMENT,
         where=Location(name, element.sourceline, _layer_name(element)),
     )
 
 
-def _malformed(reason: Any, name: str) -> ParseError | LimitError:
+def _malformed_error(reason: Any, name: str) -> ParseError | LimitError:
     where = Location(name, reason.lineno)
     message = _ASIDE.sub("", reason.msg or "it cannot be read")
     if _TOO_MUCH.search(message):

@@ -1,4 +1,4 @@
-"""Read edges: which are valid, and which inputs are unconnected because of invalid ones."""
+"""Read edges, validate them, and find the inputs that invalid edges leave unconnected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = 100
 
 @dataclass(slots=True)
 class Wiring:
-    """The valid edges, and the inputs that are unconnected because of invalid ones."""
+    """The valid edges, and the inputs that invalid edges leave unconnected."""
 
     edges: list[Edge] = field(default_factory=list)
     severed: set[Port] = field(default_factory=set)
@@ -50,10 +50,8 @@ def read_edges(
         layers: the layers of the graph, by id.
         file: its name, for messages.
         report: takes the findings.
-        unsure: layers of which not all could be read, so that their ports are not all known; ``None`` if
-            there are layers of which not even the id is known. What has been said of them is not said
-            again of their edges.
-        left_out: layers that were left out: edges to them do not count.
+        unsure: layers that could be read only in part, so that some of their ports are unknown; ``None`` if even the id of some layer is unknown. Their edges are not reported again.
+        left_out: layers that were skipped; edges to them are ignored.
     """
     reading = _Reading(layers, file, report, unsure, left_out)
     for element in check_periodically(root.iterfind("edges/edge")):
@@ -63,7 +61,7 @@ def read_edges(
 
 
 class _Lost(NamedTuple):
-    """An edge one end of which refers to a layer that does not exist."""
+    """An edge to or from a layer that does not exist."""
 
     end: str
     number: int
@@ -77,7 +75,7 @@ class _Lost(NamedTuple):
 class _Reading:
     """The state of reading the edges of a file.
 
-    Errors are collected by kind, and reported once all edges are read.
+    Errors are collected by kind, and reported after all edges are read.
     """
 
     layers: Mapping[int, Layer]
@@ -113,7 +111,7 @@ class _Reading:
 
     def edge(self, element: Element) -> None:
         try:
-            giver, taker = self._named(element, _FROM), self._named(element, _TO)
+            giver, taker = self._read_end(element, _FROM), self._read_end(element, _TO)
         except ParseError as problem:
             self.report.add(problem.diagnostic)
             self.astray = True
@@ -127,29 +125,29 @@ class _Reading:
         elif source is None:
             self.severed.add(target)
         elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
-            self._twice(element, target)
+            self._keep_twice(element, target)
         else:
             self.fed[target] = Edge(source, target), element.sourceline
 
-    def _named(self, element: Element, end: str) -> tuple[int, int]:
+    def _read_end(self, element: Element, end: str) -> tuple[int, int]:
         """Return the ids of the layer and the port at one end."""
         return integer(element, f"{end}-layer", self.file), integer(element, f"{end}-port", self.file)
 
-    def _twice(self, element: Element, target: Port) -> None:
+    def _keep_twice(self, element: Element, target: Port) -> None:
         self.severed.add(target)
         self.astray = True
         self.doubled += 1
-        if len(self.twice) < self._asked:
+        if len(self.twice) < self._reported:
             self.twice.append((target, element.sourceline, self.fed[target][1]))
 
     @property
-    def _asked(self) -> int:
-        """Return how many findings of a kind are described; the others are only counted."""
+    def _reported(self) -> int:
+        """The number of findings of a kind that are described; others are only counted."""
         return max(self.report.most, _FEW)
 
-    def _missing(self, element: Element, end: str, named: tuple[int, int], other: int) -> None:
+    def _missing(self, element: Element, end: str, end_ids: tuple[int, int], other: int) -> None:
         """Record an end with an unknown port; ``other`` is the id of the layer at the other end."""
-        number, port = named
+        number, port = end_ids
         if number in self.left_out:
             return
         if number not in self.layers:
@@ -162,37 +160,37 @@ class _Reading:
         self.astray |= end == _TO
         if other in self.layers:
             self.touched.add(other)
-        one = self.lost[0].number if self.lost else number
-        if len(self.lost) < self._asked or (number != one and self.lost[-1].number == one):
+        first = self.lost[0].number if self.lost else number
+        if len(self.lost) < self._reported or (number != first and self.lost[-1].number == first):
             self.lost.append(_Lost(end, number, other, element.sourceline))
 
     def _no_port(self, element: Element, end: str, layer: Layer, port: int) -> None:
         verb, side = _SIDES[end]
-        known = self._port_ids(layer, end)
+        ids = self._port_ids(layer, end)
         self.report.error(
             Code.DANGLING_EDGE,
             f"the edge {verb} at {side} port {port}, which the layer does not have",
             replace(layer.where, line=element.sourceline),
-            f"its {side} ports are {known}" if known else f"it has no {side} ports",
+            f"its {side} ports are {ids}" if ids else f"it has no {side} ports",
             mark=Mark(attribute=f"{end}-port"),
         )
         if end == _TO:
             self.doubtful.add(layer.id)
 
     def _port_ids(self, layer: Layer, end: str) -> str:
-        """Format the ids of the ports on one side, at most some of them."""
+        """Format the ids of the ports on one side, truncated if there are many."""
         ports = layer.outputs if end == _FROM else layer.inputs
-        some = ", ".join(str(port.id) for port in ports[:_SHOWN])
-        return some if len(ports) <= _SHOWN else f"{some}, … ({len(ports)} in all)"
+        shown = ", ".join(str(port.id) for port in ports[:_SHOWN])
+        return shown if len(ports) <= _SHOWN else f"{shown}, … ({len(ports)} in all)"
 
-    def _say_twice(self, target: Port, line: int, first: int, meant: str) -> None:
+    def _say_twice(self, target: Port, line: int, first: int, hint: str) -> None:
         layer = self.layers[target.layer]
         number = layer.inputs[target.number].id
         self.report.error(
             Code.CONNECTED_TWICE,
             f"input port {number} already has an edge, at line {first}",
             replace(layer.where, line=line),
-            meant,
+            hint,
             mark=Mark(attribute="to-port"),
         )
 
@@ -207,24 +205,25 @@ class _Reading:
         if self.unsure is None or self.astray:
             self.severed |= set(self._open(self.layers.values()))
 
-    def _end_twice(self, meant: str) -> None:
+    def _end_twice(self, hint: str) -> None:
+        """Report inputs with two edges."""
         if self.unsure is None:
             return
         for target, line, first in self.twice:
             if target.layer not in self.unsure:
-                self._say_twice(target, line, first, meant)
+                self._say_twice(target, line, first, hint)
         self.report.count_more(Code.CONNECTED_TWICE, self.doubled - len(self.twice))
 
     def _end_lost(self) -> None:
-        meant, alone = self._meant(), self._alone()
+        suggestion, alone = self._meant(), self._alone()
         for lost in self.lost:
-            self._nowhere(lost, meant, alone)
+            self._nowhere(lost, suggestion, alone)
         self.report.count_more(Code.DANGLING_EDGE, self.losing.total() - len(self.lost))
 
-    def _nowhere(self, lost: _Lost, meant: str, alone: Sequence[Layer]) -> None:
+    def _nowhere(self, lost: _Lost, suggestion: str, alone: Sequence[Layer]) -> None:
         other = self.layers.get(lost.other)
         where = Location(self.file) if other is None else other.where
-        hint = meant if lost.end == _TO else ""
+        hint = suggestion if lost.end == _TO else ""
         if not hint and len(alone) == 1:
             hint = (
                 f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be the intended one"
@@ -264,7 +263,7 @@ class _Reading:
         return True
 
     def _meant(self) -> str:
-        """Return a hint with the only unconnected input, for an edge to an unknown port."""
+        """Suggest the only unconnected input for an edge to an unknown port."""
         missing = self._open(self.layers.values())
         if len(missing) != 1:
             return ""

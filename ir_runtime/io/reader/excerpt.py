@@ -1,4 +1,4 @@
-"""Find the line of a file that a finding is about, and the part to mark."""
+"""Find the line of a file that a finding refers to, and the part to mark."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)>"
 _ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
 _ID = re.compile(r"\sid\s*=\s*[\"']\s*(\d+)\s*[\"']")
 
-# How much of a line is shown, and how far the marked text may be from the start of its line.
+# Characters shown of a line, and the most between its start and the mark.
 _SHOWN = 100
 _NEAR = 1 << 16
-# For how many findings there is an excerpt, and how much of the file is looked at for what they mean: there may be many
-# findings, and as many to a line, as the file likes.
+# The most findings with an excerpt, and the most characters searched for their marks: a file may cause many findings,
+# all of them in one line.
 _LOOKED_FOR = 1000
 _LOOKED_AT = 1 << 21
 # The size of the blocks of bytes in which lines are counted.
@@ -33,14 +33,14 @@ class Excerpts:
     def __init__(self, data: bytes) -> None:
         self._data, self._left, self._budget = data, _LOOKED_FOR, _LOOKED_AT
 
-    def of(self, found: Diagnostic) -> Excerpt | None:
-        """Return the line that a finding is about, if any."""
+    def of(self, finding: Diagnostic) -> Excerpt | None:
+        """Return the line that a finding refers to, if any."""
         self._left -= 1
-        if self._left < 0 or not found.line or (start := self._start(found.line)) is None:
+        if self._left < 0 or not finding.line or (start := self._start(finding.line)) is None:
             return None
         near = self._data[start : start + _NEAR].decode("utf-8", errors="replace")
         text = _Text(near, self._budget)
-        excerpt = text.excerpt(found.line, found.mark)
+        excerpt = text.excerpt(finding.line, finding.mark)
         self._budget = text.budget
         return excerpt
 
@@ -66,8 +66,8 @@ class _Text:
     """The text of a file from one line on.
 
     Args:
-        text: the line, and as much of what follows as may be looked at.
-        budget: how many characters may be looked at for marks.
+        text: the line, and as much of the following text as may be searched.
+        budget: how many characters may be searched for marks.
     """
 
     def __init__(self, text: str, budget: int) -> None:
@@ -75,7 +75,7 @@ class _Text:
 
     def excerpt(self, line: int, mark: Mark | None) -> Excerpt:
         """Return the line in which the mark starts, truncated around the mark if it is long."""
-        start, end = (self._marked(mark) if mark else None) or (0, 0)
+        start, end = (self._span(mark) if mark else None) or (0, 0)
         first = self._text.rfind("\n", 0, start) + 1
         line += self._text.count("\n", 0, start)
         last = self._text.find("\n", start)
@@ -88,7 +88,7 @@ class _Text:
         width = min(end, begin + len(shown)) - start
         return Excerpt(line, shown, start - begin + 1, max(width, 0), begin - first)
 
-    def _marked(self, mark: Mark) -> tuple[int, int] | None:
+    def _span(self, mark: Mark) -> tuple[int, int] | None:
         """Return the span of the attribute, port or dim in the element that starts in the line."""
         port = list(self._port(mark)) if mark.port is not None else []
         if mark.attribute:
@@ -102,7 +102,7 @@ class _Text:
 
     def _port(self, mark: Mark) -> Iterator[re.Match[str]]:
         """Return the tags of a port, which may be the element in the line or inside it."""
-        side, wanted = "", "output" if mark.output else "input"
+        side, declared_side = "", "output" if mark.output else "input"
         inside = False
         for tag in self._inside():
             name = tag.group(2)
@@ -110,7 +110,7 @@ class _Text:
                 side = name
             if name == "port" and inside:
                 return
-            if name == "port" and not tag.group(1) and side in ("", wanted):
+            if name == "port" and not tag.group(1) and side in ("", declared_side):
                 number = _ID.search(tag.group(3))
                 inside = number is not None and number.group(1) == str(mark.port)
             if inside:
@@ -119,8 +119,8 @@ class _Text:
     def _attribute(self, tags: Iterable[re.Match[str]], name: str) -> tuple[int, int] | None:
         pattern = re.compile(rf"\s({re.escape(name)}\s*=\s*(?:\"[^\"]*\"|'[^']*'))")
         for tag in tags:
-            if tag.group(2) in ("layer", "data", "port", "edge") and (found := pattern.search(tag.group(3))):
-                return tag.start(3) + found.start(1), tag.start(3) + found.end(1)
+            if tag.group(2) in ("layer", "data", "port", "edge") and (match := pattern.search(tag.group(3))):
+                return tag.start(3) + match.start(1), tag.start(3) + match.end(1)
         return None
 
     def _inside(self) -> Iterator[re.Match[str]]:
@@ -139,12 +139,12 @@ class _Text:
         while place >= 0 and self.budget > 0:
             if (tag := _TAG.match(self._text, place)) is not None:
                 yield tag
-            found = tag or _ASIDE.match(self._text, place)
-            after = -1 if found is None else self._text.find("<", found.end())
+            match = tag or _ASIDE.match(self._text, place)
+            after = -1 if match is None else self._text.find("<", match.end())
             self.budget -= (len(self._text) if after < 0 else after) - place
             place = after
 
 
 def _printable(text: str) -> str:
-    """Replace each character that cannot be shown by a space, so that marks stay below what they mark."""
+    """Replace each unprintable character by a space, so that marks stay aligned."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)

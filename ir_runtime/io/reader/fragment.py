@@ -1,7 +1,7 @@
 """Read bare ``<layer>`` elements as models.
 
-What feeds a layer from outside becomes a Parameter, or a Constant where the page or the caller gives
-its value; what nothing reads becomes a Result. A Constant of the page becomes a Parameter, as its value is in no file.
+Unconnected inputs become Parameters, or Constants if the page or the caller gives their value; unread outputs
+get a Result. A Constant of the page becomes a Parameter, as its value is in no file.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ Values: TypeAlias = Mapping[Key, ArrayLike]
 
 
 class Page:
-    """The examples on a page, each of which can be read as a document.
+    """The examples on a documentation page, each of which can be read as a document.
 
     Args:
         text: the page, or just the layers.
-        values: contents for input ports; they win over the page's comments.
+        values: contents for input ports; they override the page's comments.
         version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where tag and page do not say.
-        name: the file, for messages; a versioned name in it counts.
-        limits: bounds on what the page may ask for.
+        name: the file, for messages; a versioned name in it is used, too.
+        limits: the resource limits.
 
     Raises:
-        ParseError: if it has no layer, or one that does not end.
-        InputError: if ``version`` is none.
+        ParseError: if it has no layer, or an unclosed one.
+        InputError: if ``version`` is not a version.
         LimitError: if there are more examples than the limits allow.
     """
 
@@ -77,7 +77,7 @@ class Page:
         return len(self._examples)
 
     def read(self, example: int, report: Diagnostics) -> Document:
-        """Read the example of that number, from 1; add findings to ``report``.
+        """Read an example by its number, starting from 1; add findings to ``report``.
 
         Raises:
             ParseError: if it is not well-formed.
@@ -99,19 +99,19 @@ def read_fragments(
     example: int | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Document]:
-    """Read every example on a page, or the one of that number (from 1); see `Page`."""
+    """Read every example on a page, or the one with a number (from 1); see `Page`."""
     page = Page(text, values=values, version=version, name=name, limits=limits)
     if values and example is None and len(page) > 1:
         raise InputError(
             f"{name} has {len(page)} examples", hint="choose the one that the values are for with example="
         )
-    wanted = range(1, len(page) + 1) if example is None else (example,)
-    return [page.read(number, report) for number in wanted]
+    numbers = range(1, len(page) + 1) if example is None else (example,)
+    return [page.read(number, report) for number in numbers]
 
 
 @dataclass(slots=True)
 class _Builder:
-    """Builds a graph from an example of a page; adds layers for ports that nothing feeds."""
+    """Builds a graph from an example on a page; adds layers for unconnected ports."""
 
     file: str
     versions: Versions
@@ -131,10 +131,10 @@ class _Builder:
         reader = LayerReader(self.file, self.report, Weights(), self.limits, read_graph, version=None)
         own = []
         for element in elements:
-            read = reader.read(element, self._version(element))
-            if read is None:
+            parsed = reader.read(element, self._version(element))
+            if parsed is None:
                 continue
-            layer = _name_outputs(self._without_value(read), alone=len(elements) == 1)
+            layer = _name_outputs(self._without_value(parsed), alone=len(elements) == 1)
             if layer.id in self.layers:
                 self.report.error(
                     Code.DUPLICATE_ID, f"duplicate layer id {layer.id}: an earlier layer has it", layer.where
@@ -159,7 +159,7 @@ class _Builder:
         return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits, is_page=True)
 
     def _without_value(self, layer: Layer) -> Layer:
-        """Return a Parameter in place of a Constant: a page has no weights."""
+        """Replace a Constant by a Parameter: a page has no weights."""
         if layer.type != "Constant" or layer.op is None:
             return layer
         element, shape = (vars(layer.op)[name] for name in ("element_type", "shape"))
@@ -167,10 +167,10 @@ class _Builder:
         return replace(layer, type="Parameter", op=Parameter(element_type=element, shape=shape))
 
     def _version(self, element: Element) -> str:
-        """Return the version of a layer's operation: from the tag, the caller or the page, else the newest."""
+        """Return a layer's version: from the tag, the caller or the page, or else the newest."""
         type = element.get("type", "")
-        if said := element.get("version") or self.versions.opset(type):
-            return str(said)
+        if declared := element.get("version") or self.versions.opset(type):
+            return str(declared)
         newest = registry.resolve(type)
         if newest is None:
             return ""
@@ -193,15 +193,15 @@ class _Builder:
                 continue
             name = port_name(layer, index)
             full = name if alone else f"{layer.name}.{name}"
-            given = self._given(((layer.id, spec.id), spec.id, name, full))
-            if given is None:
-                given = comment_value(port, spec)
+            value = self._take_value(((layer.id, spec.id), spec.id, name, full))
+            if value is None:
+                value = comment_value(port, spec)
             where = replace(layer.where, line=spec.line)
-            source = self._source(full, given, types[index], spec, where)
+            source = self._source(full, value, types[index], spec, where)
             self.layers[source.id] = source
             self.edges.append(Edge(Port(source.id, 0), Port(layer.id, index)))
 
-    def _given(self, keys: Iterable[Key]) -> ArrayLike | None:
+    def _take_value(self, keys: Iterable[Key]) -> ArrayLike | None:
         for key in keys:
             if key in self.values:
                 self.used.add(key)
@@ -209,13 +209,13 @@ class _Builder:
         return None
 
     def _source(
-        self, name: str, given: ArrayLike | None, type: ElementType, spec: PortSpec, where: Location
+        self, name: str, value: ArrayLike | None, type: ElementType, spec: PortSpec, where: Location
     ) -> Layer:
         number = next(self.free)
-        found = None
-        if given is not None:
-            found = constant(number, name, given, type, spec, where, self.report)
-        return found or parameter(number, name, type, spec, where)
+        layer = None
+        if value is not None:
+            layer = constant(number, name, value, type, spec, where, self.report)
+        return layer or parameter(number, name, type, spec, where)
 
     def _refuse_unused(self, own: Sequence[tuple[Layer, Element]]) -> None:
         unused = [key for key in self.values if key not in self.used]
@@ -227,9 +227,9 @@ class _Builder:
             hint=f"available are {', '.join(ports)}",
         )
 
-    def _end(self, layer: Layer, read: set[Port]) -> None:
+    def _end(self, layer: Layer, used: set[Port]) -> None:
         for index in range(len(layer.outputs)):
-            if Port(layer.id, index) in read:
+            if Port(layer.id, index) in used:
                 continue
             number = next(self.free)
             end = Layer.inserted(number, f"Result_{number}", Result(), layer.where, (PortSpec(0),))
@@ -238,20 +238,20 @@ class _Builder:
 
 
 def _number(elements: Sequence[Element]) -> None:
-    """Give an id to layers that have none; those of pages may have digits of any script."""
+    """Number the layers that have no id; ids of pages may use digits of any script."""
     for element in elements:
         text = element.get("id", "").strip()
         if text.isdecimal() and not text.isascii() and len(text) < 18:
             element.set("id", str(int(text)))
-    taken = {element.get("id", "").strip() for element in elements}
-    free = (str(number) for number in count() if str(number) not in taken)
+    used = {element.get("id", "").strip() for element in elements}
+    free = (str(number) for number in count() if str(number) not in used)
     for element in elements:
         if element.get("id") is None:
             element.set("id", next(free))
 
 
 def _name_outputs(layer: Layer, alone: bool) -> Layer:
-    """Name outputs without a tensor name after the operation's port."""
+    """Name outputs without a tensor name after the ports of the operation."""
     names = [p.name for p in layer.op.outputs] if layer.op else []
     names += [f"output{i}" for i in range(len(names), len(layer.outputs))]
     prefix = "" if alone else f"{layer.name}."

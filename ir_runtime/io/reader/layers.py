@@ -34,7 +34,7 @@ FORMER_IR, NEWEST_IR = 10, 11
 class LayerReader:
     """Reads the layers of one file; adds errors to ``report``.
 
-    Layers of a model are often equal, so parts of them are cached.
+    Models repeat their layers, so parts of them are cached.
     """
 
     file: str
@@ -68,7 +68,7 @@ class LayerReader:
         self.constants = ConstantReader(self.report, self.weights, self.limits, self.sizes)
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
-        """Read one layer, and report errors in it; return ``None`` if its id cannot be read.
+        """Read a layer and report its errors; return ``None`` if its id cannot be read.
 
         Raises:
             LimitError: if its tensors are larger than the limits allow.
@@ -81,23 +81,23 @@ class LayerReader:
 
     def skips(self, element: Element, left_out: Collection[int]) -> bool:
         """Return whether a layer is skipped; OpenVINO parses the id, name, version and ports even of skipped layers."""
-        found = Diagnostics(self.report.most)
+        report = Diagnostics(self.report.most)
         try:
             if integer(element, "id", self.file) not in left_out:
                 return False
-            name, type = (element.get(a) or self._required(element, a, None) for a in ("name", "type"))
-            self._required(element, "version", None)
+            name, type = (element.get(a) or self._require(element, a, None) for a in ("name", "type"))
+            self._require(element, "version", None)
             where = Location(self.file, element.sourceline, name, type)
-            ports = PortReader(self.file, found, self.limits)
+            ports = PortReader(self.file, report, self.limits)
             for side in ("input", "output"):
                 ports.read(element.findall(side), side, where)
         except ParseError as problem:
-            found.add(problem.diagnostic)
-        self.report.extend(error for error in found.errors if error.code == Code.BAD_ELEMENT)
+            report.add(problem.diagnostic)
+        self.report.extend(error for error in report.errors if error.code == Code.BAD_ELEMENT)
         return True
 
     def _remains(self, element: Element) -> Layer | None:
-        """Return a layer without attributes in place of one that cannot be read, so that edges to it are known."""
+        """Return a layer without attributes in place of an unreadable one, so that edges to it are valid."""
         try:
             number = integer(element, "id", self.file)
         except ParseError:
@@ -124,16 +124,16 @@ class LayerReader:
             LimitError: if its tensors are larger than the limits allow.
         """
         number = integer(element, "id", self.file)
-        type = element.get("type") or self._required(element, "type", None)
-        version = element.get("version") or self._required(element, "version", version)
+        type = element.get("type") or self._require(element, "type", None)
+        version = element.get("version") or self._require(element, "version", version)
         if self.version is not None and element.get("name") is None:
-            self._required(element, "name", None)
+            self._require(element, "name", None)
         cls, operation = self._resolve(type, version)
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
         parts = by_tag(element)
         data = _attributes(parts)
-        said = declared_by_port(cls, element, data) if self.version == FORMER_IR else data
+        declared = declared_by_port(cls, element, data) if self.version == FORMER_IR else data
         inputs = self._inputs(element, parts.get("input", ()), where)
         outputs = tuple(self.ports.read(parts.get("output", ()), "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
@@ -142,7 +142,7 @@ class LayerReader:
             name=name,
             type=cls.name if cls else type,
             version=f"opset{cls.since}" if cls and version in FORMER and registry.is_own(cls) else version,
-            op=self._operation(cls, type, version, said, bodies, where),
+            op=self._operation(cls, type, version, declared, bodies, where),
             where=where,
             inputs=inputs,
             outputs=outputs,
@@ -150,26 +150,26 @@ class LayerReader:
             rt_info=first_info(parts.get("rt_info", ())),
         )
 
-    def _required(self, element: Element, attribute: str, otherwise: str | None) -> str:
-        found = element.get(attribute) or otherwise
-        if found is None:
+    def _require(self, element: Element, attribute: str, otherwise: str | None) -> str:
+        text = element.get(attribute) or otherwise
+        if text is None:
             where = Location(self.file, element.sourceline, element.get("name") or element.get("id"))
             raise ParseError(f"{attribute!r} of <layer> is missing", code=Code.BAD_ELEMENT, where=where)
-        return found
+        return text
 
     def _resolve(self, type: str, version: str) -> tuple[type[Op] | None, str]:
-        """Return the operation, if it is known, and its name with its version."""
+        """Return the operation, or ``None`` if unknown, and its name with its version."""
         if (type, version) not in self.resolved:
             self.resolved[type, version] = self._look_up(type, version)
         return self.resolved[type, version]
 
     def _look_up(self, type: str, version: str) -> tuple[type[Op] | None, str]:
         on_page = self.version is None
-        found = resolve(type, version, on_page)
-        if found is None:
+        operation = resolve(type, version, on_page)
+        if operation is None:
             load_extensions()
-            found = resolve(type, version, on_page)
-        return found, type if found is None else found.versioned_name()
+            operation = resolve(type, version, on_page)
+        return operation, type if operation is None else operation.versioned_name()
 
     def _inputs(self, element: Element, groups: Sequence[Element], where: Location) -> tuple[PortSpec, ...]:
         ports = tuple(self.ports.read(groups, "input", where))
@@ -187,13 +187,13 @@ class LayerReader:
         where: Location,
     ) -> Mapping[str, Body]:
         """Return the bodies of the layer, by the names of their attributes."""
-        found = {}
+        bodies = {}
         for name in () if cls is None else _body_names(cls):
             inside = element.find(name)
             if inside is None:
                 raise ParseError(f"<{name}> of the layer is missing", code=Code.BAD_ELEMENT, where=where)
-            found[name] = read_body(element, name, self._graph(inside, name, where), inputs, outputs, where)
-        return found
+            bodies[name] = read_body(element, name, self._graph(inside, name, where), inputs, outputs, where)
+        return bodies
 
     def _graph(self, element: Element, name: str, where: Location) -> Graph:
         self.limits.check("nesting", len(self.path) // 2 + 1, where)
@@ -216,50 +216,50 @@ class LayerReader:
             return None
         if bodies or not cls.pure or cls.name == "Constant":
             return self._new(cls, data, bodies, where)
-        said = cls, tuple(data.items())
-        if (known := self.built.get(said)) is not None:
-            return known
+        key = cls, tuple(data.items())
+        if (cached := self.built.get(key)) is not None:
+            return cached
         op = self._new(cls, data, bodies, where)
         if op is not None and data.keys() <= _attribute_names(cls) and not cls.omitted_defaults(data):
-            self.built[said] = op
+            self.built[key] = op
         return op
 
     def _new(
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
     ) -> Op | None:
-        """Return an operation with its attributes; report what is wrong with them."""
+        """Create an operation from its attributes; report errors in them."""
         known = _attribute_names(cls)
         if not data.keys() <= known:
             self._unknown_attributes(cls, data, known, where)
         if omitted := cls.omitted_defaults(data):
-            self._omitted_defaults(omitted, data, where)
+            self._report_defaults(omitted, data, where)
             data = {**data, **omitted}
         try:
             return self._build(cls, data, bodies, where)
         except LimitError:
             raise
         except ValidationError as problem:
-            for found in problem.diagnostics or (problem.diagnostic,):
-                self.report.error(found.code, found.message, where, found.hint)
+            for finding in problem.diagnostics or (problem.diagnostic,):
+                self.report.error(finding.code, finding.message, where, finding.hint)
         except IRError as problem:
             report_problem(self.report, problem, where)
         return None
 
     def _unknown_attributes(
-        self, cls: type[Op], data: Mapping[str, str], known: frozenset[str], where: Location
+        self, cls: type[Op], data: Mapping[str, str], names: frozenset[str], where: Location
     ) -> None:
-        absent = sorted(known.difference(data))
-        for name in (name for name in data if name not in known):
+        absent = sorted(names.difference(data))
+        for name in (name for name in data if name not in names):
             message = f"{cls.versioned_name()} has no attribute {name!r}; it is ignored"
-            meant = did_you_mean(name, absent)
-            if self.version == FORMER_IR and not meant:
-                # Model Optimizer wrote attributes of its own into every file; no hand did.
+            hint = did_you_mean(name, absent)
+            if self.version == FORMER_IR and not hint:
+                # Model Optimizer wrote attributes of its own into every file.
                 self.report.note(Code.UNKNOWN_ATTRIBUTE, message, where)
             else:
-                self.report.warning(Code.UNKNOWN_ATTRIBUTE, message, where, meant)
+                self.report.warning(Code.UNKNOWN_ATTRIBUTE, message, where, hint)
 
-    def _omitted_defaults(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
-        for name, text in taken.items():
+    def _report_defaults(self, defaults: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
+        for name, text in defaults.items():
             state = "empty" if name in data else "missing"
             self.report.warning(
                 Code.BAD_ATTRIBUTE,
@@ -292,6 +292,6 @@ def _body_names(cls: type[Op]) -> tuple[str, ...]:
 
 
 def _attributes(parts: Mapping[str, Sequence[Element]]) -> Mapping[str, str]:
-    """Return the attributes of the first ``<data>`` of a layer, of which these are the children by tag."""
+    """Return the attributes of the first ``<data>`` of a layer, given its children by tag."""
     data = parts.get("data")
     return MappingProxyType(attributes(data[0]) if data else {})

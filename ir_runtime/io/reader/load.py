@@ -35,29 +35,29 @@ def load(
 
     Args:
         source: a path, bytes or an open file, opened before or not.
-        weights: the ``.bin``; by default the one beside the file.
-        report: takes what is wrong inside it.
-        limits: bounds on what it may ask for.
+        weights: the ``.bin``; by default, the file of the same name beside the model.
+        report: takes the findings.
+        limits: the resource limits.
         values: for a page: contents for input ports.
         example: for a page: which one to read, from 1.
 
     Raises:
         ParseError: if it cannot be read as an IR at all.
-        LimitError: if it asks for more than ``limits`` allow.
+        LimitError: if it exceeds ``limits``.
         InputError: if ``values`` or ``example`` do not fit it.
     """
-    found = source if isinstance(source, Source) else open_source(source, limits)
+    opened = source if isinstance(source, Source) else open_source(source, limits)
     report = Diagnostics() if report is None else report
-    if _WHOLE.match(found.data) or b"<layer" not in found.data:
+    if _WHOLE.match(opened.data) or b"<layer" not in opened.data:
         if values or example is not None:
             raise InputError(
-                f"{found.name} is a whole model, which has no examples and no unconnected inputs",
+                f"{opened.name} is a whole model, which has no examples and no unconnected inputs",
                 hint="values and examples are for pages of the specification",
             )
-        root = parse(found.data, found.name, limits=limits)
-        return [read_net(root, found, open_weights(weights, found.path), report, limits)]
-    limits.check("page_bytes", len(found.data), Location(found.name))
+        root = parse(opened.data, opened.name, limits=limits)
+        return [read_net(root, opened, open_weights(weights, opened.path), report, limits)]
+    limits.check("page_bytes", len(opened.data), Location(opened.name))
     from .fragment import read_fragments
 
-    text = found.data.decode("utf-8", errors="replace")
-    return read_fragments(text, report, values=values, name=found.name, example=example, limits=limits)
+    text = opened.data.decode("utf-8", errors="replace")
+    return read_fragments(text, report, values=values, name=opened.name, example=example, limits=limits)

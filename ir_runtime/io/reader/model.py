@@ -24,7 +24,7 @@ _SUPPORTED = (2, 3, 4, 5, 6, 7, FORMER_IR, NEWEST_IR)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that was read: its graph, name, version, weights and runtime information."""
+    """A file after reading: its graph, name, version, weights and runtime information."""
 
     graph: Graph
     name: str
@@ -43,7 +43,7 @@ class Document:
 
 
 def version_text(version: int) -> str:
-    """Say which version of the IR a file has, and whether it was upgraded when it was read."""
+    """Describe the IR version of a file, and whether it was upgraded."""
     return f"IR version {version}{', upgraded' if 0 < version < FORMER_IR else ''}"
 
 
@@ -55,16 +55,16 @@ def read_net(
     limits: Limits = DEFAULT,
     needed_only: bool = False,
 ) -> Document:
-    """Read a ``<net>``; what is wrong inside it goes into ``report``.
+    """Read a ``<net>``; findings go into ``report``.
 
-    ``needed_only`` leaves out the layers that no output needs, as OpenVINO does.
+    ``needed_only`` skips the layers that no output needs, as OpenVINO does.
 
     Raises:
-        ParseError: if it is no IR, or an IR of a version that is not supported.
+        ParseError: if it is not an IR of a supported version.
     """
     version = _version(root, source.name)
     if version < FORMER_IR:
-        return _read_upgraded(root, source, weights, report, limits, version)
+        return _read_legacy(root, source, weights, report, limits, version)
     _check_means(root, source.name, report)
     reader = LayerReader(
         source.name, report, weights, limits, read_graph, version=version, needed_only=needed_only
@@ -77,10 +77,10 @@ def read_net(
     return _convert(document) if version == FORMER_IR else document
 
 
-def _read_upgraded(
+def _read_legacy(
     root: Element, source: Source, weights: Weights, report: Diagnostics, limits: Limits, version: int
 ) -> Document:
-    from .legacy.net import LegacyReader, read_legacy  # which files of today do not need
+    from .legacy.net import LegacyReader, read_legacy  # not needed for current files
 
     reader = LegacyReader(source.name, report, weights, limits, version=version)
     upgraded, wires, severed = read_legacy(root, reader, version)
@@ -103,7 +103,7 @@ def read_graph(root: Element, reader: LayerReader) -> Graph:
 
 
 def _check_means(root: Element, file: str, report: Diagnostics) -> None:
-    """Refuse means that OpenVINO subtracts from an input of old models: ignoring them would give wrong results."""
+    """Refuse mean values of old models: OpenVINO subtracts them, so ignoring them would give wrong results."""
     means = next(root.iterfind("pre-process//mean"), None)
     if means is not None:
         report.error(

@@ -13,7 +13,7 @@ __all__ = ["NO_INFO", "first_info", "rt_info", "tensor_names"]
 
 
 def tensor_names(text: str | None) -> tuple[str, ...]:
-    r"""Split a ``names`` attribute at commas, except where a backslash keeps them.
+    r"""Split a ``names`` attribute at commas that are not escaped by a backslash.
 
     >>> tensor_names(r"x,y\,z")
     ('x', 'y,z')
@@ -28,9 +28,9 @@ def rt_info(element: Element) -> RtInfo:
     return first_info(list(element.iterchildren("rt_info")))
 
 
-def first_info(found: Sequence[Element]) -> RtInfo:
-    """Return the first of the ``<rt_info>`` of an element as `rt_info`."""
-    return _entries(found[0]) if found else NO_INFO
+def first_info(elements: Sequence[Element]) -> RtInfo:
+    """Return the first ``<rt_info>`` of an element, as `rt_info` does."""
+    return _entries(elements[0]) if elements else NO_INFO
 
 
 NO_INFO: RtInfo = MappingProxyType({})

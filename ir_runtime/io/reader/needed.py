@@ -1,4 +1,4 @@
-"""Find the layers that no output needs: OpenVINO creates none of them, whatever is wrong with them."""
+"""Find the layers that no output needs: OpenVINO skips them, including any errors in them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ROOTS = (*_ENDS, "Parameter")
 
 
 def unneeded_ids(root: Element) -> frozenset[int]:
-    """Return the ids of layers from which no edges lead to a Result or an Assign.
+    """Return the ids of layers that no Result or Assign depends on.
 
-    A layer without output ports counts as an end, too: it may be a Result whose type is misspelled. Parameters are
-    always created. Without ends, no layer is unneeded.
+    A layer without output ports counts as an end, too: it may be a Result whose type is misspelled.
+    Parameters are always kept. Without ends, no layer is unneeded.
     """
     inputs: dict[int | None, list[int | None]] = {}
     for edge in check_periodically(root.iterfind("edges/edge")):
@@ -46,7 +46,7 @@ def unneeded_ids(root: Element) -> frozenset[int]:
 
 
 def _id(element: Element, attribute: str) -> int | None:
-    """Return the id of a layer; ``None`` if it cannot be read, which is reported elsewhere."""
+    """Return the id of a layer, or ``None`` if unreadable, which is reported elsewhere."""
     try:
         return integer(element, attribute, "")
     except ParseError:
@@ -54,9 +54,10 @@ def _id(element: Element, attribute: str) -> int | None:
 
 
 def may_be_unneeded(graph: Graph, errors: Iterable[Diagnostic]) -> bool:
-    """Return whether all errors may be about unneeded layers of a graph, or of a body in it.
+    """Return whether all errors may concern unneeded layers of a graph or of a body in it.
 
-    A graph without its invalid edges needs no more layers than the file. Such an edge is reported at either end.
+    Invalid edges are missing from the graph, which cannot make more layers needed. Such an edge is reported
+    at either end.
     """
     needed: set[str | None] = set()
     unneeded: set[str | None] = set()

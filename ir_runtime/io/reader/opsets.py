@@ -14,7 +14,7 @@ NEWEST = 17
 EXACT = {"Constant": "Const", "Parameter": "Parameter", "Result": "Result", "Assign": "Assign"}
 """Types that OpenVINO compares case-sensitively; all others are case-insensitive."""
 
-# The opset in which operations are found that a file says to be outside: OpenVINO reads those of opset6 so; those of
+# The opset of operations that files declare as outside of opsets: OpenVINO accepts this for those of opset6; those of
 # opset15 belonged to openvino_tokenizers before.
 FORMER = ("experimental", "extension")
 _FORMERLY_OUTSIDE = {
@@ -34,8 +34,8 @@ _FORMERLY_OUTSIDE = {
 def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
     """Return the operation of a ``<layer>``; ``None`` if it is unknown.
 
-    Operations of others may have any version: their files say which set they belong to. Pages of the specification
-    call a constant ``Constant``, which files do not.
+    Third-party operations may have any version: files name their own set. Pages of the specification write
+    ``Constant``, files ``Const``.
     """
     name = registry.name(type)
     if EXACT.get(name or "", type) != type and not (on_page and name == type):
@@ -43,14 +43,14 @@ def resolve(type: str, version: str, on_page: bool = False) -> type[Op] | None:
     if version in FORMER and name in _FORMERLY_OUTSIDE:
         return registry.resolve(type, _FORMERLY_OUTSIDE[name])
     opset = opset_of(version)
-    found = registry.resolve(type, opset)
-    if found is None or opset is not None or not registry.is_own(found):
-        return found
+    operation = registry.resolve(type, opset)
+    if operation is None or opset is not None or not registry.is_own(operation):
+        return operation
     return None
 
 
 def opset_of(version: str) -> int | None:
     """Return the number of an opset, or ``None`` if the name is unknown."""
-    found = re.fullmatch(r"opset([1-9][0-9]?)", version)
-    number = int(found.group(1)) if found else 0
+    match = re.fullmatch(r"opset([1-9][0-9]?)", version)
+    number = int(match.group(1)) if match else 0
     return number if 0 < number <= NEWEST else None

@@ -1,4 +1,4 @@
-"""Find the ``<layer>`` elements in a page of text, as the specification prints them."""
+"""Find the ``<layer>`` elements in a page of text, in the style of the specification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...errors import ParseError
 
 __all__ = ["Excerpt", "excerpts", "value_in"]
 
-# A comment that does not end reaches to the end of the page. Looking for its end from each of many
+# An unclosed comment reaches to the end of the page. Searching for its end from each of many
 # starts would take time that grows with the square of the page.
 _COMMENT = r"<!--.*?(?:-->|\Z)"
 _LAYER = re.compile(rf"{_COMMENT}|<layer\b[^<>]*?(?P<alone>/)?>|(?P<end></layer\s*>)", re.DOTALL)
@@ -35,26 +35,26 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One example of a page: its layers and edges, well-formed, and the line where they start."""
+    """An example on a page: its well-formed layers and edges, and their first line."""
 
     text: str
     line: int
 
     @property
     def xml(self) -> bytes:
-        """Return a document that can be parsed, with the line numbers of the page."""
+        """A parsable document with the line numbers of the page."""
         above = "\n" * (self.line - 1)
         return f"<net>{above}{self.text}</net>".encode(errors="replace")
 
 
 def excerpts(text: str, name: str) -> Iterator[Excerpt]:
-    """Return the examples on a page, in order.
+    """Yield the examples on a page, in order.
 
-    Layers that follow each other with other ids belong together; text between them, or an id that
-    comes again, starts the next example. ``<edges>`` right behind them belong to them.
+    Consecutive layers with distinct ids belong together; text between them or a repeated id starts the next
+    example. ``<edges>`` directly after the layers belong to them.
 
     Raises:
-        ParseError: if a layer does not end.
+        ParseError: if a layer is not closed.
     """
     text = _CONTROL.sub(" ", text)
     group: list[tuple[int, int]] = []
@@ -78,24 +78,24 @@ def value_in(comment: str) -> list[float] | float | None:
     >>> value_in("axes list [1] means"), value_in(" axis = -1 "), value_in("any text")
     ([1.0], -1.0, None)
     """
-    if found := _LIST.search(comment):
-        return [float(n) for n in (found.group(1) or "").split(",") if n.strip()]
+    if match := _LIST.search(comment):
+        return [float(n) for n in (match.group(1) or "").split(",") if n.strip()]
     single = _SINGLE.search(comment)
     return float(single.group(1)) if single else None
 
 
 def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
     depth, start = 0, 0
-    for found in _LAYER.finditer(text):
-        if found.group().startswith("<!--"):
+    for tag in _LAYER.finditer(text):
+        if tag.group().startswith("<!--"):
             continue
-        if found.group("end"):
+        if tag.group("end"):
             depth -= 1
         else:
-            start = start if depth else found.start()
-            depth += 0 if found.group("alone") else 1
+            start = start if depth else tag.start()
+            depth += 0 if tag.group("alone") else 1
         if depth == 0:
-            yield start, found.end()
+            yield start, tag.end()
         depth = max(depth, 0)
     if depth:
         raise ParseError(
@@ -107,9 +107,9 @@ def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def _id(text: str, start: int) -> str:
-    """Return the id of a layer, or nothing; ``01`` and ``1`` are the same."""
-    found = _ID.match(text, start)
-    return (found.group(1).lstrip("0") or "0") if found and found.group(1) else ""
+    """Return the id of a layer, or an empty string; ``01`` and ``1`` are equal."""
+    match = _ID.match(text, start)
+    return (match.group(1).lstrip("0") or "0") if match and match.group(1) else ""
 
 
 def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
@@ -122,12 +122,12 @@ def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
 
 
 def _clean(markup: re.Match[str]) -> str:
-    """Make a tag well-formed: no literal dots, straight quotes; and a comment: no dashes in a row."""
-    found = markup.group()
-    if found.startswith("<!--"):
-        inside = re.sub(r"--+", " ", found[4:].removesuffix("-->"))
+    """Make markup well-formed: no literal dots, straight quotes, no dashes inside comments."""
+    text = markup.group()
+    if text.startswith("<!--"):
+        inside = re.sub(r"--+", " ", text[4:].removesuffix("-->"))
         return f"<!--{inside} -->"
-    parts = re.split(r"""("[^"]*"|'[^']*')""", found.translate(_PLAIN))
+    parts = re.split(r"""("[^"]*"|'[^']*')""", text.translate(_PLAIN))
     parts[::2] = [re.sub(r"\.\.\.|…", " ", outside) for outside in parts[::2]]
     return "".join(parts)
 

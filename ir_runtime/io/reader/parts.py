@@ -17,10 +17,10 @@ __all__ = ["read_parts", "with_outputs"]
 
 
 def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
-    """Return the ``<layers>`` of a graph by id, and its ``<edges>``; report what is wrong with them.
+    """Return the ``<layers>`` of a graph by id, and its ``<edges>``; report errors in them.
 
     Raises:
-        LimitError: if there are more than the limits allow.
+        LimitError: if their number exceeds the limits.
     """
     where = Location(reader.file, root.sourceline)
     for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
@@ -52,9 +52,9 @@ def read_parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wi
 
 
 def with_outputs(layer: Layer) -> Layer:
-    """Return a layer without ``<output>`` with the outputs of its operation, as OpenVINO reads it: no edge starts there.
+    """Give a layer without ``<output>`` the outputs of its operation, as OpenVINO does; no edge starts there.
 
-    Model Optimizer leaves it out of Assign, and so does the example of the specification.
+    Model Optimizer omits it in Assign, as does the example in the specification.
     """
     if layer.op is None or layer.type == "Result" or any(port.variadic for port in layer.op.outputs):
         return layer

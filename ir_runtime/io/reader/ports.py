@@ -32,10 +32,10 @@ class PortReader:
 
     def read(self, groups: Sequence[Element], side: str, where: Location) -> list[PortSpec]:
         """Read the ports of a layer on one ``side``, the elements ``<input>`` or ``<output>``."""
-        found = [self._port(port, where) for group in groups for port in group if port.tag == "port"]
-        if len(found) > 1 and len({port.id for port in found}) < len(found):
-            self._twice(found, side, where)
-        return found
+        ports = [self._port(port, where) for group in groups for port in group if port.tag == "port"]
+        if len(ports) > 1 and len({port.id for port in ports}) < len(ports):
+            self._twice(ports, side, where)
+        return ports
 
     def _port(self, port: Element, where: Location) -> PortSpec:
         number = integer(port, "id", self.file)
@@ -57,15 +57,15 @@ class PortReader:
             seen.add(port.id)
 
     def _type(self, port: Element, dims: Sequence[str], where: Location) -> TensorType:
-        """Return the declared type. Without dims it is ambiguous: a scalar, or a tensor of any rank."""
-        said = (port.get("precision"), *dims)
-        found = self.types.get(said)
-        if found is None:
+        """Return the declared type. Without dims it is ambiguous: a scalar, or a tensor of unknown rank."""
+        key = (port.get("precision"), *dims)
+        type = self.types.get(key)
+        if type is None:
             before = len(self.report)
-            found = TensorType(self._precision(port, where), self._dims(port, dims, where))
+            type = TensorType(self._precision(port, where), self._dims(port, dims, where))
             if len(self.report) == before:
-                self.types[said] = found
-        return found
+                self.types[key] = type
+        return type
 
     def _precision(self, port: Element, where: Location) -> ElementType:
         text = port.get("precision")
@@ -119,7 +119,7 @@ def check_size(shape: PartialShape, limits: Limits, where: Location | None = Non
 
 
 def dim_text(dim: Element) -> str:
-    """Return the text of a ``<dim>``, which on a page may contain a comment."""
+    """Return the text of a ``<dim>``; on a page it may contain a comment."""
     return (dim.xpath("string()") if len(dim) else dim.text) or ""
 
 
@@ -132,5 +132,5 @@ def _is_length(text: str) -> bool:
 
 
 def _brief(texts: Sequence[str | None]) -> str:
-    """Format strings of a file for a message, truncated if they are long."""
+    """Format strings from a file for a message, truncated if long."""
     return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")

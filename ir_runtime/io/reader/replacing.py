@@ -26,7 +26,7 @@ f32, i64 = ElementType.f32, ElementType.i64
 
 
 class Tensor(NamedTuple):
-    """A tensor of the new graph; an input of the replaced layer also has the port that declares it."""
+    """A tensor of the new graph; an input of the replaced layer also has its declared port."""
 
     port: Port | None
     """``None`` if no edge leads to the input of the legacy layer."""
@@ -62,13 +62,13 @@ class Unused:
         """Return an unused id."""
         return next(self.ids)
 
-    def new_name(self, wanted: str) -> str:
+    def new_name(self, requested: str) -> str:
         """Return an unused name: the requested one, numbered if it is taken."""
-        name, number = wanted, self.numbers.get(wanted, 1)
+        name, number = requested, self.numbers.get(requested, 1)
         while name in self.names:
             number += 1
-            name = f"{wanted}_{number}"
-        self.numbers[wanted] = number
+            name = f"{requested}_{number}"
+        self.numbers[requested] = number
         self.names.add(name)
         return name
 
@@ -86,7 +86,7 @@ class Replacement:
     """The tensor whose operation keeps the name of the layer; by default the first output."""
 
     def refuse(self, message: str, code: str = Code.CONTRADICTION, hint: str = "") -> NoReturn:
-        """Raise the reason why the layer cannot be replaced."""
+        """Raise an error with the reason why the layer cannot be replaced."""
         raise ValidationError(message, code=code, hint=hint)
 
     def op(self, versioned_name: str, *inputs: Tensor, **attributes: Any) -> Tensor:
@@ -111,9 +111,9 @@ class Replacement:
     ) -> tuple[Tensor, ...]:
         """Add an operation."""
         number = self.net.new_id()
-        named = self.net.new_name(f"{self.layer.name}/{name or op.name.lower()}")
+        full_name = self.net.new_name(f"{self.layer.name}/{name or op.name.lower()}")
         elements = tuple(_element(op, index, inputs) for index in range(outputs))
-        self.drafts.append(Draft(number, named, op, tuple(inputs), elements))
+        self.drafts.append(Draft(number, full_name, op, tuple(inputs), elements))
         return tuple(Tensor(Port(number, index), element) for index, element in enumerate(elements))
 
     def constant(self, values: ArrayLike, element: ElementType = i64, name: str = "") -> Tensor:
@@ -183,11 +183,11 @@ class Replacement:
                 for index, element in enumerate(draft.elements)
             )
             ports = _input_specs(draft.inputs)
-            made = replace(
+            layer = replace(
                 Layer.inserted(number, name, draft.op, self.layer.where, ports, specs),
                 attributes=_texts(draft.op),
             )
-            layers.append(_without_operation(made) if _lacks_value(draft.op) else made)
+            layers.append(_without_operation(layer) if _lacks_value(draft.op) else layer)
             for index, tensor in enumerate(draft.inputs):
                 target = Port(number, index)
                 if tensor.port is not None:
@@ -215,8 +215,8 @@ def _element(op: Op, index: int, inputs: Sequence[Tensor]) -> ElementType:
     if isinstance(port.element, ElementType):
         return port.element
     if isinstance(port.element, str):
-        named: ElementType = vars(op)[port.element]
-        return named
+        element: ElementType = vars(op)[port.element]
+        return element
     for place, tensor in enumerate(inputs):
         declared = port_at(op.inputs, place)
         if (
@@ -234,29 +234,31 @@ def _lacks_value(op: Op) -> bool:
 
 
 def _without_operation(constant: Layer) -> Layer:
-    """Return a constant without its operation, with the type declared by its port, as version 11 files are read without weights."""
-    said = vars(constant.op)
-    type = TensorType(said["element_type"], said["shape"])
+    """Return a constant with missing weights as a layer without operation, with the type of its port."""
+    attributes = vars(constant.op)
+    type = TensorType(attributes["element_type"], attributes["shape"])
     return replace(constant, op=None, outputs=tuple(replace(port, type=type) for port in constant.outputs))
 
 
 def _texts(op: Op) -> Mapping[str, str]:
     """Return the attributes of an operation as written in a file."""
-    known = (
+    values = (
         (attribute.xml, vars(op)[name]) for name, attribute in op.schema().items() if not attribute.external
     )
-    return MappingProxyType({name: attribute_text(value) for name, value in known if value not in (None, ())})
+    return MappingProxyType(
+        {name: attribute_text(value) for name, value in values if value not in (None, ())}
+    )
 
 
 def _input_specs(inputs: Sequence[Tensor]) -> tuple[PortSpec, ...]:
     """Return input ports: those of the file keep their ids and dims, others get unused ids."""
-    taken = [tensor.spec.id for tensor in inputs if tensor.spec is not None]
-    kept = set(taken) if len(set(taken)) == len(taken) else set()
-    free = iter(number for number in range(len(kept) + len(inputs)) if number not in kept)
+    ids = [tensor.spec.id for tensor in inputs if tensor.spec is not None]
+    reserved = set(ids) if len(set(ids)) == len(ids) else set()
+    free = iter(number for number in range(len(reserved) + len(inputs)) if number not in reserved)
     specs = []
     for tensor in inputs:
         spec = tensor.spec
-        number = spec.id if spec is not None and spec.id in kept else next(free)
+        number = spec.id if spec is not None and spec.id in reserved else next(free)
         specs.append(
             PortSpec(number) if spec is None else PortSpec(number, _dims_only(spec.type), (), spec.line)
         )

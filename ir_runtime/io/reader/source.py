@@ -19,7 +19,7 @@ __all__ = ["DOWNLOAD", "LFS_POINTER", "LFS_PULL", "Source", "SourceLike", "is_we
 
 SourceLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | IO[str]"
 
-# First bytes, where they start, what the file is, and what to do about it.
+# Signatures of other formats: the bytes, their offset, a description, and a hint.
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """The start of a file that Git LFS has not downloaded."""
 LFS_PULL = "download the file itself: git lfs pull"
@@ -38,13 +38,13 @@ _SIGNATURES = (
 )
 _URL = re.compile(r"(?:https?|ftp|s3|gs|hf)://")
 _WEBPAGE = (b"<!doctype html", b"<html")
-# How XML starts: with a tag, in UTF-16 with or without its mark, or with the mark of UTF-8.
+# The ways XML may start: a tag, UTF-16 with or without a byte order mark, or that of UTF-8.
 _XML = (b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00<")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The bytes of a file, its name in messages, and its path if it is on disk."""
+    """The bytes of a file, its name in messages, and its path on disk, if any."""
 
     data: bytes
     name: str
@@ -55,26 +55,26 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
     """Read a path, bytes, or an open file.
 
     Raises:
-        ParseError: if it cannot be read, or is plainly something else than XML.
+        ParseError: if it cannot be read, or is clearly not XML.
         LimitError: if it is too large.
     """
-    found = _read(source, limits)
-    limits.check("xml_bytes", len(found.data), Location(found.name))
-    if not found.data.strip():
-        raise _unreadable(found.name, "the file is empty", "an IR starts with <net name=... version=...>")
-    if other := _something_else(found.data):
+    opened = _read_source(source, limits)
+    limits.check("xml_bytes", len(opened.data), Location(opened.name))
+    if not opened.data.strip():
+        raise _unreadable(opened.name, "the file is empty", "an IR starts with <net name=... version=...>")
+    if other := _something_else(opened.data):
         what, hint = other
-        raise _unreadable(found.name, f"this is {what}, not an OpenVINO IR", _sibling(found.path) or hint)
-    return found
+        raise _unreadable(opened.name, f"this is {what}, not an OpenVINO IR", _sibling(opened.path) or hint)
+    return opened
 
 
 def is_webpage(head: bytes) -> bool:
-    """Return whether a file starts as HTML: a page about a file was saved instead of the file."""
+    """Return whether a file starts as HTML, as if the page about a file was saved instead."""
     return head.lstrip().lower().startswith(_WEBPAGE)
 
 
 def _something_else(data: bytes) -> tuple[str, str] | None:
-    """Identify data that is not XML, and say what to do about it."""
+    """Identify data that is not XML, with a hint."""
     for signature, start, what, hint in _SIGNATURES:
         if data[start : start + len(signature)] == signature:
             return what, hint
@@ -91,13 +91,13 @@ def _something_else(data: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _read(source: SourceLike, limits: Limits) -> Source:
+def _read_source(source: SourceLike, limits: Limits) -> Source:
     if isinstance(source, bytes | bytearray | memoryview):
         return Source(bytes(source), "<bytes>")
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return Source(source.strip().encode(), "<text>")
     if isinstance(source, str | os.PathLike):
-        return _read_path(os.fspath(source), limits)
+        return _open_path(os.fspath(source), limits)
     if not hasattr(source, "read"):
         message = f"a model must be a path, bytes or an open file, got {type(source).__name__}"
         raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
@@ -115,28 +115,30 @@ def _path_of(file: IO[bytes] | IO[str], name: str) -> Path | None:
         return None
 
 
-def _read_path(given: str, limits: Limits) -> Source:
-    if _URL.match(given):
+def _open_path(text: str, limits: Limits) -> Source:
+    if _URL.match(text):
         raise _unreadable(
-            given,
+            text,
             "this is a URL, and nothing is downloaded",
             "download the .xml and the .bin into one folder, and name the .xml",
         )
-    path = Path(given)
+    path = Path(text)
     try:
         size = path.stat().st_size
         limits.check("xml_bytes", size, Location(str(path)))
         with path.open("rb") as file:  # the size of a file that is not regular is 0
             return Source(file.read((size or limits.xml_bytes) + 1), str(path), path)
     except FileNotFoundError:
-        raise _unreadable(_shown(path), "no such file", _meant(path)) from None
+        raise _unreadable(_shown(path), "no such file", _sibling_hint(path)) from None
     except IsADirectoryError:
         raise _unreadable(str(path), "this is a folder", "give the .xml in it") from None
     except OSError as reason:
         why = reason.strerror or str(reason)
-        raise _unreadable(_shown(path), f"the file cannot be read: {why}", _meant(path)) from None
+        raise _unreadable(_shown(path), f"the file cannot be read: {why}", _sibling_hint(path)) from None
     except ValueError:
-        raise _unreadable(_shown(path), "a path must not contain a null character", _meant(path)) from None
+        raise _unreadable(
+            _shown(path), "a path must not contain a null character", _sibling_hint(path)
+        ) from None
 
 
 def _shown(path: Path) -> str:
@@ -145,7 +147,7 @@ def _shown(path: Path) -> str:
     return text if text == first and len(text) <= 200 else f"{first[:60]}…"
 
 
-def _meant(path: Path) -> str:
+def _sibling_hint(path: Path) -> str:
     try:
         return _sibling(path)
     except (OSError, ValueError):
@@ -156,8 +158,8 @@ def _sibling(path: Path | None) -> str:
     if path is None or not path.name:
         return ""
     candidates = [path.with_suffix(".xml"), path.with_name(path.name + ".xml")]
-    found = next((c for c in candidates if c != path and c.is_file()), None)
-    return suggestion(str(found) if found else None)
+    sibling = next((c for c in candidates if c != path and c.is_file()), None)
+    return suggestion(str(sibling) if sibling else None)
 
 
 def _unreadable(name: str, message: str, hint: str = "") -> ParseError:

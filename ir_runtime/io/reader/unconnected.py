@@ -23,7 +23,7 @@ __all__ = ["comment_value", "constant", "element_types", "parameter", "port_name
 
 
 def port_name(layer: Layer, index: int) -> str:
-    """Return the name of an input port in the operation."""
+    """Return the operation's name for an input port."""
     port = layer.op.port_of(index) if layer.op else None
     if port is None:
         return f"input{index}"
@@ -31,41 +31,41 @@ def port_name(layer: Layer, index: int) -> str:
 
 
 def element_types(layer: Layer) -> list[ElementType]:
-    """Return element types for the inputs: the port's precision, else that of another port with the same type variable."""
-    said = [spec.type.element if spec.type else ElementType.dynamic for spec in layer.inputs]
+    """Return element types of the inputs: the port's precision, or that of its type variable."""
+    declared = [spec.type.element if spec.type else ElementType.dynamic for spec in layer.inputs]
     if layer.op is None:
-        return [e if e is not ElementType.dynamic else ElementType.f32 for e in said]
-    ports = [layer.op.port_of(i) for i in range(len(said))]
+        return [e if e is not ElementType.dynamic else ElementType.f32 for e in declared]
+    ports = [layer.op.port_of(i) for i in range(len(declared))]
     bound = {
-        p.element.name: e for p, e in zip(ports, said, strict=True) if p and e is not ElementType.dynamic
+        p.element.name: e for p, e in zip(ports, declared, strict=True) if p and e is not ElementType.dynamic
     }
     return [
         e if e is not ElementType.dynamic or p is None else bound.get(p.element.name, p.element.default)
-        for p, e in zip(ports, said, strict=True)
+        for p, e in zip(ports, declared, strict=True)
     ]
 
 
 def comment_value(port: Element, spec: PortSpec) -> list[float] | float | None:
-    """Return the value that a comment in or right after a port gives it."""
-    found = (value_in(comment) for comment in _comments(port))
-    return next((v for v in found if v is not None and _plausible(v, spec)), None)
+    """Return the value that a comment inside or right after a port gives it."""
+    values = (value_in(comment) for comment in _comments(port))
+    return next((v for v in values if v is not None and _plausible(v, spec)), None)
 
 
 def constant(
     number: int,
     name: str,
-    given: ArrayLike,
+    value: ArrayLike,
     element: ElementType,
     spec: PortSpec,
     where: Location,
     report: Diagnostics,
 ) -> Layer | None:
-    """Return a Constant with the value of a port, or report a value that contradicts the port's dims.
+    """Return a Constant with a port's value; report a value that contradicts its dims.
 
     Raises:
         InputError: if the element type cannot hold the value.
     """
-    array = _array(given, element, spec, where)
+    array = _array(value, element, spec, where)
     declared = spec.type.shape if spec.type else PartialShape.dynamic()
     if declared.is_static and math.prod(declared.static) == array.size:
         array = array.reshape(declared.static)
@@ -88,10 +88,10 @@ def parameter(number: int, name: str, element: ElementType, spec: PortSpec, wher
     return _outer(number, name, Parameter(element_type=element, shape=shape), where)
 
 
-def _array(given: ArrayLike, element: ElementType, spec: PortSpec, where: Location) -> Array:
+def _array(value: ArrayLike, element: ElementType, spec: PortSpec, where: Location) -> Array:
     """Return the value as an array, if the element type can represent it."""
     try:
-        numbers = np.asarray(given)
+        numbers = np.asarray(value)
         with np.errstate(all="ignore"):
             array = numbers.astype(element.dtype)
         fits = numbers.dtype.kind in "biufV" and (not element.integral or np.array_equal(array, numbers))
@@ -100,7 +100,7 @@ def _array(given: ArrayLike, element: ElementType, spec: PortSpec, where: Locati
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
         pass
     raise InputError(
-        f"input port {spec.id} is of type {element.label}, which cannot hold the value {given!r}", where=where
+        f"input port {spec.id} is of type {element.label}, which cannot hold the value {value!r}", where=where
     )
 
 
@@ -114,7 +114,7 @@ def _comments(port: Element) -> list[str]:
 
 
 def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
-    """Return whether a value fits: lists are values of vectors; a number is one only if one element is expected."""
+    """Return whether a value is plausible for a port: lists for vectors, numbers only for single elements."""
     shape = spec.type.shape if spec.type else PartialShape.dynamic()
     if isinstance(value, list) and len(value) != 1:
         return shape.rank in (None, 1)
@@ -122,6 +122,6 @@ def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
 
 
 def _outer(number: int, name: str, op: Parameter | Constant, where: Location) -> Layer:
-    """Return the location of a layer that the page does not print."""
+    """Return a layer located at a port, as the page does not print the layer itself."""
     port = PortSpec(0, TensorType(op.element_type, op.shape), (name,), where.line)
     return Layer.inserted(number, name, op, where, (), (port,))

@@ -33,12 +33,12 @@ def unknown_operation(type: str, version: str) -> tuple[str, str]:
 def _opset_for(versions: list[type[Op]], version: str) -> str:
     """Return the nearest opset name, or the first opset that has the operation."""
     first = f"{versions[0].name} starts with opset{versions[0].since}"
-    known = [f"opset{number}" for number in range(1, NEWEST + 1)]
-    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], known) or first
+    names = [f"opset{number}" for number in range(1, NEWEST + 1)]
+    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], names) or first
 
 
 def _span(versions: list[type[Op]], opset: int) -> str:
-    """Describe which opsets have an operation."""
+    """Describe the opsets that have an operation."""
     first, last = versions[0].since, versions[-1].until
     return f"it starts with opset{first}" if opset < first else f"the last to have it is opset{last}"
 

@@ -1,10 +1,9 @@
-"""Make the conversions at inputs and outputs explicit that IR version 10 implies.
+"""Make the implicit conversions of IR version 10 at inputs and outputs explicit.
 
-Such models were made for an API whose tensors were named after layers, whose inputs were never f16, and
-whose outputs were f32 or i32. OpenVINO still reads them so, and programs written for them rely on it. It goes by
-the types that it infers. They are known only after the file was read: until then, those of the file are taken, and
-where they turn out to be others (Model Optimizer declares the f16 of a DetectionOutput as FP32), the file's layers
-are converted again.
+Such models were made for an API with tensors named after layers, no f16 inputs, and outputs in f32 or i32.
+OpenVINO still reads them so, and programs rely on it. It uses the inferred types, which are known only after
+reading: until then the declared types are used, and where they differ (Model Optimizer declares the f16 of a
+DetectionOutput as FP32), the file's layers are converted again.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def convert_version_10(
     Args:
         layers: by id.
         edges: between them.
-        inferred: the types of outputs where they are not those that the file declares.
+        inferred: the output types that differ from the declared ones.
     """
     sources = {edge.target: edge.source for edge in edges}
     work = _Converter(dict(layers), sources, count(len(layers)), inferred or {})
@@ -48,17 +47,17 @@ def convert_version_10(
 
 
 def convert_again(graph: Graph, values: Mapping[Port, Value]) -> Graph | None:
-    """Convert the outputs of a file as inferred, if the types of some are not those that it declares.
+    """Convert the outputs of a file again if their inferred types differ from the declared ones.
 
     Args:
         graph: the layers of the file, without conversions.
-        values: what was inferred about them, from operations alone.
+        values: their types inferred from the operations alone.
     """
-    read = {
+    ports = {
         source for result in graph.of_type("Result") for source in graph.reads(result) if source in values
     }
-    inferred = {port: TensorType(values[port].element, values[port].shape) for port in read}
-    if all(_element(graph[port.layer].outputs[port.number]) is inferred[port].element for port in read):
+    inferred = {port: TensorType(values[port].element, values[port].shape) for port in ports}
+    if all(_element(graph[port.layer].outputs[port.number]) is inferred[port].element for port in ports):
         return None
     layers, edges = convert_version_10(graph.layers, graph.edges, inferred)
     return Graph(layers.values(), edges, graph.severed)
@@ -76,8 +75,8 @@ class _Converter:
     """The output ports of layers, where they were changed."""
 
     def enter(self, layer: Layer, readers: Iterable[Port]) -> None:
-        """Make an input f32 where the file declares f16; ``readers`` are the inputs connected to it."""
-        port = _also_named(layer.outputs[0], layer.name)
+        """Change an f16 input to f32 for its ``readers``."""
+        port = _add_name(layer.outputs[0], layer.name)
         self.layers[layer.id] = replace(layer, outputs=(port, *layer.outputs[1:]))
         if layer.op is None or layer.op.attributes()["element_type"] is not ElementType.f16:
             return
@@ -91,44 +90,44 @@ class _Converter:
         self.sources |= dict.fromkeys(readers, narrow)
         self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)
 
-    def leave(self, given: Port, result: Port) -> None:
-        """Make an output f32, or i32 where the file declares wider integers."""
-        source = self.layers[given.layer]
-        outputs = self.outputs.setdefault(given.layer, list(source.outputs))
-        port = _also_named(outputs[given.number], _output_name(source, given.number))
-        type = self.inferred.get(given, port.type)
+    def leave(self, output: Port, result: Port) -> None:
+        """Change an output to f32, or to i32 if the file declares wider integers."""
+        source = self.layers[output.layer]
+        outputs = self.outputs.setdefault(output.layer, list(source.outputs))
+        port = _add_name(outputs[output.number], _output_name(source, output.number))
+        type = self.inferred.get(output, port.type)
         if type is None or type.element in (ElementType.dynamic, ElementType.string):
             return
-        wanted = ElementType.i32 if type.element in _INTEGERS else ElementType.f32
-        if type.element is wanted:
-            outputs[given.number] = port
+        target = ElementType.i32 if type.element in _INTEGERS else ElementType.f32
+        if type.element is target:
+            outputs[output.number] = port
             return
-        outputs[given.number] = replace(port, names=())
-        there = PortSpec(1, TensorType(wanted, type.shape), port.names)
-        converted = self._convert(source, type, there)
-        self._set_input(self.layers[result.layer], there)
+        outputs[output.number] = replace(port, names=())
+        spec = PortSpec(1, TensorType(target, type.shape), port.names)
+        converted = self._convert(source, type, spec)
+        self._set_input(self.layers[result.layer], spec)
         self.sources[result] = converted
-        self.sources[Port(converted.layer, 0)] = given
+        self.sources[Port(converted.layer, 0)] = output
 
     def finished(self) -> dict[int, Layer]:
-        """Return the layers with their changed outputs."""
+        """Return all layers, including the changed outputs."""
         for number, outputs in self.outputs.items():
             self.layers[number] = replace(self.layers[number], outputs=tuple(outputs))
         return self.layers
 
-    def _set_input(self, result: Layer, there: PortSpec) -> None:
-        """Give a Result the type of the Convert before it, whatever its port declares in the file."""
-        inputs = tuple(replace(port, type=there.type) if port.type else port for port in result.inputs)
+    def _set_input(self, result: Layer, spec: PortSpec) -> None:
+        """Give a Result the type of the Convert before it."""
+        inputs = tuple(replace(port, type=spec.type) if port.type else port for port in result.inputs)
         self.layers[result.id] = replace(result, inputs=inputs)
 
-    def _convert(self, beside: Layer, given: TensorType, made: PortSpec) -> Port:
-        """Add a Convert layer that the file does not have; return its output."""
-        assert made.type is not None
-        label = made.type.element.label
+    def _convert(self, beside: Layer, input_spec: TensorType, output_spec: PortSpec) -> Port:
+        """Add a Convert layer; return its output."""
+        assert output_spec.type is not None
+        label = output_spec.type.element.label
         number = next(n for n in self.numbers if n not in self.layers)
         name = f"{beside.name}/{label}"
         op = registry.require("Convert").parse({"destination_type": label})
-        layer = Layer.inserted(number, name, op, beside.where, (PortSpec(0, given),), (made,))
+        layer = Layer.inserted(number, name, op, beside.where, (PortSpec(0, input_spec),), (output_spec,))
         self.layers[number] = replace(layer, is_implied=True)
         return Port(number, 0)
 
@@ -141,5 +140,5 @@ def _output_name(layer: Layer, number: int) -> str:
     return layer.name if len(layer.outputs) == 1 else f"{layer.name}.{number}"
 
 
-def _also_named(port: PortSpec, name: str) -> PortSpec:
+def _add_name(port: PortSpec, name: str) -> PortSpec:
     return port if name in port.names else replace(port, names=(*port.names, name))

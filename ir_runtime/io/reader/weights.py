@@ -25,7 +25,7 @@ __all__ = ["Weights", "WeightsLike", "open_weights", "packed_bytes"]
 WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
 
 
-# Bytes at the start of a file that say that it is another kind of file.
+# Signatures of other kinds of files.
 _HEAD = 64
 
 
@@ -44,13 +44,13 @@ class Weights:
         self.data: Array | None = None
         if data is not None:
             self.data = np.frombuffer(data, np.uint8)
-            self.data.flags.writeable = False  # what the caller gives is looked at, never written
+            self.data.flags.writeable = False  # the caller's data is only read
 
     def check(self) -> None:
-        """Check the length of the memory-mapped file.
+        """Check that the memory-mapped file still has its length.
 
         Raises:
-            ParseError: if it has become shorter.
+            ParseError: if it was truncated.
         """
         if self._file is not None:
             self._file.check()
@@ -61,7 +61,7 @@ class Weights:
     def tensor(
         self, element: ElementType, shape: tuple[int, ...], offset: int, size: int, where: Location
     ) -> Array | Packed:
-        """Return the constant at ``offset`` as a view; elements of less than a byte stay packed.
+        """Return the constant at ``offset`` as a view; sub-byte elements stay packed.
 
         Raises:
             ParseError: if it is outside the file, or ``size`` is too small for the shape.
@@ -119,26 +119,26 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def packed_bytes(element: ElementType, shape: tuple[int, ...]) -> int:
-    """Return the bytes of a constant in the ``.bin``; of strings, those of the header."""
+    """Return the size of a constant in the ``.bin``; for strings, that of the header."""
     count = math.prod(shape)
     return header_size(count) if element is ElementType.string else element.nbytes(count)
 
 
 def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
-    """Open the given weights, else the ``.bin`` beside the model.
+    """Open the given weights, or else the ``.bin`` beside the model.
 
     Raises:
-        ParseError: if a file that was named cannot be read.
+        ParseError: if the given file cannot be read.
     """
-    given = "the .bin given"
+    default_name = "the .bin given"
     if weights is None or (isinstance(weights, str) and not weights):  # OpenVINO's default is ""
         return _beside(model)
     if isinstance(weights, str | os.PathLike):
         return _map(Path(weights))
     if isinstance(weights, bytes | bytearray | memoryview):
-        return Weights(weights, given)
+        return Weights(weights, default_name)
     if isinstance(weights, np.ndarray):
-        return Weights(np.ascontiguousarray(weights).reshape(-1).view(np.uint8), given)
+        return Weights(np.ascontiguousarray(weights).reshape(-1).view(np.uint8), default_name)
     tensor = getattr(weights, "data", None)
     if isinstance(tensor, np.ndarray):  # a Tensor, as OpenVINO takes
         return open_weights(tensor, model)
@@ -147,8 +147,8 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
         raise TypeError(
             f"weights must be a path, bytes, an array or a binary file, got {type(data).__name__}"
         )
-    name = getattr(weights, "name", given)
-    return Weights(data, name if isinstance(name, str) else given)
+    name = getattr(weights, "name", default_name)
+    return Weights(data, name if isinstance(name, str) else default_name)
 
 
 def _beside(model: Path | None) -> Weights:
@@ -156,7 +156,7 @@ def _beside(model: Path | None) -> Weights:
         return Weights(missing="give the content of the .bin as weights=")
     path = model.with_suffix(".bin")
     if not path.is_file():
-        others = [each for each in sorted(model.parent.glob("*.bin"))[:2] if each.is_file()]
+        others = [candidate for candidate in sorted(model.parent.glob("*.bin"))[:2] if candidate.is_file()]
         lone = f"; the only .bin in its folder is {others[0]}" if len(others) == 1 else ""
         how = "--weights BIN" if on_command_line() else "weights=, --weights"
         return Weights(missing=f"put it at {path}, or name it ({how}){lone}")

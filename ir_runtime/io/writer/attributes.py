@@ -17,9 +17,8 @@ def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, st
     """Return the attributes of a layer by their names in files.
 
     Args:
-        layer: the layer. Texts of the file that it was read from are kept where they mean the same, as are attributes that its
-            operation does not have.
-        changed: values that take the place of those that the operation has.
+        layer: the layer. Texts from its file are kept if they mean the same, as are attributes unknown to its operation.
+        changed: values that override those of the operation.
     """
     texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
     for name, attribute in layer.op.schema().items() if isinstance(layer.op, Op) else ():

@@ -12,12 +12,12 @@ __all__ = ["write_back_edges", "write_port_map"]
 
 
 def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
-    """Write the port map of a body: its Parameters by inputs of the layer, its Results by outputs."""
+    """Write the port map of a body: Parameters by layer input, Results by layer output."""
     with out.inside(PORT_MAPS[body.name]):
         for entry in body.inputs:
             out.element("input", _entry(layer.inputs[entry.port].id, entry.parameter, entry.cut))
-        for given in body.outputs:
-            out.element("output", _entry(layer.outputs[given.port].id, given.result, given.cut))
+        for output in body.outputs:
+            out.element("output", _entry(layer.outputs[output.port].id, output.result, output.cut))
         for tag, inner, purpose in (
             ("input", body.iteration, "current_iteration"),
             ("output", body.condition, "execution_condition"),
@@ -40,5 +40,5 @@ def _entry(port: int, inner: int, cut: Cut | None = None) -> dict[str, str]:
     entry = {"external_port_id": str(port), "internal_layer_id": str(inner)}
     if cut is None:
         return entry
-    named = {name: str(number) for name, number in cut._asdict().items()}
-    return {"axis": named.pop("axis"), **entry, **named}
+    fields = {name: str(number) for name, number in cut._asdict().items()}
+    return {"axis": fields.pop("axis"), **entry, **fields}

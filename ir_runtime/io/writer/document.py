@@ -13,7 +13,7 @@ from ...ir.tensor import TensorType
 from ..reader.layers import NEWEST_IR
 from .attributes import attribute_texts
 from .bodies import write_back_edges, write_port_map
-from .names import joined, output_names
+from .names import join_names, output_names
 from .printer import Printer
 from .rt_info import write_layer_info, write_model_info
 from .weights import WeightsWriter, raw_bytes
@@ -27,8 +27,8 @@ _TYPES = {"Constant": "Const"}  # as files spell them
 class Content:
     """The content of a file.
 
-    ``declared`` says whether the dims that layers declare are still true: not where inputs have got
-    other shapes. They may say more than what was inferred.
+    ``declared`` tells whether the declared dims still hold, which is not so after reshaping inputs. They may
+    be more specific than the inferred ones.
     """
 
     name: str
@@ -43,7 +43,7 @@ def write(content: Content, xml: IO[bytes], weights: IO[bytes]) -> None:
     """Write a model, deterministically.
 
     Raises:
-        InputError: if a name has characters that XML does not have.
+        InputError: if a name has characters that XML does not allow.
     """
     out = Printer(xml)
     with out.inside("net", {"name": content.name, "version": str(content.version)}):
@@ -86,7 +86,7 @@ class _GraphWriter:
         if names := output_names(layer):
             head["output_names"] = names
         with self.out.inside("layer", head):
-            if data := attribute_texts(layer, self._changed(layer)):
+            if data := attribute_texts(layer, self._changed_attributes(layer)):
                 self.out.element("data", data)
             write_layer_info(self.out, layer.rt_info)
             bodies = layer.bodies()
@@ -98,15 +98,15 @@ class _GraphWriter:
             for body in bodies:
                 self._body(layer, body)
 
-    def _changed(self, layer: Layer) -> dict[str, object]:
-        """Return attributes that depend on more than the operation."""
+    def _changed_attributes(self, layer: Layer) -> dict[str, object]:
+        """Return the attributes that do not follow from the operation alone."""
         if layer.type == "Constant":
             op = vars(layer.op)
             place = self.weights.place(raw_bytes(op["value"], op["element_type"], min(op["size"], 1)))
             return place._asdict()
-        found = self.known.get(Port(layer.id, 0))
-        if layer.type == "Parameter" and found is not None and not (self.path and self.declared):
-            return {"shape": found.shape}
+        value = self.known.get(Port(layer.id, 0))
+        if layer.type == "Parameter" and value is not None and not (self.path and self.declared):
+            return {"shape": value.shape}
         return {}
 
     def _ports(self, side: str, layer: Layer, ports: Iterable[tuple[PortSpec, Port | None]]) -> None:
@@ -120,7 +120,7 @@ class _GraphWriter:
                 if type is not None:
                     head["precision"] = precision(type.element)
                 if spec.names and layer.type != "Result":
-                    head["names"] = joined(spec.names)
+                    head["names"] = join_names(spec.names)
                 self._port(head, type, spec)
 
     def _port(self, head: Mapping[str, str], type: TensorType | None, spec: PortSpec) -> None:
@@ -135,16 +135,16 @@ class _GraphWriter:
 
     def _type(self, spec: PortSpec, source: Port | None) -> TensorType | None:
         """Return the inferred type of a tensor, completed by the declared one."""
-        found = self.known.get(source) if source else None
-        if found is None or spec.type is None or not self.declared:
-            return found.type if found else spec.type
-        both = found.shape.merge(spec.type.shape)
-        element = found.element if found.element.is_static() else spec.type.element
-        return TensorType(element, found.shape if both is None else both)
+        value = self.known.get(source) if source else None
+        if value is None or spec.type is None or not self.declared:
+            return value.type if value else spec.type
+        both = value.shape.merge(spec.type.shape)
+        element = value.element if value.element.is_static() else spec.type.element
+        return TensorType(element, value.shape if both is None else both)
 
     def _body(self, layer: Layer, body: Body) -> None:
-        known = self.known.bodies.get((layer.id, body.name), Inferred())
-        inner = replace(self, known=known, path=f"{layer.name}/{body.name}/")
+        values = self.known.bodies.get((layer.id, body.name), Inferred())
+        inner = replace(self, known=values, path=f"{layer.name}/{body.name}/")
         with self.out.inside(body.name):
             inner.graph(body.graph)
             self.out.element("rt_info")

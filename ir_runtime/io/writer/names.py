@@ -8,17 +8,17 @@ from ...codes import Code
 from ...errors import InputError
 from ...ir.graph import Layer
 
-__all__ = ["joined", "output_names"]
+__all__ = ["join_names", "output_names"]
 
 
-def joined(names: Iterable[str]) -> str:
-    r"""Names with commas between them; those inside of them are escaped.
+def join_names(names: Iterable[str]) -> str:
+    r"""Join names with commas, escaping commas inside them.
 
     >>> print(joined(["x", "y,z"]))
     x,y\,z
 
     Raises:
-        InputError: if two names end in a backslash, which would escape the comma behind the first.
+        InputError: if two names end in a backslash, which would escape the comma after the first.
     """
     ordered = sorted(names, key=lambda name: name.endswith("\\"))
     if sum(name.endswith("\\") for name in ordered) > 1:
@@ -32,4 +32,4 @@ def joined(names: Iterable[str]) -> str:
 
 def output_names(layer: Layer) -> str:
     """Return the names that a Result gives to the output of the model."""
-    return joined(name for port in layer.inputs for name in port.names) if layer.type == "Result" else ""
+    return join_names(name for port in layer.inputs for name in port.names) if layer.type == "Result" else ""

@@ -12,7 +12,7 @@ from ...errors import InputError
 
 __all__ = ["Printer", "is_tag"]
 
-# Line breaks and tabs are kept only as references: parsers turn those that are not into spaces.
+# Line breaks and tabs are written as references, as parsers turn plain ones into spaces.
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 )
@@ -42,7 +42,7 @@ class Printer:
 
     @contextmanager
     def inside(self, tag: str, attributes: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Write an element that contains what is written within the block."""
+        """Write an element around the content written in the block."""
         self._line(f"<{tag}{self._attributes(tag, attributes)}>")
         self._indent += "\t"
         yield
@@ -53,9 +53,9 @@ class Printer:
         if not attributes:
             return ""
         for name, text in attributes.items():
-            if found := _NOT_IN_XML.search(text):
+            if invalid := _NOT_IN_XML.search(text):
                 raise InputError(
-                    f"XML has no character U+{ord(found.group()):04X}, but {name!r} of <{tag}> is {text[:80]!r}",
+                    f"XML has no character U+{ord(invalid.group()):04X}, but {name!r} of <{tag}> is {text[:80]!r}",
                     code=Code.BAD_REQUEST,
                     hint="give it another name before saving",
                 )

@@ -11,7 +11,7 @@ __all__ = ["with_results"]
 
 
 def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
-    """Return the graph with one more Result for each of the given outputs."""
+    """Return the graph with a Result added for each of the given outputs."""
     if not ports:
         return graph
     first = max(graph.layers, default=-1) + 1
@@ -21,9 +21,9 @@ def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
 
 
 def _result(graph: Graph, number: int, port: Port) -> Layer:
-    taken = {layer.name for layer in graph.layers.values()}
+    names = {layer.name for layer in graph.layers.values()}
     name = f"Result_{number}"
-    while name in taken:
+    while name in names:
         name += "_"
     op = registry.require("Result")()
     return Layer.inserted(number, name, op, graph[port.layer].where, (PortSpec(0),))

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from ...ir.graph import IR_VERSION, RtInfo
 from .printer import Printer, is_tag
 
-__all__ = ["text_of", "write_layer_info", "write_model_info"]
+__all__ = ["format_value", "write_layer_info", "write_model_info"]
 
 
 def write_model_info(out: Printer, info: RtInfo) -> None:
-    """Write the entries of a model: strings, or nested entries; not the version that it was read of."""
+    """Write the entries of a model, strings or nested entries, except the IR version it was read from."""
     info = {name: entry for name, entry in info.items() if (name, type(entry)) != (IR_VERSION, int)}
     if not info:
         out.element("rt_info")
@@ -27,9 +27,9 @@ def write_layer_info(out: Printer, info: RtInfo) -> None:
     with out.inside("rt_info"):
         for name, entry in info.items():
             if not isinstance(entry, Mapping):
-                out.element("attribute", {"name": name, "value": text_of(entry)})
+                out.element("attribute", {"name": name, "value": format_value(entry)})
             elif _are_attributes(entry):
-                texts = {key: text_of(value) for key, value in entry.items()}
+                texts = {key: format_value(value) for key, value in entry.items()}
                 out.element("attribute", {"name": name, **texts})
             else:
                 with out.inside("attribute", {"name": name}):
@@ -49,7 +49,7 @@ def _entries(out: Printer, info: RtInfo) -> None:
         name = str(key)
         tag, head = (name, {}) if is_tag(name) else ("info", {"name": name})
         if not isinstance(entry, Mapping):
-            out.element(tag, {**head, "value": text_of(entry)})
+            out.element(tag, {**head, "value": format_value(entry)})
         elif not entry:
             out.element(tag, head)
         else:
@@ -57,15 +57,15 @@ def _entries(out: Printer, info: RtInfo) -> None:
                 _entries(out, entry)
 
 
-def text_of(value: object) -> str:
-    """Return a value as files have it."""
+def format_value(value: object) -> str:
+    """Format a value as in files."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, float):
         short = f"{value:g}"
         return short if float(short) == value else repr(value)
     if isinstance(value, list | tuple):
-        return " ".join(str(int(each)) if isinstance(each, bool) else text_of(each) for each in value)
+        return " ".join(str(int(item)) if isinstance(item, bool) else format_value(item) for item in value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}:{text_of(entry)}" for name, entry in value.items()) + "}"
+        return "{" + ",".join(f"{name}:{format_value(entry)}" for name, entry in value.items()) + "}"
     return str(value)

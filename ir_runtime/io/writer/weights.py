@@ -27,7 +27,7 @@ class Place(NamedTuple):
 class WeightsWriter:
     """Writes constants without gaps, as OpenVINO does; equal ones share their bytes.
 
-    Nothing is kept but digests, so constants may be views of a file that is larger than the memory.
+    Only digests are kept in memory, so constants may be views of a file larger than memory.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -35,8 +35,8 @@ class WeightsWriter:
         self._known: dict[bytes, Place] = {}
 
     def place(self, raw: Array) -> Place:
-        """Write bytes unless they were written before; return their place."""
-        # A digest of 256 bits is as good as the content: no two contents that share one are known.
+        """Write bytes unless equal ones were written before; return their place."""
+        # A 256-bit digest identifies the content: no collisions are known.
         digest = hashlib.sha256(raw.data).digest()
         if digest not in self._known:
             self._file.write(raw.data)
@@ -46,10 +46,10 @@ class WeightsWriter:
 
 
 def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType, least: int = 1) -> Array:
-    """Return the bytes of a tensor in the format of files; a view where memory has the same format.
+    """Return the bytes of a tensor in file format; a view if memory has the same format.
 
-    A tensor of no elements has ``least`` bytes: one in most of OpenVINO's files, none in others. One that
-    is to be computed only now is given as a function.
+    An empty tensor has ``least`` bytes: one in most of OpenVINO's files, none in others. A function is called
+    to compute the tensor lazily.
 
     >>> raw_bytes(np.array([1, 2, 3], np.uint8), ElementType.u6).tolist()
     [18, 48, 0]

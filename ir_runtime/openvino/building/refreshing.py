@@ -53,7 +53,7 @@ def refreshed(members: Members, edit: int) -> Refreshed | None:
         if node._basis is not None and _is_same_basis(node._basis, basis):
             known[id(node)] = node._own_values
             continue
-        found = _inferred(node, read)
+        found = _infer_simple(node, read)
         if found is None:
             return None
         known[id(node)] = found
@@ -85,7 +85,7 @@ def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
     return all(a is b or is_same(a, b) for a, b in zip(one[2:], other[2:], strict=True))  # type: ignore[arg-type]
 
 
-def _inferred(node: Node, read: Sequence[Value]) -> Sequence[Value] | None:
+def _infer_simple(node: Node, read: Sequence[Value]) -> Sequence[Value] | None:
     layer = node.layer
     deadline.check(layer.where)
     try:

@@ -1,4 +1,4 @@
-"""The state of a graph that is built from legacy layers: data of the ``.bin``, and what layers leave for others."""
+"""The state of a graph under construction from legacy layers."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Blob(NamedTuple):
 
 
 class Means(NamedTuple):
-    """What ``<pre-process>`` subtracts from each channel of an input: a number, or an image in the ``.bin``."""
+    """The means that ``<pre-process>`` subtracts from the channels of an input: numbers or images."""
 
     channels: tuple[float | Blob, ...]
 
 
 @dataclass(slots=True)
 class Building(Unused):
-    """The graph that is built."""
+    """The graph under construction."""
 
     constants: ConstantReader
     read_body: Callable[[Layer], Body]
@@ -54,11 +54,11 @@ class Building(Unused):
     """Means by the ids of the inputs that they are subtracted from."""
 
     def stored(self, blob: Blob, element: ElementType, shape: Sequence[int], where: Location) -> Op:
-        """Return a constant with data of the ``.bin``; without a value if the model has no weights, which is reported.
+        """Return a constant with data from the ``.bin``; report missing weights and leave out the value.
 
         Raises:
             ParseError: if it is not in the ``.bin``, or too small for the shape.
-            LimitError: if there is more of it than the limits allow.
+            LimitError: if its size exceeds the limits.
         """
         cls = registry.require("Constant")
         place = {"offset": blob.offset, "size": blob.size, "value": None}
@@ -72,11 +72,11 @@ class Building(Unused):
             return op
 
     def signs(self, blob: Blob, shape: Sequence[int], where: Location) -> Op:
-        """Return bits of the ``.bin``, the lowest of each byte first, as -1 and 1 in i8.
+        """Return bits of the ``.bin``, lowest of each byte first, as -1 and 1 in i8.
 
         Raises:
             ParseError: if they are not in the ``.bin``, or too few for the shape.
-            LimitError: if there is more of it than the limits allow.
+            LimitError: if its size exceeds the limits.
         """
         count = int(np.prod(shape, dtype=object))
         packed = self.stored(blob, ElementType.u8, ((count + 7) // 8,), where)

@@ -13,7 +13,7 @@ from ...._util.nearest import did_you_mean
 from ....ops._define.attributes import Attribute, attr, raise_invalid, read_schema
 from .site import Site, Tensor
 
-__all__ = ["PAGE", "LegacyLayer", "Spelling", "attr", "declared", "layer", "named", "near"]
+__all__ = ["PAGE", "LegacyLayer", "Spelling", "attr", "declared", "layer", "find_declaration", "suggest_type"]
 
 PAGE = (
     "https://docs.openvino.ai/2021.4/"
@@ -21,12 +21,12 @@ PAGE = (
 )
 """The catalogue of legacy layers."""
 
-# Integers and flags that some converters wrote as numbers with a point.
+# Integers and flags written with a decimal point, as some converters did.
 _WHOLE = re.compile(r"([+-]?\d{1,18})\.0*")
 
 
 class Spelling(NamedTuple):
-    """Another spelling of an attribute: one attribute for each item of its list, as IR version 2 has it."""
+    """An alternative spelling of an attribute in IR version 2: one attribute for each item of a list."""
 
     items: tuple[tuple[str, ...], ...]
     """For each item the attributes that may hold it, the first that is there counts."""
@@ -35,21 +35,21 @@ class Spelling(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All attributes."""
+        """The names of all its attributes."""
         return tuple(name for item in self.items for name in item)
 
     def text(self, data: Mapping[str, str]) -> str | None:
-        """Return the texts of its attributes as one list; ``None`` if all are absent."""
+        """Join the texts of its attributes into a list; ``None`` if all are absent."""
         if not any(name in data for name in self.names):
             return None
         texts = ((data[name] for name in item if name in data) for item in self.items)
-        return ",".join(next(found, self.absent) for found in texts)
+        return ",".join(next(present, self.absent) for present in texts)
 
 
 class LegacyLayer:
     """One type of legacy layer. An instance holds the attributes of one layer; subclasses annotate them.
 
-    Docstrings say which operations it becomes; the guide has them.
+    The docstring of a subclass names the operations that replace the layer; the guide lists them.
     """
 
     types: ClassVar[tuple[str, ...]] = ()
@@ -79,7 +79,7 @@ class LegacyLayer:
         """Return a layer with the attributes of a file.
 
         Raises:
-            ValidationError: naming every attribute that is missing or not allowed.
+            ValidationError: if attributes are missing or not allowed; the error names all of them.
         """
         fields, problems = {}, []
         for name, attribute in cls.schema().items():
@@ -99,12 +99,12 @@ class LegacyLayer:
 
     @classmethod
     def known(cls) -> frozenset[str]:
-        """Return the names of attributes that are read, or known to mean nothing."""
-        return _known(cls)
+        """Return the names of attributes that are read or known to be meaningless."""
+        return _known_names(cls)
 
     @classmethod
     def ignored(cls, data: Mapping[str, str]) -> Iterator[str]:
-        """Yield the names of attributes of a file that are not read, and may have been meant."""
+        """Yield the names of a file's attributes that are ignored though they may matter."""
         known = cls.known()
         yield from (name for name in data if name not in known and not _is_zero(cls, name, data[name]))
 
@@ -116,7 +116,7 @@ class LegacyLayer:
 
     @abstractmethod
     def build(self, site: Site) -> Tensor | tuple[Tensor, ...]:
-        """Build operations that compute the layer, and return its outputs.
+        """Build the operations that compute the layer, and return its outputs.
 
         Raises:
             ValidationError: if inputs, blobs or declared dims contradict the attributes.
@@ -129,7 +129,7 @@ def _schema(cls: type[LegacyLayer]) -> Mapping[str, Attribute]:
 
 
 @cached_by_class
-def _known(cls: type[LegacyLayer]) -> frozenset[str]:
+def _known_names(cls: type[LegacyLayer]) -> frozenset[str]:
     spelled = (name for spelling in cls.spelled.values() for name in spelling.names)
     return frozenset({*(a.xml for a in cls.schema().values()), *spelled, *cls.leftovers, *_LEFTOVERS})
 
@@ -143,9 +143,9 @@ _LEFTOVERS = ("engine", "PrimitivesPriority", "quantization_level")
 
 
 def _plain(attribute: Attribute, text: str) -> str:
-    """Return an integer or a flag without the point that some converters wrote."""
-    if attribute.type in (int, bool) and (found := _WHOLE.fullmatch(text.strip())):
-        return found[1]
+    """Remove the decimal point that some converters wrote in integers and flags."""
+    if attribute.type in (int, bool) and (match := _WHOLE.fullmatch(text.strip())):
+        return match[1]
     return text
 
 
@@ -154,7 +154,7 @@ _DECLARED: dict[str, type[LegacyLayer]] = {}
 
 
 def layer(*types: str) -> Callable[[_LayerT], _LayerT]:
-    """Register a declaration under the names that files have for its type."""
+    """Register a declaration under the names of its type in files."""
 
     def register(cls: _LayerT) -> _LayerT:
         cls.types = types
@@ -165,15 +165,15 @@ def layer(*types: str) -> Callable[[_LayerT], _LayerT]:
 
 
 def declared() -> Mapping[str, type[LegacyLayer]]:
-    """Return the declarations by the names of their types in lower case; the package ``layers`` has them."""
+    """Return all declarations, of the package ``layers``, by the lower-case names of their types."""
     return MappingProxyType(_DECLARED)
 
 
-def named(type: str) -> type[LegacyLayer] | None:
-    """Return the declaration of a type of layer."""
+def find_declaration(type: str) -> type[LegacyLayer] | None:
+    """Return the declaration of a layer type."""
     return _DECLARED.get(type.lower())
 
 
-def near(type: str) -> str:
-    """Return a hint with types of similar names."""
+def suggest_type(type: str) -> str:
+    """Return a hint listing types with similar names."""
     return did_you_mean(type, sorted({name for cls in _DECLARED.values() for name in cls.types}))

@@ -24,9 +24,9 @@ from ..layers import LayerReader
 from ..parts import read_parts
 from . import layers as _layers
 from .building import Blob, Building
-from .declaration import LegacyLayer, named, near
+from .declaration import LegacyLayer, find_declaration, suggest_type
 from .preprocess import read_means
-from .site import Site, Tensor, widened
+from .site import Site, Tensor, computed_type
 
 __all__ = ["NEWEST", "OLDEST", "LegacyReader", "read_legacy"]
 
@@ -35,7 +35,7 @@ OLDEST, NEWEST = 2, 7
 
 assert _layers  # which registers the declarations
 
-# Parts of a <layer> that are not attributes, whatever version 2 calls the element that has them.
+# Parts of a <layer> that are not attributes.
 _PARTS = ("input", "output", "blobs", "weights", "biases", "port_map", "back_edges", "body", "rt_info")
 # The precision of nets whose layers have several.
 _MIXED = "MIXED"
@@ -45,7 +45,7 @@ _CUT = ("axis", "start", "end", "stride", "part_size")
 
 @dataclass(slots=True)
 class LegacyReader(LayerReader):
-    """Reads legacy layers as the file has them: with ports and attributes, and without operations."""
+    """Reads legacy layers as written in the file: ports and attributes, without operations."""
 
     elements: dict[int, Element] = field(default_factory=dict)
     """The elements of the layers that were read, by id."""
@@ -58,8 +58,8 @@ class LegacyReader(LayerReader):
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
         number = integer(element, "id", self.file)
-        type = element.get("type") or self._required(element, "type", None)
-        name = "/".join((*self.path, element.get("name") or self._required(element, "name", None)))
+        type = element.get("type") or self._require(element, "type", None)
+        name = "/".join((*self.path, element.get("name") or self._require(element, "name", None)))
         where, parts = Location(self.file, element.sourceline, name, type), by_tag(element)
         ports = {
             side: tuple(self.ports.read(parts.get(side, ()), side, where)) for side in ("input", "output")
@@ -68,10 +68,10 @@ class LegacyReader(LayerReader):
         return Layer(number, name, type, "", None, where, ports["input"], ports["output"], _data(element))
 
     def inside(self, layer: Layer) -> LegacyReader:
-        """Return the reader of the body of a layer.
+        """Return the reader for the body of a layer.
 
         Raises:
-            LimitError: if bodies are nested too deep.
+            LimitError: if bodies are nested too deeply.
         """
         self.limits.check("nesting", len(self.path) // 2 + 1, layer.where)
         precision = self.elements[layer.id].get("precision") or self.precision
@@ -82,10 +82,10 @@ class LegacyReader(LayerReader):
 def read_legacy(
     root: Element, reader: LegacyReader, version: int
 ) -> tuple[dict[int, Layer], list[Edge], set[Port]]:
-    """Return the upgraded layers of a ``<net>``, the edges, and inputs whose edges are wrong.
+    """Return the upgraded layers of a ``<net>``, the edges, and the inputs with invalid edges.
 
     Raises:
-        LimitError: if the file asks for more than the limits allow.
+        LimitError: if the file exceeds the limits.
     """
     file = Location(reader.file, root.sourceline)
     reader.report.note(Code.UPGRADED, f"IR version {version}, upgraded", file)
@@ -116,23 +116,23 @@ def _report_unread(reader: LegacyReader, version: int) -> None:
 def _data(element: Element) -> Mapping[str, str]:
     """Return the attributes of ``<data>``, which version 2 also calls ``<convolution_data>`` and the like.
 
-    Of a list of elements in it, each attribute is the list of its texts.
+    Child elements in it are joined: each attribute becomes the list of its texts.
     """
-    found: dict[str, str] = {}
+    texts_by_name: dict[str, str] = {}
     for part in element:
         if part.tag in _PARTS:
             continue
-        found |= attributes(part)
+        texts_by_name |= attributes(part)
         items: dict[str, list[str]] = {}
         for item in part:
             for name, text in attributes(item).items() if item.tag != "blobs" else ():
                 items.setdefault(name, []).append(text)
-        found |= {name: ",".join(texts) for name, texts in items.items()}
-    return found
+        texts_by_name |= {name: ",".join(texts) for name, texts in items.items()}
+    return texts_by_name
 
 
 class _Net:
-    """A legacy graph, and the one that replaces it."""
+    """A legacy graph, and the graph that replaces it."""
 
     def __init__(self, reader: LegacyReader, legacy: Mapping[int, Layer], wiring: Wiring) -> None:
         self.reader, self.legacy, self.wiring = reader, legacy, wiring
@@ -153,7 +153,7 @@ class _Net:
         return self.reader.report
 
     def build(self) -> None:
-        """Replace all layers; if they are on a cycle, keep them as they are, for validation to find it."""
+        """Replace all layers; keep those on a cycle for validation to report."""
         if len(self.graph.order) < len(self.legacy):
             self.layers, self.edges = dict(self.legacy), self.wiring.edges
             self.severed |= self.wiring.severed
@@ -161,25 +161,25 @@ class _Net:
         for layer in self.graph.order:
             deadline.check(layer.where)
             self._replace(layer)
-        # In the order of the file, and the layers that it does not have after it.
+        # In file order, with added layers at the end.
         added = [number for number in self.layers if number not in self.legacy]
         self.layers = {number: self.layers[number] for number in (*self.legacy, *added)}
 
     def _replace(self, layer: Layer) -> None:
         inputs = tuple(self._input(layer, index) for index in range(len(layer.inputs)))
-        if layer.id not in self.reader.elements:  # what is wrong with it has been reported
+        if layer.id not in self.reader.elements:  # its errors have been reported
             self._keep(layer, inputs)
             return
         try:
             site = self._site(layer, inputs)
-            declared = self._declared(layer)
-            outputs = None if declared is None else self._built(declared, site)
+            declared = self._declaration(layer)
+            outputs = None if declared is None else self._build(declared, site)
         except LimitError:
             raise
         except ValidationError as problem:
             outputs = None
-            for found in problem.diagnostics or (problem.diagnostic,):
-                self.report.error(found.code, found.message, found.where or layer.where, found.hint)
+            for finding in problem.diagnostics or (problem.diagnostic,):
+                self.report.error(finding.code, finding.message, finding.where or layer.where, finding.hint)
         except IRError as problem:
             outputs = None
             self.report.error(problem.code, problem.message, problem.where or layer.where, problem.hint)
@@ -187,7 +187,7 @@ class _Net:
             self._keep(layer, inputs)
             return
         rebuilt = site.finish(outputs)
-        self.layers |= {made.id: made for made in rebuilt.layers}
+        self.layers |= {new.id: new for new in rebuilt.layers}
         self.edges += rebuilt.edges
         self.severed |= set(rebuilt.severed)
         for index, tensor in enumerate(rebuilt.outputs):
@@ -195,23 +195,23 @@ class _Net:
 
     def _input(self, layer: Layer, index: int) -> Tensor:
         source, port = self.graph.sources(layer)[index], Port(layer.id, index)
-        found = self.fed.get(port) if source is None else self.tensors.get(source)
+        tensor = self.fed.get(port) if source is None else self.tensors.get(source)
         spec = layer.inputs[index]
-        if found is None:
+        if tensor is None:
             return Tensor(None, ElementType.dynamic, spec, port in self.graph.severed or source is not None)
-        return found._replace(spec=spec)
+        return tensor._replace(spec=spec)
 
     def _site(self, layer: Layer, inputs: tuple[Tensor, ...]) -> Site:
         element = self.reader.elements[layer.id]
         precision = self._precision(layer, element)
         blobs = self._blobs(layer, element, precision)
-        return Site(layer, inputs, self.building, blobs, widened(precision))
+        return Site(layer, inputs, self.building, blobs, computed_type(precision))
 
     def _precision(self, layer: Layer, element: Element) -> ElementType:
-        """Return the element type of a layer: its precision, else that of its outputs, else f32."""
+        """Return the element type of a layer: its precision, or else its outputs', or else f32."""
         text = element.get("precision") or self.reader.precision
         try:
-            found = ElementType.of_port(text) if text not in ("", _MIXED) else ElementType.dynamic
+            precision = ElementType.of_port(text) if text not in ("", _MIXED) else ElementType.dynamic
         except ValueError:
             raise ParseError(
                 f"precision {text[:20]!r} of the layer is not an element type",
@@ -220,13 +220,13 @@ class _Net:
                 hint="expected FP32, FP16, I64, I32, I8, U8, BOOL or the like",
             ) from None
         ports = (port.type.element for port in layer.outputs if port.type is not None)
-        if found is ElementType.dynamic or layer.type.lower() == "const":
-            found = next((e for e in ports if e is not ElementType.dynamic), found)
-        return ElementType.f32 if found is ElementType.dynamic else found
+        if precision is ElementType.dynamic or layer.type.lower() == "const":
+            precision = next((e for e in ports if e is not ElementType.dynamic), precision)
+        return ElementType.f32 if precision is ElementType.dynamic else precision
 
     def _blobs(self, layer: Layer, element: Element, precision: ElementType) -> dict[str, Blob]:
-        """Return where in the ``.bin`` data of a layer is, by name."""
-        found: dict[str, Blob] = {}
+        """Return the data ranges of a layer in the ``.bin``, by name."""
+        blobs: dict[str, Blob] = {}
         for path in ("biases", "weights", "data/blobs/*", "blobs/*"):
             for blob in element.iterfind(path):
                 offset, size = (integer(blob, name, self.reader.file) for name in ("offset", "size"))
@@ -238,19 +238,22 @@ class _Net:
                     where = replace(layer.where, line=blob.sourceline)
                     raise ParseError(message, code=Code.BAD_ELEMENT, where=where) from None
                 if size:
-                    found[blob.tag] = Blob(type, offset, size, blob.sourceline)
-        return found
+                    blobs[blob.tag] = Blob(type, offset, size, blob.sourceline)
+        return blobs
 
-    def _declared(self, layer: Layer) -> type[LegacyLayer] | None:
-        """Return the declaration of a layer's type; report types that there are none of."""
-        found = named(layer.type)
-        if found is None:
-            hint = near(layer.type) or "custom layers cannot be upgraded: convert the original model again"
+    def _declaration(self, layer: Layer) -> type[LegacyLayer] | None:
+        """Return the declaration of a layer's type; report unknown types."""
+        declaration = find_declaration(layer.type)
+        if declaration is None:
+            hint = (
+                suggest_type(layer.type)
+                or "custom layers cannot be upgraded: convert the original model again"
+            )
             message = f"unknown layer type {layer.type!r} of IR versions 2 to 7"
             self.report.error(Code.UNKNOWN_OPERATION, message, layer.where, hint)
-        return found
+        return declaration
 
-    def _built(self, declared: type[LegacyLayer], site: Site) -> list[Tensor]:
+    def _build(self, declared: type[LegacyLayer], site: Site) -> list[Tensor]:
         """Build the operations of a layer; return one tensor for each output."""
         layer, (least, most) = site.layer, declared.inputs
         if len(layer.inputs) < least or (most is not None and len(layer.inputs) > most):
@@ -266,8 +269,8 @@ class _Net:
         return outputs
 
     def _keep(self, layer: Layer, inputs: tuple[Tensor, ...]) -> None:
-        """Keep a layer that cannot be replaced, with what it declares, so that its readers can be validated."""
-        outputs = tuple(_computed(port) for port in layer.outputs)
+        """Keep an irreplaceable layer with its declared types, so that its consumers can be validated."""
+        outputs = tuple(_widen(port) for port in layer.outputs)
         ports = tuple(replace(port, type=_dims(port)) for port in layer.inputs)
         self.layers[layer.id] = replace(layer, inputs=ports, outputs=outputs)
         for index, tensor in enumerate(inputs):
@@ -280,7 +283,7 @@ class _Net:
             self.tensors[Port(layer.id, index)] = Tensor(Port(layer.id, index), element)
 
     def add_results(self) -> None:
-        """Add a Result for each output that nothing reads, as such files have none."""
+        """Add a Result for each unread output, as legacy files have none."""
         for layer in self.legacy.values():
             for index, port in enumerate(layer.output_ports):
                 if not self.graph.readers(port) and layer.type.lower() != "const":
@@ -299,7 +302,7 @@ class _Net:
 
     @cached_property
     def places(self) -> dict[str, dict[tuple[int, int], int]]:
-        """The places of ports by the ids of their layers and their own, on each side."""
+        """The port indices on each side, by the ids of the layer and the port."""
         layers = self.legacy.values()
         return {
             "input": {(la.id, spec.id): index for la in layers for index, spec in enumerate(la.inputs)},
@@ -310,8 +313,8 @@ class _Net:
         """Read and upgrade the body of a TensorIterator.
 
         Raises:
-            ParseError: if there is none, or the port map names layers or ports that do not exist.
-            LimitError: if bodies are nested too deep.
+            ParseError: if it is missing, or the port map names layers or ports that do not exist.
+            LimitError: if bodies are nested too deeply.
         """
         element = self.reader.elements[layer.id]
         inside = element.find("body")
@@ -325,9 +328,9 @@ class _Net:
         return read_body(element, "body", graph, layer.inputs, layer.outputs, layer.where)
 
     def connect(self, element: Element, outer: Mapping[int, Tensor]) -> None:
-        """Build the body, with a Parameter for each input that the port map and the back edges name, and Results.
+        """Build the body, with a Parameter for each input in the port map or the back edges, and Results.
 
-        The entries of both then name these, as those of later versions do.
+        The entries of both are changed to name these, as in later versions.
         """
         ends: dict[tuple[str, Port], int] = {}
         entries = [
@@ -367,7 +370,7 @@ class _Net:
             _name_end(entry, by_layer, by_port, ends["Result", port])
 
     def _end(self, entry: Element, by_layer: str, by_port: str, is_output: bool = False) -> tuple[Layer, int]:
-        """Return the layer of the body that an entry names, and the index of its port."""
+        """Return the body layer that an entry names, and the index of its port."""
         number, port = (integer(entry, name, self.reader.file) for name in (by_layer, by_port))
         layer = self.legacy.get(number)
         where = Location(self.reader.file, entry.sourceline, "/".join(self.reader.path[:-1]))
@@ -376,21 +379,21 @@ class _Net:
             raise ParseError(message, code=Code.DANGLING_EDGE, where=where)
         side = "output" if is_output or layer.type.lower() == "input" else "input"
         ports = layer.outputs if side == "output" else layer.inputs
-        found = self.places[side].get((number, port))
-        if found is None:
-            known = ", ".join(str(spec.id) for spec in ports) or "none"
+        place = self.places[side].get((number, port))
+        if place is None:
+            ids = ", ".join(str(spec.id) for spec in ports) or "none"
             raise ParseError(
                 f"{by_port!r} of <{entry.tag}> is {port}, but layer {layer.name!r} has no such {side} port",
                 code=Code.DANGLING_EDGE,
                 where=where,
-                hint=f"its {side} ports are {known}",
+                hint=f"its {side} ports are {ids}",
             )
-        return layer, found
+        return layer, place
 
     def _parameter(self, layer: Layer, port: Port, source: Tensor | None) -> int:
         """Add a Parameter that feeds an input of a legacy layer."""
         known = ElementType.dynamic if source is None else source.element
-        declared = _computed(layer.inputs[port.number]).type
+        declared = _widen(layer.inputs[port.number]).type
         if known is ElementType.dynamic and declared is not None:
             known = declared.element
         element = ElementType.f32 if known is ElementType.dynamic else known
@@ -405,7 +408,7 @@ class _Net:
 
 
 def _name_end(entry: Element, by_layer: str, by_port: str, number: int) -> None:
-    """Let an entry name a Parameter or a Result, and cut only along an axis that there is."""
+    """Make an entry name a Parameter or Result by id, and keep ``axis`` only if the tensor has it."""
     entry.set(by_layer, str(number))
     entry.attrib.pop(by_port, None)
     if entry.get("axis") == "-1":
@@ -413,8 +416,8 @@ def _name_end(entry: Element, by_layer: str, by_port: str, number: int) -> None:
             entry.attrib.pop(name, None)
 
 
-def _computed(port: PortSpec) -> PortSpec:
-    """Return a port with the element type that is computed."""
+def _widen(port: PortSpec) -> PortSpec:
+    """Return a port with the element type used for computation: f32 for f16."""
     return port.converted((ElementType.f16,), ElementType.f32)
 
 

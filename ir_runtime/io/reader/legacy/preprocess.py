@@ -1,4 +1,4 @@
-"""Read ``<pre-process>``: the means that are subtracted from an input."""
+"""Read ``<pre-process>``: the means subtracted from an input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["read_means"]
 
 
 def read_means(root: Element, layers: Mapping[int, Layer], reader: LayerReader) -> dict[int, Means]:
-    """Return what is subtracted from inputs, by their ids; report what is wrong with it."""
+    """Return the means subtracted from inputs, by input id; report errors in them."""
     element = root.find("pre-process")
     if element is None or element.find("channel") is None:
         return {}
@@ -33,7 +33,7 @@ def read_means(root: Element, layers: Mapping[int, Layer], reader: LayerReader) 
 
 
 def _input_of(element: Element, layers: Mapping[int, Layer], file: str) -> Layer:
-    """Return the input that is named, else the first of four dims by name, else the first by name."""
+    """Return the named input, or else the first 4-D input by name, or else the first by name."""
     inputs = {
         layer.name: layer for layer in layers.values() if layer.type.lower() == "input" and layer.outputs
     }
@@ -41,8 +41,8 @@ def _input_of(element: Element, layers: Mapping[int, Layer], file: str) -> Layer
     if name in inputs:
         return inputs[name]
     if name or not inputs:
-        known = ", ".join(inputs) or "none"
-        raise _wrong(f"unknown input {name!r} of <pre-process>; the inputs are {known}", element, file)
+        names = ", ".join(inputs) or "none"
+        raise _wrong(f"unknown input {name!r} of <pre-process>; the inputs are {names}", element, file)
     ordered = [inputs[name] for name in sorted(inputs)]
     images = [
         layer for layer in ordered if (type := layer.outputs[0].type) is not None and type.shape.rank == 4
@@ -64,25 +64,25 @@ def _channels(element: Element, layer: Layer, file: str) -> list[float | Blob]:
         raise _wrong(
             f"'mean-precision' is {precision[:20]!r}, which is not an element type", element, file
         ) from None
-    found: list[float | Blob] = [0.0] * dims[-3]
+    means: list[float | Blob] = [0.0] * dims[-3]
     number = -1
     for channel in element.iterfind("channel"):
         number = integer(channel, "id", file) if channel.get("id") is not None else number + 1
-        if number >= len(found):
-            raise _wrong(f"<channel> {number} of an input with {len(found)} channels", channel, file)
+        if number >= len(means):
+            raise _wrong(f"<channel> {number} of an input with {len(means)} channels", channel, file)
         mean = channel.find("mean")
         if mean is None:
             continue
         if mean.get("value") is not None:
-            found[number] = _number(mean, file)
+            means[number] = _number(mean, file)
         else:
             offset, size = (integer(mean, name, file) for name in ("offset", "size"))
-            found[number] = Blob(stored, offset, size, mean.sourceline)
-    return found
+            means[number] = Blob(stored, offset, size, mean.sourceline)
+    return means
 
 
 def _note_scales(element: Element, reader: LayerReader) -> None:
-    """Report scales other than 1 as ignored, as runtimes of that time ignored them."""
+    """Report scales other than 1 as ignored, as in the runtimes of that time."""
     for scale in element.iterfind("channel/scale"):
         if scale.get("value", "").strip() not in ("1", "1.0"):
             message = "<scale> of <pre-process> is left out, as runtimes of that time did not read it"

@@ -1,4 +1,4 @@
-"""The place of one legacy layer in the graph that is built: its inputs, its data, and the operations that replace it."""
+"""The context of one legacy layer during its replacement: inputs, data and new operations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ....ops import Op
 from ..replacing import Rebuilt, Replacement, Tensor
 from .building import Blob, Building
 
-__all__ = ["Rebuilt", "Site", "Tensor", "widened"]
+__all__ = ["Rebuilt", "Site", "Tensor", "computed_type"]
 
 f32, i64 = ElementType.f32, ElementType.i64
 
 
 @dataclass(slots=True)
 class Site(Replacement):
-    """Where a legacy layer, which has no operation, is rebuilt."""
+    """The replacement of a legacy layer."""
 
     net: Building
     blobs: Mapping[str, Blob]
@@ -32,7 +32,7 @@ class Site(Replacement):
     # What the file declares
 
     def dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an input port; none if it declares none, as ports of scalars do.
+        """Return the dims of an input port; empty if it declares none, as for scalars.
 
         Raises:
             ValidationError: if they are not lengths.
@@ -40,7 +40,7 @@ class Site(Replacement):
         return self._lengths(self.layer.inputs, index, "input")
 
     def output_dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an output port as `dims` does."""
+        """Return the dims of an output port, like `dims`."""
         return self._lengths(self.layer.outputs, index, "output")
 
     def _lengths(self, ports: Sequence[PortSpec], index: int, side: str) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ class Site(Replacement):
         """Return the dims of an output.
 
         Raises:
-            ValidationError: if it has another number of them.
+            ValidationError: if it has another rank.
         """
         dims = self.output_dims(index)
         if len(dims) != rank:
@@ -88,10 +88,10 @@ class Site(Replacement):
         return dims[min(1, len(dims) - 1)]
 
     def along_channels(self, count: int, index: int = 0) -> tuple[int, ...]:
-        """Return the shape in which so many numbers, one or one for each channel, are broadcast to an input.
+        """Return a shape that broadcasts one number, or one per channel, to an input.
 
         Raises:
-            ValidationError: if it is another number.
+            ValidationError: if ``count`` is neither.
         """
         dims = self.dims(index)
         if count not in (1, self.channels(index)):
@@ -112,31 +112,31 @@ class Site(Replacement):
         return axis % rank
 
     def declared(self, index: int = 0) -> ElementType | None:
-        """Return the element type that an output port declares itself."""
+        """Return the element type declared by an output port."""
         type = self.layer.outputs[index].type if index < len(self.layer.outputs) else None
         if type is None or type.element is ElementType.dynamic:
             return None
-        return widened(type.element)
+        return computed_type(type.element)
 
     # What is built
 
     def blob(self, name: str, shape: Sequence[int], raw: ElementType | None = None) -> Tensor:
-        """Add a constant with data of the layer, in f32 unless it is taken ``raw``, as numbers of that type.
+        """Add a constant with data of the layer, converted to f32 unless ``raw`` gives its element type.
 
         Raises:
             ParseError: if it is not in the ``.bin``, or has another size.
             ValidationError: if the layer has no such data.
         """
-        found = self.stored(name)
-        value = self.net.stored(found, raw or found.element, tuple(shape), self.layer.where)
+        blob = self.stored(name)
+        value = self.net.stored(blob, raw or blob.element, tuple(shape), self.layer.where)
         tensor = self.add(value, name=name)[0]
         return tensor if raw else self.convert(tensor, f32)
 
     def stored(self, name: str) -> Blob:
-        """Return where data of the layer is.
+        """Return the range of a layer's data in the ``.bin``.
 
         Raises:
-            ValidationError: if the layer has none of that name.
+            ValidationError: if the layer has no data of that name.
         """
         if name not in self.blobs:
             hint = "it says where in the .bin its numbers are"
@@ -145,27 +145,27 @@ class Site(Replacement):
 
     def floating(self, tensor: Tensor) -> Tensor:
         """Convert integers and booleans to f32."""
-        known = tensor.element is ElementType.dynamic or tensor.element.is_real()
-        return tensor if known else self.convert(tensor, f32)
+        is_real = tensor.element is ElementType.dynamic or tensor.element.is_real()
+        return tensor if is_real else self.convert(tensor, f32)
 
     def indices(self, tensor: Tensor) -> Tensor:
-        """Convert indices, lengths or axes, which old files also have as f32, to i64."""
+        """Convert indices, lengths or axes to i64; old files may have them in f32."""
         return tensor if tensor.element in (i64, ElementType.i32) else self.convert(tensor, i64)
 
     def first_that_fits(self, candidates: Sequence[Op], inputs: Sequence[Tensor]) -> Op:
-        """Return the first of some operations that gives the dims that the output declares, else the first of all."""
+        """Return the first operation that gives the declared output dims, or else the first of all."""
         values = [Value(TensorType(f32, PartialShape(self.dims(i)))) for i in range(len(inputs))]
-        wanted = self.output_dims()
+        declared = self.output_dims()
         for op in candidates:
             try:
-                found = op.infer_types(*values)[0].shape
+                shape = op.infer_types(*values)[0].shape
             except ValidationError:
                 continue
-            if found.is_static and found.static == wanted:
+            if shape.is_static and shape.static == declared:
                 return op
         return candidates[0]
 
 
-def widened(element: ElementType) -> ElementType:
-    """Return the type in which values of a declared type are computed: f32 for f16, as inputs of such files were."""
+def computed_type(element: ElementType) -> ElementType:
+    """Return the element type used for values of a declared type: f32 for f16, as in such files."""
     return f32 if element is ElementType.f16 else element

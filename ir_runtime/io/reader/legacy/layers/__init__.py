@@ -1,4 +1,4 @@
-"""The declarations of legacy layers, in the groups of the operations that they become."""
+"""The declarations of legacy layers, grouped by the operations that replace them."""
 
 from . import (
     activation,

@@ -1,15 +1,15 @@
-"""Functions of one number."""
+"""Elementwise functions of one tensor."""
 
 from __future__ import annotations
 
 from .....codes import Code
 from .....ir.element import ElementType
-from ..declaration import LegacyLayer, attr, layer, named
+from ..declaration import LegacyLayer, attr, find_declaration, layer
 from ..site import Site, Tensor
 
 
 def _function(operation: str, *types: str) -> type[LegacyLayer]:
-    """Declare layers that are one operation of their only input, without attributes."""
+    """Declare layers that are replaced by one operation of their only input, without attributes."""
 
     class Function(LegacyLayer):
         is_activation = True
@@ -52,7 +52,7 @@ for _operation, *_types in (
 
 @layer("Activation")
 class Activation(LegacyLayer):
-    """What a layer of the type that it names becomes."""
+    """The layer named by attribute ``type``."""
 
     type: str = attr(doc="the activation function")
     negative_slope: float = attr(0.0)
@@ -61,7 +61,7 @@ class Activation(LegacyLayer):
     max: float = attr(0.0)
 
     def build(self, site: Site) -> Tensor:
-        declared = named(self.type)
+        declared = find_declaration(self.type)
         if declared is None or not declared.is_activation:
             site.refuse(f"unknown activation function {self.type!r}", Code.BAD_ATTRIBUTE)
         data = {name: text for name, text in site.layer.attributes.items() if name != "type"}
@@ -72,7 +72,7 @@ class Activation(LegacyLayer):
 
 @layer("ReLU")
 class ReLU(LegacyLayer):
-    """ReLU, or PReLU with the slope of negative numbers."""
+    """ReLU, or PReLU with a slope for negative numbers."""
 
     is_activation = True
     negative_slope: float = attr(0.0)
@@ -86,7 +86,7 @@ class ReLU(LegacyLayer):
 
 @layer("ReLU6")
 class ReLU6(LegacyLayer):
-    """Clamp to 0 and ``n``, which is 6."""
+    """Clamp to the range from 0 to ``n``, usually 6."""
 
     is_activation = True
     n: float = attr(6.0)
@@ -120,7 +120,7 @@ class ELU(LegacyLayer):
 
 @layer("PReLU")
 class PReLU(LegacyLayer):
-    """PReLU, with one slope, or one for each channel, in ``<weights>``."""
+    """PReLU with the slopes in ``<weights>``: one, or one for each channel."""
 
     is_activation = True
     blobs = ("weights",)
@@ -164,7 +164,7 @@ class HardSigmoid(LegacyLayer):
 
 @layer("Reciprocal")
 class Reciprocal(LegacyLayer):
-    """Power of -1."""
+    """Power with exponent -1."""
 
     is_activation = True
 
@@ -175,7 +175,7 @@ class Reciprocal(LegacyLayer):
 
 @layer("Not")
 class Not(LegacyLayer):
-    """LogicalNot, with 1 and 0 as its results."""
+    """LogicalNot, with results 1 and 0."""
 
     is_activation = True
 

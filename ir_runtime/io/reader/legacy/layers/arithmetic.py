@@ -32,7 +32,7 @@ _BINARY = {
 
 @layer("Eltwise")
 class Eltwise(LegacyLayer):
-    """Add, Multiply, Maximum and the like, of two inputs after another; comparisons give 1 and 0."""
+    """Add, Multiply, Maximum and the like, applied to the inputs one after another; comparisons give 1 and 0."""
 
     inputs = (1, None)
     operation: str = attr("sum")
@@ -45,7 +45,7 @@ class Eltwise(LegacyLayer):
         if operation is None:
             allowed = ", ".join(_BINARY)
             site.refuse(f"attribute 'operation' must be one of {allowed}, not {name!r}", Code.BAD_ATTRIBUTE)
-        result, *others = self._scaled(site) if name == "sum" else self._aligned(site, site.inputs)
+        result, *others = self._scale_inputs(site) if name == "sum" else self._unify_types(site, site.inputs)
         for other in others:
             if name.startswith("logical"):
                 result, other = (site.convert(tensor, ElementType.boolean) for tensor in (result, other))
@@ -54,9 +54,9 @@ class Eltwise(LegacyLayer):
                 result = site.convert(result, site.declared() or site.precision)
         return result
 
-    def _scaled(self, site: Site) -> list[Tensor]:
+    def _scale_inputs(self, site: Site) -> list[Tensor]:
         """Return the inputs of a sum, multiplied by their coefficients."""
-        inputs = self._aligned(site, site.inputs)
+        inputs = self._unify_types(site, site.inputs)
         if not self.coeff:
             return inputs
         if len(self.coeff) != len(inputs):
@@ -72,15 +72,15 @@ class Eltwise(LegacyLayer):
             for tensor, factor in zip(inputs, self.coeff, strict=True)
         ]
 
-    def _aligned(self, site: Site, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-        """Convert all inputs to f32 where they have several types, as runtimes of that time did."""
-        known = {tensor.element for tensor in inputs} - {ElementType.dynamic}
-        return [site.floating(tensor) for tensor in inputs] if len(known) > 1 else list(inputs)
+    def _unify_types(self, site: Site, inputs: tuple[Tensor, ...]) -> list[Tensor]:
+        """Convert inputs of several types to f32, as the runtimes of that time did."""
+        elements = {tensor.element for tensor in inputs} - {ElementType.dynamic}
+        return [site.floating(tensor) for tensor in inputs] if len(elements) > 1 else list(inputs)
 
 
 @layer("Power")
 class Power(LegacyLayer):
-    """Multiply by ``scale``, Add ``shift``, Power; without those that change nothing."""
+    """Multiply by ``scale``, Add ``shift``, Power; neutral ones are left out."""
 
     power: float = attr(doc="the exponent, after scale and shift")
     scale: float = attr(doc="the factor")
@@ -104,7 +104,7 @@ class Power(LegacyLayer):
 
 @layer("ScaleShift")
 class ScaleShift(LegacyLayer):
-    """Multiply by ``<weights>`` and Add ``<biases>``, one number for each channel, or one for all."""
+    """Multiply by ``<weights>`` and Add ``<biases>``, each a number for all channels or one per channel."""
 
     blobs = ("weights", "biases")
     broadcast: int = attr(0)
@@ -121,7 +121,7 @@ class ScaleShift(LegacyLayer):
 
 @layer("Select")
 class Select(LegacyLayer):
-    """Select, by a condition that need not be boolean."""
+    """Select with a condition of any type."""
 
     inputs = (3, 3)
 

@@ -14,7 +14,7 @@ from ..site import Site, Tensor
 
 
 class Windowed(LegacyLayer):
-    """A layer with windows. IR version 2 has one attribute for each of two axes."""
+    """A layer with windows. IR version 2 has one attribute for each of the two axes."""
 
     kernel: tuple[int, ...] = attr(gt=0, doc="the lengths of a window")
     strides: tuple[int, ...] = attr((), ge=0)
@@ -34,24 +34,24 @@ class Windowed(LegacyLayer):
     )
 
     def filled(self, numbers: Sequence[int], default: int) -> tuple[int, ...]:
-        """Return numbers for all axes of the kernel. A stride of 0 was taken for 1."""
+        """Return numbers for all axes of the kernel. A stride of 0 means 1."""
         return tuple(number or default for number in numbers) or (default,) * len(self.kernel)
 
     def windows(self, site: Site) -> dict[str, Any]:
-        """Return the attributes of windows that operations have.
+        """Return the window attributes of the operation.
 
         Raises:
             ValidationError: if lists have different lengths.
         """
         begin = self.filled(self.pads_begin, 0)
         end = begin if self.pads_end is None else self.filled(self.pads_end, 0)
-        found: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "strides": self.filled(self.strides, 1),
             "pads_begin": begin,
             "pads_end": end,
             "dilations": self.filled(self.dilations, 1),
         }
-        for name, numbers in found.items():
+        for name, numbers in attributes.items():
             if len(numbers) != len(self.kernel):
                 site.refuse(
                     f"attribute {name!r} has {len(numbers)} numbers, but 'kernel' has {len(self.kernel)}",
@@ -64,8 +64,8 @@ class Windowed(LegacyLayer):
             )
         if self.auto_pad.startswith("same") or self.auto_pad == "valid":
             zeros = (0,) * len(self.kernel)
-            found |= {"auto_pad": self.auto_pad, "pads_begin": zeros, "pads_end": zeros}
-        return found
+            attributes |= {"auto_pad": self.auto_pad, "pads_begin": zeros, "pads_end": zeros}
+        return attributes
 
 
 class Weighted(Windowed):
@@ -84,19 +84,19 @@ class Weighted(Windowed):
         """Return the channels of a group.
 
         Raises:
-            ValidationError: if groups do not divide them.
+            ValidationError: if the number of groups does not divide them.
         """
         if channels % self.groups:
             site.refuse(f"{self.groups} groups do not divide {channels} {what} channels", Code.BAD_ATTRIBUTE)
         return channels // self.groups
 
     def weights(self, site: Site, shape: Sequence[int], first: int = 1) -> Tensor:
-        """Return the weights in some shape: those of the ``.bin``, or an input of as many numbers."""
+        """Return the weights in a shape, from the ``.bin`` or from an input with as many elements."""
         if len(site.inputs) > first:
             return site.reshape(site.inputs[first], shape, keep=False)
         return site.blob("weights", shape)
 
-    def biased(self, site: Site, result: Tensor, first: int = 2) -> Tensor:
+    def add_biases(self, site: Site, result: Tensor, first: int = 2) -> Tensor:
         """Add the biases, if there are any."""
         shape = (1, self.output, *(1,) * len(self.kernel))
         if len(site.inputs) > first:
@@ -113,9 +113,9 @@ class Convolution(Weighted):
         inner, outer = self.split(site, site.channels(), "input"), self.split(site, self.output, "output")
         if self.groups == 1:
             weights = self.weights(site, (outer, inner, *self.kernel))
-            return self.biased(site, site.op("Convolution-1", data, weights, **windows))
+            return self.add_biases(site, site.op("Convolution-1", data, weights, **windows))
         weights = self.weights(site, (self.groups, outer, inner, *self.kernel))
-        return self.biased(site, site.op("GroupConvolution-1", data, weights, **windows))
+        return self.add_biases(site, site.op("GroupConvolution-1", data, weights, **windows))
 
 
 @layer("Deconvolution")
@@ -124,19 +124,19 @@ class Deconvolution(Weighted):
 
     def build(self, site: Site) -> Tensor:
         windows, data = self.windows(site), site.floating(site.inputs[0])
-        windows |= self._padded(site, windows)
+        windows |= self._padding(site, windows)
         windows.pop("auto_pad", None)
         inner, outer = self.split(site, site.channels(), "input"), self.split(site, self.output, "output")
         if self.groups == 1:
             weights = self.weights(site, (inner, outer, *self.kernel))
-            return self.biased(site, site.op("ConvolutionBackpropData-1", data, weights, **windows))
+            return self.add_biases(site, site.op("ConvolutionBackpropData-1", data, weights, **windows))
         weights = self.weights(site, (self.groups, inner, outer, *self.kernel))
-        return self.biased(site, site.op("GroupConvolutionBackpropData-1", data, weights, **windows))
+        return self.add_biases(site, site.op("GroupConvolutionBackpropData-1", data, weights, **windows))
 
-    def _padded(self, site: Site, windows: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-        """Return padding that gives the lengths that the output declares: of both sides, or more at the end."""
+    def _padding(self, site: Site, windows: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+        """Return the padding that gives the declared output lengths: symmetric, or larger at the end."""
         begins, ends, more = [], [], []
-        wanted = site.output_dims()[2:]
+        declared = site.output_dims()[2:]
         rows = zip(
             site.dims()[2:],
             self.kernel,
@@ -144,7 +144,7 @@ class Deconvolution(Weighted):
             windows["dilations"],
             windows["pads_begin"],
             windows["pads_end"],
-            wanted if len(wanted) == len(self.kernel) else (-1,) * len(self.kernel),
+            declared if len(declared) == len(self.kernel) else (-1,) * len(self.kernel),
             strict=True,
         )
         for length, kernel, stride, dilation, begin, end, out in rows:
@@ -182,12 +182,12 @@ class DeformableConvolution(Weighted):
             deformable_group=self.deformable_group,
             **windows,
         )
-        return self.biased(site, result, first=3)
+        return self.add_biases(site, result, first=3)
 
 
 @layer("BinaryConvolution")
 class BinaryConvolution(Weighted):
-    """Convolution of -1 and 1, which Greater and Select make of the input, and Pad; bits of 0 are weights of -1."""
+    """Convolution of -1 and 1, made from the input by Greater and Select, and Pad; 0 bits are weights of -1."""
 
     inputs = (1, 1)
     input: int = attr(0)
@@ -219,12 +219,12 @@ class BinaryConvolution(Weighted):
         stored = site.add(site.net.signs(site.stored("weights"), shape, site.layer.where), name="weights")[0]
         weights = site.convert(stored, ElementType.f32)
         operation = "Convolution-1" if self.groups == 1 else "GroupConvolution-1"
-        return self.biased(site, site.op(operation, signs, weights, **windows))
+        return self.add_biases(site, site.op(operation, signs, weights, **windows))
 
 
 @layer("Pooling")
 class Pooling(Windowed):
-    """MaxPool or AvgPool, rounded so that the declared lengths result."""
+    """MaxPool or AvgPool, with the rounding that gives the declared lengths."""
 
     method: Literal["max", "avg"] = attr("max", xml="pool-method")
     exclude_pad: bool = attr(False, xml="exclude-pad")
@@ -248,7 +248,7 @@ class Pooling(Windowed):
         assert cls is not None
         more: dict[str, Any] = {}
         if self.method == "avg":
-            # Without padding, windows that reach beyond the end counted what is inside only.
+            # Without padding, windows that reach beyond the end counted only elements inside.
             is_padded = any((*windows["pads_begin"], *windows["pads_end"])) or windows.get(
                 "auto_pad"
             ) not in (
@@ -270,7 +270,7 @@ class FullyConnected(LegacyLayer):
 
     def build(self, site: Site) -> Tensor:
         dims, data = site.ranked(2), site.floating(site.inputs[0])
-        # Of three dims, two were kept by some versions, which the output tells.
+        # Some versions kept two of three dims; the output dims tell.
         is_flat = len(dims) == 2 or len(site.output_dims()) == len(dims) == 3
         if not is_flat:
             data = site.reshape(data, (0, -1))

@@ -1,4 +1,4 @@
-"""Detection of objects, and decoding of sequences."""
+"""Object detection and sequence decoding."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _SIZES = 4
 
 
 def _sizes(site: Site) -> tuple[Tensor, Tensor]:
-    """Return height and width of both inputs."""
+    """Return the height and width of both inputs."""
     first, second = site.inputs
     return site.lengths(first, (2, 3)), site.lengths(second, (2, 3))
 
 
 def _flat(site: Site, index: int) -> Tensor:
-    """Return an input as rows."""
+    """Flatten an input to rows."""
     tensor = site.inputs[index]
     return tensor if len(site.dims(index)) == 2 else site.reshape(tensor, (0, -1))
 
 
 def _settings(declared: LegacyLayer, *without: str) -> dict[str, Any]:
-    """Return all attributes by name, as operations of the same attributes take them."""
+    """Return all attributes by name, for operations with the same attributes."""
     return {name: value for name, value in vars(declared).items() if name not in without}
 
 
@@ -108,7 +108,7 @@ class DetectionOutput(LegacyLayer):
     clip_after_nms: bool = attr(False)
     clip_before_nms: bool = attr(False)
     decrease_label_id: bool = attr(False)
-    normalized: bool = attr(True)  # as runtimes took it, whatever the page says: priors have 4 numbers
+    normalized: bool = attr(True)  # as runtimes behaved, unlike the page: priors have 4 numbers
     input_height: int = attr(1)
     input_width: int = attr(1)
     objectness_score: float = attr(0.0)
@@ -131,7 +131,7 @@ class DetectionOutput(LegacyLayer):
 
 @layer("Proposal")
 class Proposal(LegacyLayer):
-    """Reshape of the size of the image to one dim, Slice of its first four numbers if there are more, Proposal."""
+    """Reshape of the image size to one dim, Slice of its first four numbers if longer, Proposal."""
 
     inputs = (3, 3)
     base_size: int = attr(gt=0)
@@ -237,7 +237,7 @@ class ReorgYolo(LegacyLayer):
 
 @layer("NonMaxSuppression")
 class NonMaxSuppression(LegacyLayer):
-    """NonMaxSuppression with indices in i32; Concat and Slice, which fill the declared rows with -1."""
+    """NonMaxSuppression with indices in i32; Concat and Slice, which pad the declared rows with -1."""
 
     inputs = (2, 5)
     center_point_box: bool = attr(False)
@@ -249,7 +249,7 @@ class NonMaxSuppression(LegacyLayer):
         if limits:
             limits[0] = site.indices(limits[0])
         encoding = "center" if self.center_point_box else "corner"
-        found = site.op(
+        selected = site.op(
             "NonMaxSuppression-4",
             boxes,
             scores,
@@ -261,12 +261,12 @@ class NonMaxSuppression(LegacyLayer):
         rows = site.ranked_output(2)
         rest = site.op("Broadcast-1", site.constant(-1, ElementType.i32), site.constant([rows[0], 3]))
         ends = (site.constant([number]) for number in (0, rows[0], 1, 0))
-        return site.op("Slice-8", site.op("Concat-1", found, rest, axis=0), *ends)
+        return site.op("Slice-8", site.op("Concat-1", selected, rest, axis=0), *ends)
 
 
 @layer("CTCGreedyDecoder")
 class CTCGreedyDecoder(LegacyLayer):
-    """CTCGreedyDecoder; without a second input, all steps of sequences count."""
+    """CTCGreedyDecoder; without a second input, sequences have full length."""
 
     inputs = (1, 2)
     ctc_merge_repeated: bool = attr(True)

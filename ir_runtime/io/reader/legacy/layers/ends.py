@@ -1,4 +1,4 @@
-"""Inputs, constants and states."""
+"""Inputs, constants and variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..site import Site, Tensor
 
 @layer("Input")
 class Input(LegacyLayer):
-    """Parameter; Subtract, if ``<pre-process>`` has means."""
+    """Parameter; and Subtract if ``<pre-process>`` has means."""
 
     inputs = (0, 0)
 
@@ -46,7 +46,7 @@ class Input(LegacyLayer):
 
 @layer("Const")
 class Const(LegacyLayer):
-    """Constant; Convert, if it is stored in f16."""
+    """Constant; and Convert if it is stored in f16."""
 
     inputs = (0, 0)
     blobs = ("custom",)
@@ -59,7 +59,7 @@ class Const(LegacyLayer):
 
 @layer("Memory")
 class Memory(LegacyLayer):
-    """ReadValue, of zeros at first, or Assign."""
+    """ReadValue, initially zeros, or Assign."""
 
     inputs = (0, 1)
     id: str = attr(doc="the name that both layers of a pair have")

@@ -1,4 +1,4 @@
-"""Resize images."""
+"""Image resizing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _END = 2**31 - 1
 """The end of an axis of any length."""
 
 
-def _resized(
+def _resize(
     site: Site,
     data: Tensor,
     axes: list[int],
@@ -22,7 +22,7 @@ def _resized(
     mode: str,
     **settings: object,
 ) -> Tensor:
-    """Interpolate to some lengths, or by a factor."""
+    """Interpolate to given lengths, or by a factor."""
     scales = site.constant([factor] * len(axes), ElementType.f32)
     by = "scales" if sizes is None else "sizes"
     sizes = site.constant([1] * len(axes)) if sizes is None else sizes
@@ -39,24 +39,24 @@ def _resized(
 
 
 def _is_multiple(site: Site, axes: list[int], factor: float, cropped: int = 0) -> bool:
-    """Return whether the output declares lengths that are those of the input, after it is cropped, multiplied."""
-    given, wanted = site.dims(), site.output_dims()
+    """Return whether the output lengths are the cropped input lengths multiplied by ``factor``."""
+    dims, output_dims = site.dims(), site.output_dims()
     return (
         factor > 0
-        and len(given) == len(wanted)
-        and all(int((given[axis] - cropped) * factor) == wanted[axis] for axis in axes)
+        and len(dims) == len(output_dims)
+        and all(int((dims[axis] - cropped) * factor) == output_dims[axis] for axis in axes)
     )
 
 
-def _declared_sizes(site: Site, axes: list[int]) -> Tensor:
-    """Return the lengths that the output declares."""
+def _declared_lengths(site: Site, axes: list[int]) -> Tensor:
+    """Return the declared lengths of the output."""
     dims = site.ranked_output(len(site.dims()))
     return site.constant([dims[axis] for axis in axes])
 
 
 @layer("Interp")
 class Interp(LegacyLayer):
-    """Slice, if pads are negative; Interpolate, bilinear, corners aligned or not."""
+    """Slice if pads are negative; and bilinear Interpolate, with corners aligned or not."""
 
     inputs = (1, 2)
     height: int = attr(0, ge=0)
@@ -87,13 +87,11 @@ class Interp(LegacyLayer):
         elif factor != 1 and _is_multiple(site, axes, factor, -self.pad_beg - self.pad_end):
             sizes = None
         else:
-            sizes = _declared_sizes(site, axes)
-        data = self._cropped(site, axes)
-        return _resized(
-            site, data, axes, sizes, factor, "linear_onnx", coordinate_transformation_mode=corners
-        )
+            sizes = _declared_lengths(site, axes)
+        data = self._crop(site, axes)
+        return _resize(site, data, axes, sizes, factor, "linear_onnx", coordinate_transformation_mode=corners)
 
-    def _cropped(self, site: Site, axes: list[int]) -> Tensor:
+    def _crop(self, site: Site, axes: list[int]) -> Tensor:
         """Crop the input by negative pads."""
         if not (self.pad_beg or self.pad_end):
             return site.inputs[0]
@@ -106,7 +104,7 @@ class Interp(LegacyLayer):
         )
 
     def _from_input(self, site: Site, axes: list[int]) -> Tensor:
-        """Return the lengths that the second input holds, or those that it has."""
+        """Return the lengths held by the second input, or else its own shape's lengths."""
         dims = site.dims(1)
         if len(dims) > 1:
             return site.lengths(site.inputs[1], axes)
@@ -118,7 +116,7 @@ class Interp(LegacyLayer):
 
 @layer("Resample")
 class Resample(LegacyLayer):
-    """Interpolate, of the nearest number or linear, from the middle of pixels."""
+    """Interpolate, nearest or linear, aligned to pixel centers."""
 
     inputs = (1, 2)
     type: Literal["caffe.ResampleParameter.NEAREST", "caffe.ResampleParameter.LINEAR"] = attr(
@@ -136,10 +134,10 @@ class Resample(LegacyLayer):
             every = site.indices(site.inputs[1])
             sizes = site.op("Gather-1", every, site.constant(axes), site.constant(0))
         elif not _is_multiple(site, axes, self.factor):
-            sizes = _declared_sizes(site, axes)
+            sizes = _declared_lengths(site, axes)
         factor = self.factor if self.factor > 0 else 1.0
         if self.type.endswith("NEAREST"):
             # So until 2020.1; 2020.4, which no longer wrote such files, took the place at the corner, rounded down.
             nearest = {"nearest_mode": "round_prefer_ceil"}
-            return _resized(site, site.inputs[0], axes, sizes, factor, "nearest", **nearest)
-        return _resized(site, site.inputs[0], axes, sizes, factor, "linear", antialias=self.antialias)
+            return _resize(site, site.inputs[0], axes, sizes, factor, "nearest", **nearest)
+        return _resize(site, site.inputs[0], axes, sizes, factor, "linear", antialias=self.antialias)

@@ -1,4 +1,4 @@
-"""Move, cut and repeat parts of tensors."""
+"""Move, slice and repeat parts of tensors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tile(LegacyLayer):
 
 @layer("Split", "Slice")
 class Split(LegacyLayer):
-    """Split into equal parts, or VariadicSplit into those that the outputs declare."""
+    """Split into equal parts, or VariadicSplit into the lengths declared by the outputs."""
 
     axis: int = attr(1)
     num_split: int = attr(0, ge=0)
@@ -70,7 +70,7 @@ class Split(LegacyLayer):
 
 @layer("Crop")
 class Crop(LegacyLayer):
-    """Slice: to the lengths of input 2, else to ``dim``, else without ``crop_begin`` and ``crop_end``."""
+    """Slice to the lengths of input 2, or to ``dim``, or by ``crop_begin`` and ``crop_end``."""
 
     inputs = (1, 2)
     axis: tuple[int, ...] = attr((1,))
@@ -94,10 +94,10 @@ class Crop(LegacyLayer):
         if self.crop_end:
             ends = self._fitting(site, self.crop_end, "crop_end")
             return site.constant([-end if end else _END for end in ends])
-        lengths = self._fitting(site, self.dim, "dim") if self.dim else self._declared(site, axes)
+        lengths = self._fitting(site, self.dim, "dim") if self.dim else self._declared_lengths(site, axes)
         return site.constant([start + length for start, length in zip(begin, lengths, strict=True)])
 
-    def _declared(self, site: Site, axes: list[int]) -> list[int]:
+    def _declared_lengths(self, site: Site, axes: list[int]) -> list[int]:
         dims = site.ranked_output(len(site.dims()))
         return [dims[axis] for axis in axes]
 
@@ -112,7 +112,7 @@ class Crop(LegacyLayer):
 
 @layer("StridedSlice")
 class StridedSlice(LegacyLayer):
-    """StridedSlice, whose masks of begins and ends are the other way round."""
+    """StridedSlice with inverted begin and end masks."""
 
     inputs = (3, 4)
     begin_mask: tuple[int, ...] = attr(())
@@ -137,7 +137,7 @@ class StridedSlice(LegacyLayer):
 
 @layer("Gather")
 class Gather(LegacyLayer):
-    """Gather. Files have data and indices in either order; types, else declared dims, tell which is which."""
+    """Gather. Files have data and indices in either order, told apart by types or else by declared dims."""
 
     inputs = (2, 2)
     axis: int = attr(0)
@@ -149,7 +149,7 @@ class Gather(LegacyLayer):
         return site.op("Gather-1", data, site.indices(indices), site.constant(self.axis))
 
     def _is_swapped(self, site: Site, data: Tensor, indices: Tensor) -> bool:
-        """Return whether the first input has the indices."""
+        """Return whether the first input holds the indices."""
         fits = [self._fits(site, *order) for order in ((0, 1), (1, 0))]
         if fits[0] != fits[1]:
             return fits[1]
@@ -260,7 +260,7 @@ class TopK(LegacyLayer):
 
 @layer("ArgMax")
 class ArgMax(LegacyLayer):
-    """TopK along ``axis``, else of all but the first; Convert of indices to f32, or Concat of both."""
+    """TopK along ``axis``, or over all axes but the first; then Convert of indices to f32, or Concat of both."""
 
     axis: int | None = attr(None)
     top_k: int = attr(gt=0)

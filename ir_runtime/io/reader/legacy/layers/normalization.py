@@ -31,7 +31,7 @@ class Norm(LegacyLayer):
 
 @layer("BatchNormalization")
 class BatchNormalization(LegacyLayer):
-    """Subtract the means, ``<biases>``; Multiply by the inverse deviations, of the variances in ``<weights>``."""
+    """Subtract the means ``<biases>``, Multiply by inverse deviations from ``<weights>``."""
 
     blobs = ("weights", "biases")
     epsilon: float = attr(ge=0)

@@ -13,7 +13,7 @@ _Function = Literal["relu", "sigmoid", "tanh"]
 
 
 class Cell(LegacyLayer):
-    """A cell whose ``<weights>`` hold those of the data and of the state side by side."""
+    """A cell whose ``<weights>`` hold the weights of data and state side by side."""
 
     blobs = ("weights", "biases")
     operation: ClassVar[str]
@@ -25,17 +25,17 @@ class Cell(LegacyLayer):
     clip: float = attr(0.0, ge=0)
 
     def settings(self) -> dict[str, Any]:
-        """Return the attributes of the operation: activations that are not given have their defaults there."""
-        found = {"hidden_size": self.hidden_size, "clip": self.clip}
+        """Return the attributes of the operation; absent activations have the defaults of the operation."""
+        settings = {"hidden_size": self.hidden_size, "clip": self.clip}
         lists = ("activations", "activations_alpha", "activations_beta")
-        return found | {name: value for name in lists if (value := vars(self)[name])}
+        return settings | {name: value for name in lists if (value := vars(self)[name])}
 
     def biases(self) -> int:
         """Return the number of biases."""
         return self.gates * self.hidden_size
 
     def numbers(self, site: Site, width: int) -> tuple[Tensor, ...]:
-        """Return the weights for data of the given width, the recurrent weights, and the biases."""
+        """Return the data weights for a given width, the recurrent weights, and the biases."""
         rows, columns = self.gates * self.hidden_size, width + self.hidden_size
         weights = site.blob("weights", (rows, columns))
         lengths = site.constant([width, self.hidden_size])
@@ -56,7 +56,7 @@ class LSTMCell(Cell):
 
 
 class GRU(Cell):
-    """A GRU, as a cell or along a sequence: its reset gate may act after the product, which then has biases of its own."""
+    """A GRU, as a cell or over a sequence; with the reset gate after the product, there are extra biases."""
 
     gates, inputs = 3, (2, 2)
     linear_before_reset: bool = attr(False)
@@ -83,7 +83,7 @@ class RNNCell(Cell):
 
 
 class Sequence(Cell):
-    """A cell that runs along a sequence, which is axis 1 of the data, or axis 0 before the batch."""
+    """A cell run over a sequence, along axis 1 of the data, or along axis 0 before the batch."""
 
     axis: int = attr(1, ge=0, le=1)
     direction: Literal["Forward", "Backward", "Bidirectional"] = attr(doc="where it begins")
@@ -97,7 +97,7 @@ class Sequence(Cell):
         numbers = self.numbers(site, site.ranked(3, 3)[2])
         data, *states = site.inputs
         if self.axis == 0:
-            data = self._swapped(site, data)
+            data = self._swap_batch(site, data)
         lengths = site.op("Broadcast-1", site.scalar(site.lengths(data, (1,))), site.lengths(data, (0,)))
         direction = {"Forward": "forward", "Backward": "reverse"}[self.direction]
         y, *last = site.ops(
@@ -113,9 +113,9 @@ class Sequence(Cell):
             **self.settings(),
         )
         y, *last = (site.op("Squeeze-1", tensor, site.constant([1])) for tensor in (y, *last))
-        return (self._swapped(site, y) if self.axis == 0 else y, *last)
+        return (self._swap_batch(site, y) if self.axis == 0 else y, *last)
 
-    def _swapped(self, site: Site, tensor: Tensor) -> Tensor:
+    def _swap_batch(self, site: Site, tensor: Tensor) -> Tensor:
         return site.op("Transpose-1", tensor, site.constant([1, 0, 2]))
 
 
@@ -142,7 +142,7 @@ class RNNSequence(Sequence):
 
 @layer("TensorIterator")
 class TensorIterator(LegacyLayer):
-    """TensorIterator; Parameters and Results where the port map names inputs and outputs of layers of the body."""
+    """TensorIterator; Parameters and Results replace the inputs and outputs of body layers in the port map."""
 
     inputs = (1, None)
 

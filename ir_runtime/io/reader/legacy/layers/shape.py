@@ -1,4 +1,4 @@
-"""Reshape tensors, and take lengths from them."""
+"""Reshape tensors, and read their lengths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..site import Site, Tensor
 
 @layer("Reshape")
 class Reshape(LegacyLayer):
-    """Reshape: to input 2, to ``dim`` if it gives the declared dims, or to those, where an equal first dim stays open."""
+    """Reshape to input 2, to a matching ``dim``, or to the declared dims; an equal first dim is copied."""
 
     inputs = (1, 2)
     dim: tuple[int, ...] = attr((), ge=-1)
@@ -23,24 +23,24 @@ class Reshape(LegacyLayer):
     def build(self, site: Site) -> Tensor:
         if len(site.inputs) == 2:
             return site.op("Reshape-1", site.inputs[0], site.indices(site.inputs[1]), special_zero=True)
-        given, wanted = site.dims(), list(site.output_dims())
-        pattern = self._pattern(given)
-        if pattern and _reshaped(given, pattern) == tuple(wanted):
+        dims, declared = site.dims(), list(site.output_dims())
+        pattern = self._pattern(dims)
+        if pattern and _reshape(dims, pattern) == tuple(declared):
             return site.reshape(site.inputs[0], pattern)
-        if given and wanted and given[0] == wanted[0]:
-            wanted[0] = 0
-        return site.reshape(site.inputs[0], wanted)
+        if dims and declared and dims[0] == declared[0]:
+            declared[0] = 0
+        return site.reshape(site.inputs[0], declared)
 
     def _pattern(self, dims: tuple[int, ...]) -> tuple[int, ...]:
-        """Return ``dim`` for the axes from ``axis`` on that it replaces, all or ``num_axes``, between those that stay."""
+        """Return ``dim`` in place of the axes that it replaces, with the other axes kept around it."""
         start = self.axis if self.axis >= 0 else len(dims) + self.axis + 1
         end = len(dims) if self.num_axes < 0 else start + self.num_axes
         rest = dims[end:] if len(self.dim) != end - start else (0,) * (len(dims) - end)
         return (*(0,) * start, *self.dim, *rest) if self.dim and 0 <= start <= end <= len(dims) else ()
 
 
-def _reshaped(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dims that a pattern gives: 0 copies one, -1 takes what is left."""
+def _reshape(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the dims that a pattern gives: 0 copies one, -1 is inferred."""
     if any(number == 0 and axis >= len(dims) for axis, number in enumerate(pattern)):
         return None
     lengths = [number or dims[axis] for axis, number in enumerate(pattern)]
@@ -52,7 +52,7 @@ def _reshaped(dims: tuple[int, ...], pattern: tuple[int, ...]) -> tuple[int, ...
 
 @layer("Flatten")
 class Flatten(LegacyLayer):
-    """Reshape, which makes one dim of those from ``axis`` to ``end_axis``."""
+    """Reshape that merges the dims from ``axis`` to ``end_axis``."""
 
     axis: int = attr(0)
     end_axis: int = attr(-1)
@@ -71,7 +71,7 @@ class Flatten(LegacyLayer):
 
 @layer("Squeeze")
 class Squeeze(LegacyLayer):
-    """Squeeze of the axes in input 2, else of all dims of 1."""
+    """Squeeze of the axes in input 2, or of all dims of 1."""
 
     inputs = (1, 2)
 

@@ -1,4 +1,4 @@
-"""Layers whose meaning is not certain enough to compute them."""
+"""Layers that are refused because their meaning is uncertain."""
 
 from __future__ import annotations
 
