@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .._util.escaping import visible
+from .exits import Exit
 from .fed import data_options, feeds_of
 from .helping import GroupedCommand
 from .limited import limited
@@ -28,6 +29,9 @@ ir-runtime report net.xml -o report.html
 ir-runtime report net.xml --profile --histograms -i image=cat.npy
 ir-runtime report net.xml --compare openvino:f32 --random
 ir-runtime report new.xml --diff old.xml
+
+Ends with 1 if something is wrong: errors in the model, a difference that rounding does not explain, Inf or NaN, or
+changes; else with 0. What is wrong is also printed.
 
 The page needs no network and no server: open it in a browser, or attach it to an issue. Where something is
 to be measured, and no input is given, random data is used.
@@ -120,8 +124,11 @@ def report(
     page = net.report(target, measures, constraints=constraints, old=_beside(old, net, limits, constraints))
     if target is None:
         click.echo(page.html, nl=False)
-        return
-    show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
+    else:
+        show("\n".join(map(str, page.story.problems)))
+        show(f"{visible(output)}: {plain(len(page.html.encode()))} bytes", err=True)
+    if not (net.report.ok and page.story.is_fine):
+        raise SystemExit(Exit.FINDINGS)
 
 
 def _unmeasured(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:

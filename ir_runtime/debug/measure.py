@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+import numpy as np
+
+from .._util.escaping import quoted
 from ..executor.step import Step
 from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
+from ..openvino.const_ports import ConstOutput
 from ..openvino.core import compile_model
 from ..openvino.feeding import bind
 from ..openvino.model import Model
 from ..openvino.profiling import Status
 from ..openvino.reporting import source_of
-from ..report import Measures, OldModel
+from ..report import Conclusion, Measures, OldModel
 from ..report.weights import histogram, sampled
 from .compare import compare
 from .diff import diff_with_pairs
 from .observation import SideLike
 from .report import Comparison
-from .trace_nan import trace_nan
+from .trace_nan import NanTrace, trace_nan
 
 __all__ = ["measure", "old_model"]
 
@@ -67,20 +72,74 @@ def measure(
         seen.memory[layer.name] = feed.nbytes
     names = [port.label for port in (*compiled.inputs, *compiled.outputs)]
     tensors = list(zip(names, [*feeds, *outputs], strict=True))
-    found = Measures(memory=seen.memory, activations=seen.counts, tensors=tensors, histograms=histograms)
+    found = Measures(
+        memory=seen.memory,
+        activations=seen.counts,
+        tensors=tensors,
+        histograms=histograms,
+        conclusions=[] if precision is not None else list(_not_finite(compiled.outputs, outputs)),
+    )
     if profile:
         times, fused = _times(compiled, feeds, runs)
         found = replace(found, times=times, fused=fused)
     if against is not None:
         judged = compare(model, feeds, against)
-        found = replace(found, errors=_errors(model, judged), against=judged.side)
+        found = replace(
+            found,
+            errors=_errors(model, judged),
+            against=judged.side,
+            conclusions=[_verdict(judged), *found.conclusions],
+        )
     if precision is not None:
         traced = trace_nan(model, feeds, precision, peaks=len(seen.memory))
         broken = {
             origin.layer: f"makes {origin.kind} of finite inputs in {precision}" for origin in traced.origins
         }
-        found = replace(found, broken=broken, peaks={peak.layer: peak.part for peak in traced.peaks})
+        peaks = {peak.layer: peak.part for peak in traced.peaks}
+        conclusions = [*found.conclusions, _origins(traced)]
+        found = replace(found, broken=broken, peaks=peaks, conclusions=conclusions)
     return found
+
+
+def _verdict(judged: Comparison) -> Conclusion:
+    """Return what a comparison says, with the layer at which the difference begins."""
+    if judged.explained:
+        return Conclusion("note", f"Rounding explains how {judged.side} differs from f64.")
+    severity = "error" if judged.verdict == "unexplained" else "warning"
+    decision = judged.first_decision
+    layer = "" if judged.overflow is None else judged.overflow.layer
+    layer = layer if decision is None else decision.name
+    text = f"{judged.summary[0].upper()}{judged.summary[1:]}."
+    if judged.likeness is not None:
+        text += f" It {judged.likeness}."
+    if judged.first is not None:
+        layer = judged.first.layers[-1]
+    command = f"ir-runtime compare {{file}} --against {shlex.quote(judged.side)} --random"
+    return Conclusion(severity, text, layer, command)
+
+
+def _origins(traced: NanTrace) -> Conclusion:
+    """Return what a trace says, with the layer at which Inf or NaN begins."""
+    first = traced.first
+    if first is None:
+        return Conclusion("note", f"{traced.summary.splitlines()[0].capitalize()}.")
+    others = f", and {len(traced.origins) - 1} more do" if len(traced.origins) > 1 else ""
+    text = f"In {traced.precision}, {quoted(first.layer)} ({first.operation}) makes {first.kind}, which reaches an output{others}."
+    return Conclusion(
+        "error", text, first.layer, f"ir-runtime trace-nan {{file}} --as {traced.precision} --random"
+    )
+
+
+def _not_finite(ports: Sequence[ConstOutput], outputs: Sequence[Array]) -> Iterator[Conclusion]:
+    """Yield a conclusion for each output with Inf or NaN."""
+    for port, output in zip(ports, outputs, strict=True):
+        if output.dtype.kind != "f" or np.isfinite(output).all():
+            continue
+        nan = int(np.isnan(output).sum())
+        count, kind = (nan, "NaN") if nan else (int(np.isinf(output).sum()), "Inf")
+        text = f"Output {quoted(port.label)} has {count:,} {kind} among {output.size:,} numbers."
+        command = "ir-runtime trace-nan {file} --random"
+        yield Conclusion("error" if nan else "warning", text, port.node.friendly_name, command)
 
 
 def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from .page import Page, page, summary
-from .source import Measures, OldModel, Source
+from .source import Conclusion, Measures, OldModel, Source
+from .story import Link, Sentence, Story
 
-__all__ = ["OldModel", "Measures", "Page", "Source", "page", "summary"]
+__all__ = [
+    "Conclusion",
+    "Link",
+    "Measures",
+    "OldModel",
+    "Page",
+    "Sentence",
+    "Source",
+    "Story",
+    "page",
+    "summary",
+]

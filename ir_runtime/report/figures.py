@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from .._util.escaping import shown
 from .._util.markup import element
-from .._util.quantities import bytes_text, prefixed
+from .._util.quantities import bytes_text
 from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
 from .memory import memory_of
 from .records import Record, Records
 from .scopes import Scope, Scopes
 from .source import Measures
+from .story import cost_text
 from .weights import BINS, histogram
 
 __all__ = ["figures"]
@@ -27,9 +28,9 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     """Return the charts as HTML."""
     known = {overlay["key"]: overlay for overlay in overlays}
     parts: list[str] = []
-    for key, written in (("time", _time_text), ("flops", _flop_text), ("weights", bytes_text)):
+    for key in ("time", "flops", "weights"):
         if key in known:
-            parts += _by_scope(tree, records, known[key], written)
+            parts += _by_scope(tree, records, known[key])
     if (memory := memory_of(tree.found, measures.memory)) is not None:
         worst = tree.found.items[memory.layers[memory.used.index(max(memory.used))]].layer
         parts.append(
@@ -43,9 +44,7 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     return "".join(parts) or element("p", text="Nothing was measured.")
 
 
-def _by_scope(
-    tree: Scopes, records: Records, overlay: Record, written: Callable[[float], str]
-) -> Iterator[str]:
+def _by_scope(tree: Scopes, records: Records, overlay: Record) -> Iterator[str]:
     values = [value or 0 for value in overlay["values"]]
     inclusive = bool(overlay.get("inclusive"))
     own = [0 if inclusive and item.base else v for item, v in zip(records.items, values, strict=True)]
@@ -54,7 +53,7 @@ def _by_scope(
         return
 
     def text(value: float) -> str:
-        return f"{written(value)}, {100 * value / total:.1f} %"
+        return f"{cost_text(overlay['key'], value)}, {100 * value / total:.1f} %"
 
     title = overlay["label"][0].upper() + overlay["label"][1:]
     title += f" at {overlay['at']}" if overlay.get("at") else ""
@@ -72,7 +71,7 @@ def _by_scope(
     order = sorted(range(len(values)), key=lambda k: -values[k])[:_MOST]
     yield bars(
         f"{title}: the layers with the most",
-        [Bar(f"{records.items[k].layer.type} {shown(records.items[k].layer.name)}", values[k], text(values[k]), ("node", k)) for k in order if values[k]],
+        [Bar(records.title(k), values[k], text(values[k]), ("node", k)) for k in order if values[k]],
     )  # fmt: skip
 
 
@@ -149,11 +148,3 @@ def _histograms(records: Records, measures: Measures) -> Iterator[str]:
 
 def _small(name: str, svg: str) -> str:
     return element("figure", element("figcaption", text=name), svg)
-
-
-def _time_text(value: float) -> str:
-    return f"{value:.2f} ms" if value >= 1 else f"{1000 * value:.0f} µs"
-
-
-def _flop_text(value: float) -> str:
-    return prefixed(value, "FLOP")

@@ -8,7 +8,7 @@ from itertools import islice
 from ..ir.graph import IO_TYPES
 from .items import Item, Items, Part, Path, parts_of
 
-__all__ = ["DEEPEST", "place", "scope_of"]
+__all__ = ["DEEPEST", "module_of", "place", "scope_of"]
 
 DEEPEST = 32
 """Scopes in scopes that names make: what a name has inside the deepest one is drawn in that. Networks have up to about 12;
@@ -41,8 +41,8 @@ def _inside(name: str) -> str:
     return _BODY.sub("", name)
 
 
-def _named(item: Item) -> tuple[str, ...] | None:
-    """Return the scopes in the name of a layer, or of one that was fused into it."""
+def module_of(item: Item) -> tuple[str, ...] | None:
+    """Return the path of the module that a layer comes from, by its name or that of a layer fused into it, if it tells."""
     if (own := scope_of(item.layer.name)) is not None:
         return own
     fused = next((str(text) for key, text in item.layer.rt_info.items() if "fused_names" in str(key)), "")
@@ -54,7 +54,7 @@ def place(found: Items) -> None:
     for item in found.items:
         if item.layer.type in IO_TYPES:
             item.path = item.base
-        elif (scope := _named(item)) is not None:
+        elif (scope := module_of(item)) is not None:
             item.path = (*item.base, *map(Part, scope))
     _follow(found)
     for item in found.items:

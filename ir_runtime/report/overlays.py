@@ -43,11 +43,13 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
 
         return _overlay(records, key, label, unit, kind, value) | more
 
-    def time(item: Item) -> Number:
-        name, within = item.layer.name, records.within(item)
-        return measures.inner.get((within, name)) if within else measures.times.get(name)
-
     if measures.times:
+        times = _times(records, measures, lengths)
+
+        def time(item: Item) -> Number:
+            within = records.within(item)
+            return measures.inner.get((within, item.layer.name)) if within else times.get(item.layer.name)
+
         yield _overlay(records, "time", "time", "ms", "sum", time) | {"inclusive": 1}
     if measures.errors:
         label = f"error against {shown(measures.against)} (R)"
@@ -70,6 +72,24 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
         records, "findings", "findings", "findings", "sum", lambda i: records.count_findings(i)
     )
     yield findings | {"full": MANY}
+
+
+def _times(records: Records, measures: Measures, lengths: Lengths) -> Mapping[str, float]:
+    """Return the time of each layer; that of layers which one step computes is divided by their FLOPs."""
+    shown_layers = {item.layer.name: item for item in records.items if not item.base}
+    members: dict[str, list[str]] = {name: [name] for name in measures.times}
+    for name, first in measures.fused.items():
+        members.setdefault(first, [first]).append(name)
+    times: dict[str, float] = {}
+    for first, seconds in measures.times.items():
+        names = [name for name in members[first] if name in shown_layers]
+        costs = [lengths.at(records.cost_of(shown_layers[name])) or 0 for name in names]
+        if not any(costs):
+            costs = [1, *[0] * (len(names) - 1)]
+        for name, cost in zip(names, costs, strict=False):
+            if cost:
+                times[name] = seconds * cost / sum(costs)
+    return times
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:

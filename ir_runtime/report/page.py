@@ -9,7 +9,7 @@ import html
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .overlays import notes, overlays
 from .records import Record, Records
 from .scopes import Scopes, fold
 from .source import Measures, OldModel, Source
+from .story import Story, tell
 from .summary import findings_html, subtitle, summary_html
 
 __all__ = ["Page", "page"]
@@ -52,6 +53,8 @@ class Page:
     """
 
     html: str
+    story: Story = field(default=Story((), (), ()), repr=False)
+    """The first screen, sentence by sentence."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file; return its path."""
@@ -110,11 +113,14 @@ def page(source: Source, measures: Measures | None = None, old: OldModel | None 
     """
     content = _Content(source, measures or Measures())
     data = content.data()
+    story = tell(
+        source, content.tree, content.shapes, content.records, content.overlays, content.measures, old
+    )
     if old is not None:
         older = _Content(old.source, Measures())
         data["old"] = older.data()
         mark_changes(data, content.records, data["old"], older.records, old)
-    return Page(_filled(content, data))
+    return Page(_filled(content, data, story), story)
 
 
 def summary(source: Source) -> str:
@@ -130,7 +136,7 @@ def summary(source: Source) -> str:
     return summary_html(source, content.shapes, content.records)
 
 
-def _filled(content: _Content, data: Record) -> str:
+def _filled(content: _Content, data: Record, story: Story) -> str:
     source, records = content.source, content.records
     script, style = _scripts(), _asset("static/page.css")
     errors = source.report.count(Severity.ERROR) + source.report.count(Severity.WARNING)
@@ -141,11 +147,12 @@ def _filled(content: _Content, data: Record) -> str:
         "POLICY": _policy(script, style),
         "VERSION": __version__,
         "TITLE": markup_text(title),
-        "SUBTITLE": markup_text(subtitle(source, records)),
+        "SUBTITLE": markup_text(subtitle(source)),
         "COUNT": f" ({errors})" if errors else "",
         "STYLE": style,
         "SCRIPT": script,
         "DATA": _packed(data),
+        "STORY": story.html,
         "SUMMARY": summary_html(source, content.shapes, records),
         "CHARTS": figures(content.tree, records, content.overlays, content.measures),
         "FINDINGS": findings_html(source.report, records.layers_by_name()),

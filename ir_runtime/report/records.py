@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -14,12 +15,16 @@ from ..ir.formula import Count
 from ..ir.graph import IO_TYPES, PortSpec
 from .constants import Constants
 from .items import Edge, Item, body_path
+from .names import module_of
 from .scopes import Scopes
 from .text import dims, plain, tensor_name
 
 __all__ = ["Record", "Records"]
 
 Record: TypeAlias = dict[str, Any]
+
+# The label of a part of a scope that has too many boxes.
+_PART = re.compile(r"\d+–\d+ of \d+")
 
 
 class Records:
@@ -99,6 +104,26 @@ class Records:
         return (
             None if found is None or found.flops is None or found.runs is None else found.flops * found.runs
         )
+
+    def title(self, number: int) -> str:
+        """Return the path of the module that a layer comes from and its operation: ``features › 1 › Convolution``."""
+        item = self.items[number]
+        modules = [shown(label) for label in module_of(item) or self._scopes_around(item)]
+        named = item.layer.type in IO_TYPES or not modules
+        own = f"{shown(item.layer.name)} ({shown(item.layer.type)})" if named else shown(item.layer.type)
+        return " › ".join([*modules, own])
+
+    def _scopes_around(self, item: Item) -> list[str]:
+        """Return the labels of the scopes that a layer is drawn in, the outermost first."""
+        labels: list[str] = []
+        scope = self._tree.of[item.index]
+        while scope > 0:
+            label = self._tree.scopes[scope].label
+            repeated = labels and labels[-1].startswith(f"{label}.")
+            if not repeated and not _PART.fullmatch(label):
+                labels.append(label)
+            scope = self._tree.scopes[scope].parent
+        return labels[::-1]
 
     def within(self, item: Item) -> str:
         """Return the bodies that a layer is in; empty for layers of the model itself."""

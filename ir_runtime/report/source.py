@@ -12,7 +12,7 @@ from ..ir.array import Array
 from ..ir.graph import Graph
 from ..ir.tensor import TensorType
 
-__all__ = ["OldModel", "Measures", "Source"]
+__all__ = ["Conclusion", "Measures", "OldModel", "Source"]
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,28 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Conclusion:
+    """What a measurement says about a model, in one sentence.
+
+    >>> Conclusion("error", "In f16, 'exp' makes Inf of finite inputs.", "exp").layer
+    'exp'
+
+    Args:
+        severity: ``error``, ``warning`` or ``note``.
+        text: the sentence.
+        layer: the name of the layer that it is about, or empty.
+        command: the command to try next, with ``{file}`` for the model, or empty.
+    """
+
+    severity: str
+    text: str
+    layer: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Measures:
-    """What was measured, by the names of layers outside of bodies; each is optional, so there is a field for each.
+    """Measurements of a model, by the names of layers outside of bodies; all are optional.
 
     >>> import ir_runtime
     >>> measures = Measures(times={"Multiply_2994": 1.5})
@@ -68,6 +88,7 @@ class Measures:
         activations: histograms of the outputs of layers in a run: counts, the smallest and the largest value.
         tensors: inputs and outputs of a run, by name.
         histograms: whether to draw histograms of the weights.
+        conclusions: what the measurements say, the most serious first.
     """
 
     times: Mapping[str, float] = field(default_factory=dict)
@@ -82,6 +103,7 @@ class Measures:
     activations: Mapping[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
     tensors: Sequence[tuple[str, Array]] = ()
     histograms: bool = False
+    conclusions: Sequence[Conclusion] = ()
 
 
 @dataclass(frozen=True)

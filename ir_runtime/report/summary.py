@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from .._util.markup import element, table
 from .._util.quantities import bytes_text
@@ -17,35 +18,39 @@ from .records import Records
 from .source import Source
 from .text import dims, tensor_name
 
-__all__ = ["findings_html", "subtitle", "summary_html"]
+__all__ = ["End", "ends", "findings_html", "subtitle", "summary_html"]
 
 _MOST = 15
 
 
-def subtitle(source: Source, records: Records) -> str:
-    """Return the file, the size and the state of a model, in one line."""
-    weights = sum(records.constants.sizes())
-    layers = sum(1 for _ in source.graph.everywhere())
-    parts = [
-        Path(source.file).name,
-        version_text(source.version) if source.version else "",
-        f"{layers:,} layers",
-        f"{bytes_text(weights)} of weights",
-    ]
-    return " · ".join(filter(None, parts))
+def subtitle(source: Source) -> str:
+    """Return the file and the version of a model, in one line."""
+    version = version_text(source.version) if source.version else ""
+    return " · ".join(filter(None, (Path(source.file).name, version)))
+
+
+class End(NamedTuple):
+    """An input or output of a model: its layer, name, element type and shape."""
+
+    layer: Layer
+    name: str
+    type: str
+    shape: str
+
+
+def ends(source: Source, shapes: Shapes, type: str) -> list[End]:
+    """Return the inputs (``Parameter``) or outputs (``Result``) of a model, with names for their dynamic lengths."""
+    rows = {(row.line, row.layer): row for row in shapes.ports if not row.is_input}
+    return [_end(source, layer, rows) for layer in source.graph.of_type(type)]
 
 
 def summary_html(source: Source, shapes: Shapes, records: Records) -> str:
     """Return inputs, outputs, constraints, operations and weights."""
     graph = source.graph
-    named = {(row.line, row.layer): row for row in shapes.ports if not row.is_input}
-    ends = {
-        type: [_end(source, layer, named) for layer in graph.of_type(type)]
-        for type in ("Parameter", "Result")
-    }
     header = ("name", "type", "shape")
-    parts = [element("h2", text="What the model takes and gives"), table("Inputs", header, ends["Parameter"])]
-    parts += [*_demands(source), table("Outputs", header, ends["Result"])]
+    takes, gives = ([end[1:] for end in ends(source, shapes, type)] for type in ("Parameter", "Result"))
+    parts = [element("h2", text="What the model takes and gives"), table("Inputs", header, takes)]
+    parts += [*_demands(source), table("Outputs", header, gives)]
     parts.append(_state(source.report))
     parts.append(element("h2", text="What it is made of"))
     counts = Counter(
@@ -63,10 +68,7 @@ def summary_html(source: Source, shapes: Shapes, records: Records) -> str:
     return "".join(parts)
 
 
-def _end(
-    source: Source, layer: Layer, named: Mapping[tuple[int | None, str], PortShape]
-) -> tuple[str, str, str]:
-    """Return the name, the type and the shape of an input or output."""
+def _end(source: Source, layer: Layer, rows: Mapping[tuple[int | None, str], PortShape]) -> End:
     port, spec = Port(layer.id, 0), layer.outputs[0] if layer.outputs else None
     if layer.type == "Result":
         port = next(iter(source.graph.reads(layer)), port)
@@ -79,11 +81,11 @@ def _end(
     owner = source.graph.layers.get(port.layer, layer)
     name = tensor_name(spec.names if spec is not None else (), owner.name)
     value = source.values.get(port)
-    row = named.get(((spec.line if spec is not None else None) or owner.where.line, owner.name))
-    shape = row.shape if row is not None and len(owner.outputs) == 1 else None
     if value is None:
-        return name, "not inferred", ""
-    return name, value.element.label, dims(shape or value.shape)
+        return End(layer, name, "not inferred", "")
+    row = rows.get(((spec.line if spec is not None else None) or owner.where.line, owner.name))
+    shape = row.shape if row is not None and len(owner.outputs) == 1 else None
+    return End(layer, name, value.element.label, dims(shape or value.shape))
 
 
 def _demands(source: Source) -> Iterator[str]:

@@ -66,6 +66,38 @@ def test_a_click_opens_a_scope_and_shows_a_layer(opened: Any, plain: str) -> Non
     assert "What the model takes" in found.details()
 
 
+def test_the_first_screen_tells_the_story_and_leads_to_layers(opened: Any, measured: str) -> None:
+    for width in (1280, 400):
+        found = opened(measured, width)
+        story = found.page.locator("#story")
+        box = story.bounding_box()
+        assert box["y"] < 400, "on the first screen"
+        assert "One run" in story.inner_text()
+        story.locator("[data-node]").first.click()
+        assert found.page.evaluate("report.chosen !== null")
+        assert story.is_hidden()
+
+
+def test_the_address_leads_to_a_layer(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    found.page.evaluate("location.hash = '#layer=' + encodeURIComponent('body/block7/relu')")
+    found.page.wait_for_function("report.chosen")
+    assert "body/block7/relu" in found.details()
+    found.page.get_by_role("button", name="← the model").click()
+    assert "#" not in found.page.evaluate("location.href")
+    found.page.locator("#find").fill("block3 conv")
+    found.page.keyboard.press("Enter")
+    assert found.page.evaluate("decodeURIComponent(location.hash)") == "#layer=body/block3/conv"
+
+
+def test_narrow_screens_show_the_measured_column(opened: Any, measured: str) -> None:
+    found = opened(measured, 400)
+    found.page.click("#tab-layers")
+    found.page.select_option("#overlay", "time")
+    header = found.page.locator("#table th", has_text="time").bounding_box()
+    assert header["x"] + header["width"] <= 400
+
+
 def test_every_edge_says_its_shape(opened: Any, plain: str) -> None:
     found = opened(plain)
     titles = found.page.evaluate(

@@ -7,11 +7,14 @@ class Table {
   constructor(place, app) { Object.assign(this, { place, app, order: null, down: false, all: false }); }
 
   columns() {
-    const model = this.app.views[0].model, measures = this.app.overlays(this.app.views[0]).filter(o => o.kind !== 'category');
+    const model = this.app.views[0].model, current = this.app.overlay.key, first = o => o.key === current ? 0 : 1;
+    const measures = this.app.overlays(this.app.views[0]).filter(o => o.kind !== 'category').sort((x, y) => first(x) - first(y));
+    const [shown, rest] = measures[0]?.key === current ? [measures.slice(0, 1), measures.slice(1)] : [[], measures]; // what colours the graph stands beside the name, so that narrow screens show it
+    const column = o => [o.label, n => o.short(n), true, n => o.value(n)];
     return [
-      ['layer', n => n.n, false], ['operation', n => n.v, false, null, 'keep'], ['scope', n => model.chain(n).slice(1, -1).map(s => s.label).join(' › '), false],
+      ['layer', n => n.n, false], ...shown.map(column), ['operation', n => n.v, false, null, 'keep'], ['scope', n => model.chain(n).slice(1, -1).map(s => s.label).join(' › '), false],
       ['output', n => n.o.map(o => o[1] === null ? '' : `${o[0]} ${o[1]}`).join('; '), false], ['line', n => n.line ?? '', true, n => n.line],
-      ...measures.map(o => [o.label, n => o.short(n), true, n => o.value(n)]),
+      ...rest.map(column),
     ];
   }
 

@@ -19,6 +19,7 @@ class App {
     for (const v of this.views) v.fit();
     const scale = Math.min(...this.views.map(v => d3.zoomTransform(v.svg).k));
     if (this.views.length > 1) for (const v of this.views) v.fit(true, scale); // two models are compared at one scale
+    this.follow();
     this.ready = performance.now() - began;
   }
 
@@ -62,10 +63,21 @@ class App {
   choose(item, view) {
     this.chosen = item ? [item, view] : null;
     for (const v of this.views) v.choose(v === view ? item : item && this.partner(item, view, v));
-    $('summary').hidden = !!item; $('chosen').hidden = !item;
+    $('story').hidden = $('summary').hidden = !!item; $('chosen').hidden = !item;
+    this.remember(item);
     if (!item) { view.svg.focus({ preventScroll: true }); return; }
     this.details.show(item, view);
     this.say(view.describe(item));
+  }
+
+  remember(item) { // in the address, so that a link leads to the layer; a frame in a notebook has no address
+    const n = item?.isScope ? item.node : item;
+    try { history.replaceState(null, '', n ? '#layer=' + encodeURIComponent(n.n) : location.pathname + location.search); } catch { /* a frame */ }
+  }
+
+  follow() { // the address names a layer
+    const name = new URLSearchParams(location.hash.slice(1)).get('layer'), view = this.views[0], n = name && view.model.nodes.find(n => n.n === name);
+    if (n) { this.tab('graph'); this.show(view.model.item(n.index), view); }
   }
 
   partner(item, view, other) { // the same layer in the other model
@@ -142,14 +154,17 @@ class App {
     $('save').addEventListener('click', () => this.save());
     $('view-charts').addEventListener('click', e => this.fromChart(e.target));
     $('view-findings').addEventListener('click', e => this.fromChart(e.target));
+    $('story').addEventListener('click', e => this.fromChart(e.target));
     for (const e of document.querySelectorAll('#summary [data-node]')) e.addEventListener('click', () => this.fromChart(e));
     window.addEventListener('beforeprint', () => this.print(true)); window.addEventListener('afterprint', () => this.print(false));
+    window.addEventListener('hashchange', () => this.follow());
     this.tab('graph');
   }
 
   fromChart(target) {
-    const place = target.closest('[data-node], [data-scope]');
+    const place = target.closest('[data-node], [data-scope], [data-tab]');
     if (!place) return;
+    if (place.dataset.tab) { this.tab(place.dataset.tab); return; }
     const view = this.views[0];
     this.tab('graph');
     this.show(place.dataset.node !== undefined ? view.model.item(+place.dataset.node) : view.model.scopes[+place.dataset.scope], view);

@@ -1,0 +1,371 @@
+"""The first screen of a report: what a model is, what it costs, what is wrong with it, and what to try."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from .._util.escaping import quoted, shown
+from .._util.markup import element
+from .._util.quantities import bytes_text, prefixed
+from ..analysis.shapes import Shapes
+from ..diagnostics import Severity
+from ..finding import fold
+from ..io.reader.model import version_text
+from .memory import memory_of
+from .records import Record, Records
+from .scopes import Scopes
+from .source import Conclusion, Measures, OldModel, Source
+from .summary import End, ends
+
+__all__ = ["Link", "Sentence", "Story", "cost_text", "tell"]
+
+SHARE = 0.8
+"""The part of a total that the named layers make up."""
+_NAMED = 3
+"""The most layers, operations or findings that one sentence names."""
+_NEARLY_ALL = 0.9
+"""The share of a module from which on the modules in it are named instead."""
+_LEAST = 0.005
+"""The smallest share that is named."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Text that leads to a layer or a scope of the graph, or to a tab of the page.
+
+    Args:
+        text: the text.
+        kind: ``node``, ``scope`` or ``tab``.
+        target: the number of the layer or scope, or the name of the tab.
+    """
+
+    text: str
+    kind: str
+    target: int | str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of text and links, and how serious it is: ``error``, ``warning``, or empty for a plain fact.
+
+    >>> str(Sentence(("Memory peaks at ", Link("'conv1'", "node", 3), ".")))
+    "Memory peaks at 'conv1'."
+    """
+
+    parts: tuple[str | Link, ...]
+    severity: str = ""
+
+    @property
+    def html(self) -> str:
+        """The sentence as an item of a list."""
+        inside = [
+            element("button", text=part.text, class_="link", **{f"data_{part.kind}": part.target})
+            if isinstance(part, Link)
+            else element("span", text=part)
+            for part in self.parts
+        ]
+        return element("li", *inside, class_=self.severity or None)
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class Story:
+    """The sentences of the first screen.
+
+    Args:
+        about: what the model is, takes and gives.
+        costs: totals, and where time and memory go.
+        problems: what is wrong, or that nothing is.
+        advice: commands to try next.
+    """
+
+    about: Sequence[Sentence]
+    costs: Sequence[Sentence]
+    problems: Sequence[Sentence]
+    advice: Sequence[str] = ()
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether no sentence is an error or a warning."""
+        return not any(sentence.severity in ("error", "warning") for sentence in self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, (*self.about, *self.costs, *self.problems)))
+
+    @property
+    def html(self) -> str:
+        """The first screen."""
+        parts = [
+            _section("Is it all right?" if self.is_fine else "What is wrong", self.problems),
+            _section("What it is", self.about),
+            _section("Where time and memory go", self.costs),
+        ]
+        if self.advice:
+            commands = [element("li", element("code", text=command)) for command in self.advice]
+            parts.append(element("h2", text="Try") + element("ul", *commands, class_="plain"))
+        return "".join(parts)
+
+
+def _section(title: str, sentences: Iterable[Sentence]) -> str:
+    items = [sentence.html for sentence in sentences]
+    return element("h2", text=title) + element("ul", *items, class_="plain") if items else ""
+
+
+def tell(
+    source: Source,
+    tree: Scopes,
+    shapes: Shapes,
+    records: Records,
+    overlays: Sequence[Record],
+    measures: Measures,
+    old: OldModel | None = None,
+) -> Story:
+    """Return the story of a model.
+
+    Args:
+        source: the model.
+        tree: its scopes.
+        shapes: names for dynamic lengths.
+        records: its layers, numbered as in the graph of the page.
+        overlays: the numbers of the layers, by what they count.
+        measures: what was measured.
+        old: the model that it is compared with, if there is one.
+    """
+    teller = _Teller(
+        source, tree, shapes, records, {overlay["key"]: overlay for overlay in overlays}, measures, old
+    )
+    return Story(
+        list(teller.about()), list(teller.costs()), list(teller.problems()), list(teller.advice())[:_NAMED]
+    )
+
+
+def cost_text(key: str, value: float) -> str:
+    """Write the value of an overlay that can be summed: ``time`` in ms, ``flops``, or bytes.
+
+    >>> cost_text("time", 0.25), cost_text("flops", 2e9), cost_text("weights", 2048)
+    ('250 µs', '2 GFLOP', '2 KiB')
+    """
+    if key == "time":
+        return f"{value:.2f} ms" if value >= 1 else f"{1000 * value:.0f} µs"
+    return prefixed(value, "FLOP") if key == "flops" else bytes_text(value)
+
+
+_Parts: TypeAlias = "list[str | Link]"
+
+
+@dataclass(frozen=True)
+class _Teller:
+    source: Source
+    tree: Scopes
+    shapes: Shapes
+    records: Records
+    overlays: dict[str, Record]
+    measures: Measures
+    old: OldModel | None
+
+    def about(self) -> Iterator[Sentence]:
+        """Yield the kind of model, its inputs and outputs, and the constraints."""
+        graph = self.source.graph
+        counts = Counter(
+            item.layer.type
+            for item in self.records.items
+            if not item.is_shape and item.layer.type not in ("Parameter", "Result")
+        )
+        parts: _Parts = [f"{_count(sum(counts.values()), 'layer')}"]
+        if self.source.version:
+            parts.append(f", {version_text(self.source.version)}")
+        if counts:
+            parts.append(": " + ", ".join(f"{n:,} {shown(name)}" for name, n in counts.most_common(_NAMED)))
+            parts.append(" and others." if len(counts) > _NAMED else ".")
+        yield Sentence(tuple(parts))
+        yield from self._ends("Takes", ends(self.source, self.shapes, "Parameter"))
+        yield from self._ends("Gives", ends(self.source, self.shapes, "Result"))
+        states = {
+            shown(str(layer.attributes.get("variable_id", layer.name)))
+            for layer in graph.everywhere()
+            if layer.type in ("ReadValue", "Assign")
+        }
+        if states:
+            yield Sentence((f"Keeps state in {_count(len(states), 'variable')}.",))
+        for constraint in list(self.source.constraints or ())[:_NAMED]:
+            yield Sentence((f"Needs {constraint}.",))
+
+    def _ends(self, verb: str, ends: Sequence[End]) -> Iterator[Sentence]:
+        if not ends:
+            return
+        numbers = {item.layer.id: k for k, item in enumerate(self.records.items) if not item.base}
+        parts: _Parts = [f"{verb} "]
+        for place, end in enumerate(ends[:_NAMED]):
+            parts += [", "] if place else []
+            parts += [
+                Link(shown(end.name), "node", numbers[end.layer.id]),
+                f" {end.type} {end.shape}".rstrip(),
+            ]
+        parts.append(f" and {len(ends) - _NAMED} more." if len(ends) > _NAMED else ".")
+        yield Sentence(tuple(parts))
+
+    def costs(self) -> Iterator[Sentence]:
+        """Yield totals, and the layers and modules that most of the time, the weights and the memory belong to."""
+        totals = {key: sum(self._own(key)) for key in ("flops", "time") if key in self.overlays}
+        said = [cost_text(key, total) for key, total in totals.items() if total]
+        numbers = sum(
+            value.count.min
+            for item, size in zip(self.records.constants.items, self.records.constants.sizes(), strict=True)
+            if size and (value := item.value(0)) is not None
+        )
+        if numbers:
+            size = bytes_text(sum(self.records.constants.sizes()))
+            said.append(f"{prefixed(numbers)} parameters ({size})".replace("  ", " "))
+        if said:
+            at = self.overlays.get("flops", {}).get("at")
+            yield Sentence((f"One run: {', '.join(said)}{f', at {at}' if at else ''}.",))
+        main = "time" if totals.get("time") else "flops"
+        for key, noun in (
+            (main, "the time" if main == "time" else "the arithmetic"),
+            ("weights", "the weights"),
+        ):
+            if key in self.overlays:
+                yield from self._shares(key, noun)
+        memory = memory_of(self.tree.found, self.measures.memory)
+        if memory is not None and max(memory.used):
+            peak = max(memory.used)
+            place = memory.layers[memory.used.index(peak)]
+            yield Sentence(
+                (f"Activations peak at {bytes_text(peak)} in ", self._layer(self.records.index[place]), ".")
+            )
+
+    def _shares(self, key: str, noun: str) -> Iterator[Sentence]:
+        values = self._own(key)
+        total = sum(values)
+        order = sorted((k for k in range(len(values)) if values[k]), key=lambda k: -values[k])
+        if not order:
+            return
+        share, count = 0.0, 0
+        while count < len(order) and share < SHARE * total:
+            share += values[order[count]]
+            count += 1
+        parts: _Parts = [f"{share / total:.0%} of {noun} is in {count:,} of {_count(len(order), 'layer')}: "]
+        for place, k in enumerate(order[: min(count, _NAMED)]):
+            parts += [", "] if place else []
+            parts += [self._layer(k), f" ({values[k] / total:.0%})"]
+        parts.append(", …" if count > _NAMED else ".")
+        yield Sentence(tuple(parts))
+        yield from self._modules(values, total)
+
+    def _modules(self, values: Sequence[float], total: float) -> Iterator[Sentence]:
+        """Yield the share of each module, below the innermost one that has nearly all."""
+        scopes = self.tree.scopes
+        shares = [0.0] * len(scopes)
+        for item, value in zip(self.records.items, values, strict=True):
+            scope = self.tree.of[item.index]
+            while scope >= 0:
+                shares[scope] += value / total
+                scope = scopes[scope].parent
+        inside = 0
+        while large := [scope for scope in scopes[inside].scopes if shares[scope] > _NEARLY_ALL]:
+            inside = large[0]
+        modules = sorted(scopes[inside].scopes, key=lambda scope: -shares[scope])
+        modules = [scope for scope in modules if shares[scope] >= _LEAST]
+        if len(modules) < 2:
+            return
+        parts: _Parts = ["By module: "]
+        for place, scope in enumerate(modules[:_NAMED]):
+            parts += [", "] if place else []
+            parts += [Link(shown(scopes[scope].label), "scope", scope), f" {shares[scope]:.0%}"]
+        parts.append(f" and {len(modules) - _NAMED} more." if len(modules) > _NAMED else ".")
+        yield Sentence(tuple(parts))
+
+    def _own(self, key: str) -> list[float]:
+        """Return the numbers of an overlay without those that another layer includes."""
+        overlay = self.overlays[key]
+        inclusive = bool(overlay.get("inclusive"))
+        return [
+            0 if inclusive and item.base else value or 0
+            for item, value in zip(self.records.items, overlay["values"], strict=True)
+        ]
+
+    def _layer(self, number: int) -> Link:
+        return Link(self.records.title(number), "node", number)
+
+    def problems(self) -> Iterator[Sentence]:
+        """Yield the errors and warnings of the file, what measurements conclude, and what changed."""
+        names = self.records.layers_by_name()
+        report = self.source.report
+        found = [each for each in fold(report) if each.severity is not Severity.NOTE]
+        found.sort(key=lambda each: each.severity is not Severity.ERROR)
+        for each in found[:_NAMED]:
+            parts: _Parts = [f"{each.severity}: "]
+            if each.layer is not None and each.layer in names:
+                parts += [self._layer(names[each.layer]), ": "]
+            yield Sentence((*parts, each.message), str(each.severity))
+        if len(found) > _NAMED:
+            more = Link(f"{len(found) - _NAMED} more findings", "tab", "findings")
+            yield Sentence((more, "."), str(found[_NAMED].severity))
+        for conclusion in self.measures.conclusions:
+            yield self._conclusion(conclusion)
+        if self.old is not None:
+            yield from self._changes(self.old)
+        if not found:
+            unknown = [] if self.measures.against else ["values were not compared with another runtime"]
+            unknown += [] if self.measures.times else ["time was not measured"]
+            yield Sentence((f"The file is valid{'; ' * bool(unknown)}{' and '.join(unknown)}.",))
+
+    def _conclusion(self, conclusion: Conclusion) -> Sentence:
+        parts: _Parts = [conclusion.text]
+        number = self.records.layers_by_name().get(conclusion.layer)
+        if number is not None:
+            parts += [" See ", self._layer(number), "."]
+        return Sentence(tuple(parts), conclusion.severity)
+
+    def _changes(self, old: OldModel) -> Iterator[Sentence]:
+        name = shown(Path(old.source.file).name or "the older model")
+        removed = [
+            (shown(old.source.graph[id].name), text)
+            for id, texts in old.removed.items()
+            if id not in old.pairs
+            for text in texts
+        ]
+        count = len(removed) + len(old.changed)
+        if not count:
+            yield Sentence((f"Nothing differs from {name} but the order of layers.",))
+            return
+        parts: _Parts = [f"{_count(count, 'layer')} {'differs' if count == 1 else 'differ'} from {name}: "]
+        numbers = {item.layer.id: k for k, item in enumerate(self.records.items) if not item.base}
+        ends: list[_Parts] = [[f"{quoted(layer)} was {text}"] for layer, text in removed]
+        for id, texts in old.changed.items():
+            text = f": {shown(texts[0])}"
+            readers = [numbers[id]] if id in numbers else self.records.readers_of_constant(id)[:1]
+            ends.append([*map(self._layer, readers), text])
+        for place, each in enumerate(ends[:_NAMED]):
+            parts += [*(["; "] if place else []), *each]
+        parts.append(f"; and {count - _NAMED} more." if count > _NAMED else ".")
+        yield Sentence(tuple(parts), "warning")
+
+    def advice(self) -> Iterator[str]:
+        """Yield commands to try, the most urgent first."""
+        name = shown(Path(self.source.file).name)
+        file = shlex.quote("model.xml" if not name or name.startswith("<") else name)
+        for conclusion in self.measures.conclusions:
+            if conclusion.command:
+                yield conclusion.command.format(file=file)
+        if not self.source.report.ok:
+            yield f"ir-runtime validate {file}"
+            return
+        if not self.measures.times:
+            yield f"ir-runtime report {file} --profile"
+        if not self.measures.against:
+            yield f"ir-runtime report {file} --compare openvino"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
