@@ -19,6 +19,7 @@ from ..ir.blocks import blocks, by_blocks
 from ..ir.evaluation import evaluate_layer
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
+from ..ops._broadcast import align
 from .reference import Change
 from .tensors import is_float
 
@@ -139,7 +140,7 @@ def taken(
     if layer.type == "FakeQuantize" and decided[0] is not None:
         return (_take_level(layer, inputs, outputs[0], decided[0]),)
     if layer.type in ("FloorMod", "Mod") and decided[0] is not None:
-        return (_take_turns(outputs[0], decided[0], inputs[1]),)
+        return (_take_turns(outputs[0], decided[0], _aligned(layer, inputs[1], outputs[0].ndim)),)
     if layer.type == "TopK" and len(decided) > 1 and decided[1] is not None:
         axis = vars(layer.op)["axis"]
         return (
@@ -159,7 +160,7 @@ def taken(
 
 def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: Array) -> Array:
     """Return the output of a FakeQuantize, with the levels that another run chose."""
-    limits = [np.broadcast_to(limit, output.shape) for limit in _limits(inputs)]
+    limits = [np.broadcast_to(limit, output.shape) for limit in _limits(layer, inputs)]
     steps = vars(layer.op)["levels"] - 1
 
     def at_level(taken: Array, low: Array, high: Array) -> Array:
@@ -195,13 +196,20 @@ def _take_turns(output: Array, decided: Array, period: Array) -> Array:
         return by_blocks(take, output.dtype, output, *others)
 
 
-def _limits(inputs: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the output limits of a FakeQuantize, with as many axes as its input at most."""
-    rank = inputs[0].ndim
-    low, high = (
-        limit.reshape(limit.shape[max(limit.ndim - rank, 0) :]).astype(np.float64) for limit in inputs[3:5]
-    )
+def _limits(layer: Layer, inputs: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the output limits of a FakeQuantize, aligned to its input."""
+    low, high = (_aligned(layer, limit, inputs[0].ndim).astype(np.float64) for limit in inputs[3:5])
     return low, high
+
+
+def _aligned(layer: Layer, array: Array, rank: int) -> Array:
+    """Return an operand in a shape that broadcasts to this rank as in NumPy, whatever rule the layer has.
+
+    Limits of a FakeQuantize may have leading axes of length 1 that its input lacks.
+    """
+    if vars(layer.op).get("auto_broadcast") == "pdpd":
+        return align(array, rank)
+    return array.reshape(array.shape[max(array.ndim - rank, 0) :])
 
 
 class Judged(NamedTuple):
@@ -317,23 +325,16 @@ def _parts(
 ) -> Iterator[tuple[Sequence[Array], tuple[Array, ...]]]:
     """Yield blocks of arrays of one shape, each with the inputs that the layer decides its elements by.
 
-    These are needed where it decides element by element. Where its inputs are not broadcast as NumPy does it, all is one part.
+    These are needed where it decides element by element.
     """
     if not is_elementwise(layer):
         for parts in blocks(*arrays):
             yield (), parts
         return
-    if vars(layer.op).get("auto_broadcast") == "pdpd":
-        yield inputs, arrays
-        return
-    wide = [np.broadcast_to(_within(array, arrays[0].ndim), arrays[0].shape) for array in inputs]
+    shape = arrays[0].shape
+    wide = [np.broadcast_to(_aligned(layer, array, len(shape)), shape) for array in inputs]
     for parts in blocks(*arrays, *wide):
         yield parts[len(arrays) :], parts[: len(arrays)]
-
-
-def _within(array: Array, rank: int) -> Array:
-    """Return an array without the leading axes of length 1 that limits of a FakeQuantize may have."""
-    return array.reshape(array.shape[max(array.ndim - rank, 0) :])
 
 
 def _jumps(
@@ -354,7 +355,7 @@ def _jumps(
     with np.errstate(all="ignore"):
         off = np.abs(taken.astype(np.float64) - output)
         if layer.type == "FakeQuantize":
-            low, high = _limits(inputs)
+            low, high = _limits(layer, inputs)
             step = np.abs(high - low) / (vars(layer.op)["levels"] - 1)
             return np.asarray(np.where(off <= rounding * np.abs(output), 0, np.rint(off / step)))
         same = (off <= rounding * size) | (taken == output) | (np.isnan(taken) & np.isnan(output))

@@ -273,6 +273,22 @@ def test_the_length_of_a_range_is_a_decision() -> None:
         assert report.explained, str(report)
 
 
+@pytest.mark.parametrize("rule", ["numpy", "pdpd"])
+@pytest.mark.parametrize("name", ["floor_mod", "mod", "fake_quantize", "less"])
+def test_decisions_of_operands_that_are_broadcast_are_judged(name: str, rule: str) -> None:
+    x = op.parameter([2, 3, 1, 2], np.float32, name="x")
+    shape = [2, 3, 1] if rule == "pdpd" else [3, 1, 1]
+    y = op.constant(np.linspace(0.7, 1.3, int(np.prod(shape)), dtype=np.float32).reshape(shape))
+    if name == "fake_quantize":
+        result = op.fake_quantize(x, y, op.constant(np.float32(2)), y, op.constant(np.float32(2)), 16, rule)
+    else:
+        result = getattr(op, name)(x, y, auto_broadcast=rule)
+    numbers = np.linspace(-3, 3, 12, dtype=np.float32).reshape(2, 3, 1, 2)
+    for side in ("reference", "native"):
+        report = debug.compare(ir.Model([result], [x]), [numbers], side)
+        assert report.explained, str(report)
+
+
 # --- one verdict ---------------------------------------------------------------------------------------------------
 
 
