@@ -1,6 +1,6 @@
 """Does `debug.compare` accuse an execution that has no fault?
 
-    python tests/bench/honest.py [--side SIDE] [--operations N] [MODEL...]
+    python tests/bench/honest.py [--others] [--side SIDE] [--operations N] [--seed N] [MODEL...]
 
 Twenty networks on which no threshold was set, among them int8, int4, nf4, FakeQuantize, recurrent layers, Loop, a detector,
 masks, and files in f16, are run by OpenVINO in f32, in bf16 and as it comes, by ONNX Runtime where there is an ONNX model, and
@@ -33,7 +33,7 @@ from harness.oracle import evaluated, plugin, read
 from harness.sample import Sample, named_samples
 from models import compressed, controlled, quantized, recurrent
 from models.kinds import KINDS, inputs_of
-from models.networks import conv, weights
+from models.networks import NETWORKS, conv, weights
 
 import ir_runtime as ir
 from ir_runtime import debug
@@ -93,6 +93,10 @@ def _sequences(_: Any) -> list[np.ndarray]:
     return [recurrent.features(), np.full(recurrent.BATCH, recurrent.TIME)]
 
 
+def _listed(name: str, _: Any) -> list[np.ndarray]:
+    return NETWORKS[name][1]()
+
+
 def _controlled(name: str) -> Case:
     build, inputs = controlled.CASES[name]
     return build, lambda _: inputs[0]
@@ -120,12 +124,22 @@ MODELS: dict[str, Case] = {
         for name in ("wavenet", "segformer", "gru_tagger", "looped_transformer", "graph_network")
     },
 }  # fmt: skip
+OTHERS: dict[str, Case] = {
+    **{name: (build, inputs_of) for name, build in KINDS.items() if name not in MODELS},
+    **{name: (build, partial(_listed, name)) for name, (build, _) in NETWORKS.items()},
+    **{
+        name: _controlled(name)
+        for name in controlled.CASES
+        if name not in ("loop_over_slices", "iterator_backward")
+    },
+}
+"""Further networks, which run if they are named, or with ``--others``."""
 
 
 def executions(names: Sequence[str], sides: Sequence[str], folder: Path) -> Iterator[tuple[str, str, Any]]:
     """Compare each side on each network; `None` where the side does not run it."""
     for name in names:
-        build, draw = MODELS[name]
+        build, draw = (MODELS | OTHERS)[name]
         theirs, path = build(), folder / f"{name}.xml"
         ov.save_model(theirs, path, compress_to_fp16=name in ("wavenet", "lstm_cells"))
         model, inputs = ir.read_model(path), draw(theirs)
@@ -221,6 +235,9 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="MODEL", help=f"networks (default: all): {', '.join(MODELS)}"
     )
+    parser.add_argument(
+        "--others", action="store_true", help=f"run other networks instead: {', '.join(OTHERS)}"
+    )
     parser.add_argument("--side", action="append", help=f"sides (default: {', '.join(SIDES)})")
     parser.add_argument(
         "--operations", type=int, default=300, help="single operations (default: %(default)s)"
@@ -231,8 +248,9 @@ def main(arguments: Iterable[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     start = time.process_time()
     table: dict[str, Counter[str]] = defaultdict(Counter)
+    names = options.names or [*(OTHERS if options.others else MODELS)]
     with tempfile.TemporaryDirectory() as folder:
-        for name, side, report in executions(options.names or [*MODELS], options.side or SIDES, Path(folder)):
+        for name, side, report in executions(names, options.side or SIDES, Path(folder)):
             _note(table[side], name, side, report)
     for name, sample in operations(options.operations, options.seed):
         xml, stored = model_of(sample, sample.constant, False)
