@@ -37,22 +37,22 @@ exceed the type), unexplained. Ends with 0 if it is 'explained', else with 1.
 @click.option(
     "--results",
     metavar="FILE",
-    help="An .npz of what is judged, from any device: outputs and layers by name.",
+    help="What is judged, from any device: outputs and layers by name in an .npz or a folder of .npy; one output as .npy.",
 )
 @declared_types
 @click.option(
     "--precision",
     type=click.Choice(["f32", "bf16", "f16"]),
-    default="f32",
-    help="What --results were computed in. Default: f32.",
+    help="What --results were computed in. Default: the type of their arrays, f32 or less.",
 )
 @debugs()
 @as_json
 def compare(
-    debugging: Debugging, against: str | None, results: str | None, precision: str, types: str
+    debugging: Debugging, against: str | None, results: str | None, precision: str | None, types: str
 ) -> None:
     """Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins."""
     from ..debug import compare as judge
+    from ..debug.recorded_side import recorded
 
     if (against is None) == (results is None):
         raise click.UsageError(
@@ -60,7 +60,8 @@ def compare(
             "another IR, or --results theirs.npz"
         )
     with debugging.working("comparing") as (model, feeds):
-        found = judge(model, feeds, against or str(results), types, precision if results else "")
+        side = against if results is None else recorded(results)
+        found = judge(model, feeds, str(against) if side is None else side, types, precision or "")
     result(debugging.as_json, found.record, lambda: str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

@@ -82,11 +82,17 @@ class Case:
         while waiting:  # those that are kept in files leave memory one by one
             port, array = waiting.popitem()
             kept[port] = array
-        for output, array in zip(self.plain.outputs, seen.outputs, strict=True):
+        for index in self.given(seen):
+            output, array = self.plain.outputs[index], seen.outputs[index]
             layer = self.deciding.get(output._port.layer)
             if layer is not None and is_elementwise(layer):  # rounding may explain what it decides
                 kept.setdefault(output._port, array)
         return kept
+
+    @staticmethod
+    def given(seen: Observation) -> list[int]:
+        """Return the numbers of the outputs that a side has."""
+        return [index for index in range(len(seen.outputs)) if index not in seen.absent]
 
     def observed(self, layer: Layer, outputs: Sequence[Array]) -> tuple[Array, ...]:
         """Return the side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape.

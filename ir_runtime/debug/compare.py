@@ -18,8 +18,10 @@ from .observation import SideLike
 from .observed import observed
 from .precision import ROUNDING
 from .progress import stage
+from .recorded_side import Recorded, first_rows
 from .reference import Reference, check_types
 from .report import Comparison
+from .sides import recorded_of
 from .spilling import within_budget
 from .tensors import read_ports
 
@@ -100,15 +102,31 @@ def judged(
     feeds = plain.feeds(inputs)
     for reference in (wide, plain):  # before a side runs that may take long
         reference.check_memory(feeds)
+    if isinstance(side := recorded_of(side), Recorded) and (rows := side.rows(plain, feeds)):
+        part, few, note = first_rows(side.name, model, plain, feeds, rows)
+        report, truth = judged(part, few, side, inside, types, precision, names_mistakes)
+        return replace(report, notes=(note, *report.notes)), truth
     ports = list(read_ports(plain.graph, {port._port for port in plain.outputs})) if inside else []
     with within_budget(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)
-        if precision and not seen.ran:
+        if not precision and seen.stored:
+            note = f"judged as {seen.stored}, the type of its arrays; --precision says otherwise"
+            seen = replace(seen, ran=(seen.stored,), notes=(*seen.notes, note))
+        elif precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
         # What a side computed is all that judging it depends on, whatever the side is.
-        said = (seen.ran, seen.wide, seen.held, seen.f16_in_f32, seen.asked, dict(seen.settings))
-        kind = f"judging {types} {said} {list(seen.tensors)}"
+        ways = (
+            seen.ran,
+            seen.wide,
+            seen.held,
+            seen.f16_in_f32,
+            seen.asked,
+            dict(seen.settings),
+            seen.steps,
+            seen.absent,
+        )
+        kind = f"judging {types} {ways} {list(seen.tensors)}"
         entry = entry_for(kind, model, chain(feeds, seen.outputs, seen.tensors.values()), "reference")
         case = Case(plain, wide, feeds, seen, types)
         del seen  # whose tensors would stay in memory

@@ -20,7 +20,7 @@ from .numerics import Numerics
 from .precision import Prepare, emulated, rounding_to
 from .reference import Arrays, Change
 from .tensors import computed_layers, end_of_node
-from .terms import PRODUCTS, RECURRENT
+from .terms import PRODUCTS, RECURRENT, SAMPLERS
 
 __all__ = ["nodes_in"]
 
@@ -75,7 +75,7 @@ class _Nodes:
             if layer.id not in self.wide and layer.type != "Result":
                 held = {i for i, port in enumerate(self.graph.reads(layer)) if port.layer in self.held}
                 rounds.setdefault(layer.id, set()).update(held)
-        for layer in self.graph.of_type(*RECURRENT):
+        for layer in self.graph.of_type(*RECURRENT, *SAMPLERS):
             if layer.id not in self.wide:
                 rounds[layer.id] = {*range(len(self.graph.reads(layer)))}
         for product in products:

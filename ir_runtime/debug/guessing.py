@@ -18,7 +18,7 @@ from .likeness import Likeness
 from .precision import ROUNDING
 from .reference import Arrays, Reference, chained
 from .report import Comparison
-from .tensors import name_of, unit_of
+from .tensors import is_float, name_of, unit_of
 from .terms import Terms, terms_of
 from .verdict import LOCAL, Error, error_of, excess, scatter_of, with_accumulation
 
@@ -52,12 +52,12 @@ def likeness_of(case: Case, report: Comparison) -> Likeness | None:
         port = names[first.name]
         found = case.tensors[port]
     else:
-        index = next((i for i, output in enumerate(report.outputs) if output.verdict == "unexplained"), None)
-        if index is None or report.first_decision is not None:
+        wrong = next((output for output in report.outputs if output.verdict == "unexplained"), None)
+        if wrong is None or report.first_decision is not None:
             return None
-        port, found = case.plain.outputs[index]._port, case.seen.outputs[index]
-        scatter = report.outputs[index].scatter
-    if found.dtype.kind != "f":
+        port, found = case.plain.outputs[wrong.index]._port, case.seen.outputs[wrong.index]
+        scatter = wrong.scatter
+    if found.dtype.kind != "f" or not is_float(case.plain.types, port):
         return None
     return _Search(case, port, found, scatter).run()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._util.escaping import quoted
 from ..ir.tensor import Array
 from .caching import Entry
 from .case import Case
@@ -144,4 +145,12 @@ def _report(case: Case, local: LocalErrors, whole: OutputErrors) -> Comparison:
         boundaries=len(case.tensors) + len(seen.unobserved),
         unobserved=tuple(name_of(case.plain.graph, port) for port in seen.unobserved),
         overflow=next(iter(local.overflows), None),
+        notes=(*seen.notes, *_absent_notes(case)),
     )
+
+
+def _absent_notes(case: Case) -> Iterator[str]:
+    names = [quoted(case.plain.outputs[index].label) for index in case.seen.absent]
+    if names:
+        many = "outputs" if len(names) > 1 else "output"
+        yield f"{case.seen.name} lacks the {many} {', '.join(names)}, which {'are' if len(names) > 1 else 'is'} not judged"

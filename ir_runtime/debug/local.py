@@ -30,7 +30,16 @@ from .saved import decision_of, saved_decision
 from .spilling import tensors as stored
 from .tensors import is_float, name_of, unit_of
 from .terms import Terms, terms_of
-from .verdict import LOCAL, difference, error_of, excess, scatter_of, with_accumulation, with_floor
+from .verdict import (
+    LOCAL,
+    difference,
+    error_of,
+    excess,
+    scatter_of,
+    with_accumulation,
+    with_floor,
+    with_steps,
+)
 
 __all__ = ["LocalErrors"]
 
@@ -111,6 +120,7 @@ class LocalErrors:
         own = error_of(rounded, exact, limit, self._lost(rounded, exact))
         scatter = with_accumulation(scatter_of([own]), unit, terms)
         scatter = with_floor(scatter, max(self._exact.floors.get(member, 0.0) for member in members))
+        scatter = with_steps(scatter, case.seen.steps.get(port, 0.0))
         found_excess = excess(error, scatter)
         moved = found_excess > LOCAL and all(is_move(case.plain.graph[id]) for id in self._ids(port))
         reason = error.reason or (difference(found, exact) if moved or found_excess == np.inf else "")

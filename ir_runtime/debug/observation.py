@@ -45,6 +45,11 @@ class Observation:
         f16_in_f32: whether layers of f16 were computed in f32, and seen before their results were rounded; ``None`` if
             that is not known.
         settings: what it ran with, by the names that it has for its properties; empty if that is not known.
+        absent: the numbers of outputs that were not observed; ``outputs`` has any array in their places.
+        stored: the precision that the types of the arrays stand for, of a side that does not say in which it ran; empty if
+            that is f32.
+        steps: by tensor, the step between the numbers that it was rounded to.
+        notes: how the arrays were read.
     """
 
     name: str
@@ -57,6 +62,10 @@ class Observation:
     held: tuple[int, ...] = ()
     f16_in_f32: bool | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[int, ...] = ()
+    stored: str = ""
+    steps: Mapping[Port, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @runtime_checkable

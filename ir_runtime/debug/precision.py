@@ -14,7 +14,7 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .functions import of_input, of_result
 from .reference import Change
-from .terms import PRODUCTS, RECURRENT
+from .terms import PRODUCTS, RECURRENT, SAMPLERS
 
 __all__ = [
     "COPIES",
@@ -102,7 +102,7 @@ def emulated(
 ) -> Change | None:
     """Return a change that rounds as a runtime does that computes in a precision; ``None`` if it rounds nothing more.
 
-    Inputs of products are rounded, sums are not; results are rounded at the boundaries of its nodes.
+    Inputs of products, and positions of samples, are rounded, sums are not; results are rounded at the boundaries of its nodes.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
@@ -116,7 +116,7 @@ def emulated(
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         given = inputs if prepare is None else prepare(layer, inputs)
-        if layer.type in (*PRODUCTS, *RECURRENT) and layer.op is not None and precision != "f32":
+        if layer.type in (*PRODUCTS, *RECURRENT, *SAMPLERS) and layer.op is not None and precision != "f32":
             given = [rounded(array) for array in given]
         if given is not inputs:
             outputs = evaluate_layer(layer, given)

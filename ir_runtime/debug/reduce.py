@@ -159,8 +159,8 @@ class _Reduction:
         computed = {layer.id for layer in layers}
         first = report.first or report.first_decision
         if first is None:
-            wrong = next(i for i, output in enumerate(report.outputs) if output.verdict == "unexplained")
-            ends = [whole.outputs[wrong]._port]
+            wrong = next(output for output in report.outputs if output.verdict == "unexplained")
+            ends = [whole.outputs[wrong.index]._port]
             members = {ends[0].layer}
         else:
             ends = [ports[first.name]]

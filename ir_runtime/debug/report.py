@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from .._util.escaping import quoted, shown
+from .._util.escaping import one_line, quoted, shown
 from .._util.markup import Shown
 from .._util.records import Record, encodable
 from .likeness import Likeness
@@ -63,6 +63,7 @@ class Comparison(Shown):
         settings: what the side ran with, by the names of its properties; empty if that is not known.
         overflow: the first layer whose results exceed the type that they are computed in, if there is one. It is the
             verdict only if it reaches an output.
+        notes: how the arrays of the side were read, and what it lacks.
         likeness: the mistake that would explain the first error that rounding does not, if one of those that were tried does.
     """
 
@@ -79,6 +80,7 @@ class Comparison(Shown):
     settings: Mapping[str, str] = field(default_factory=dict)
     overflow: Overflow | None = None
     likeness: Likeness | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def _results(self) -> list[OutputResult | UnitResult]:
@@ -176,6 +178,7 @@ class Comparison(Shown):
             "layers": [unit.record() for unit in self.units],
             "decisions": [decision.record() for decision in self.decisions],
             "untried": list(self.untried),
+            "notes": list(self.notes),
             "likeness": None if self.likeness is None else self.likeness.record(),
         }  # fmt: skip
 
@@ -250,6 +253,7 @@ def _details(report: Comparison) -> list[str]:
     quantized = report.asked == "f32" and not {"bf16", "f16"} & set(report.ran)
     if report.asked and report.ran and report.asked not in report.ran and not quantized:
         lines.append(f"note: {report.asked} was asked for, {ran} ran")
+    lines += [f"note: {one_line(note)}" for note in report.notes]
     lines += _measured(report)
     lines += [_output(output) for output in report.outputs]
     if report.outputs and not report.settled:

@@ -37,6 +37,7 @@ class OutputResult:
         reason: why R is infinite; empty if it is not.
         precision: the rounding that is allowed for.
         overflows: whether only what an overflow makes explains it.
+        index: its number.
     """
 
     name: str
@@ -49,6 +50,7 @@ class OutputResult:
     reason: str = ""
     precision: str = "f32"
     overflows: bool = False
+    index: int = 0
 
     @property
     def verdict(self) -> str:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
 
-import numpy as np
-
-from .._util.array_files import check_claims
-from .._util.escaping import name_of_member
 from .._util.nearest import did_you_mean
 from ..backends import Precision, available, load
 from ..codes import Code
@@ -23,17 +17,17 @@ from ..executor.step import Step
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
-from ..limits import current
 from .observation import NamedArrays, Observation, Side, SideLike
 from .other_model import OtherModel, OtherParts
+from .recorded_side import Recorded, recorded
 from .reference import Recorder, Reference, in_f32
 from .spilling import Kept, run_limits
-from .tensors import name_of, named_ports
+from .tensors import named_ports
 
 if TYPE_CHECKING:
     from ..openvino.model import Model
 
-__all__ = ["parts_side", "saved", "side_of", "variants_of"]
+__all__ = ["parts_side", "recorded_of", "side_of", "variants_of"]
 
 
 def side_of(side: object) -> Side:
@@ -45,18 +39,26 @@ def side_of(side: object) -> Side:
     if isinstance(side, str | Path):
         return _named(str(side))
     if isinstance(side, Mapping):
-        return _Arrays("arrays", side)
+        return Recorded("arrays", side)
     if isinstance(side, Side):
         return side
     if callable(side):
         return _Function(side)
     if isinstance(side, Sequence):
-        return _Arrays("arrays", dict(enumerate(side)))
+        return Recorded("arrays", dict(enumerate(side)))
     raise InputError(
         f"a side must be a name, arrays or a function, got {type(side).__name__}",
         code=Code.BAD_REQUEST,
         hint="such as 'openvino', 'numpy', 'theirs.npz' or {'layer': array}",
     )
+
+
+def recorded_of(side: SideLike) -> SideLike:
+    """Return arrays, in files or not, as a `Recorded` side; any other side as it is."""
+    is_name = isinstance(side, str | Path)
+    if str(side).endswith((".npz", ".npy")) if is_name else isinstance(side, Mapping | Sequence):
+        return side_of(side)
+    return side
 
 
 def parts_side(side: SideLike, whole: Reference) -> SideLike:
@@ -77,7 +79,7 @@ def parts_side(side: SideLike, whole: Reference) -> SideLike:
             raise InputError(
                 f"an ONNX model cannot be cut where the IR is: {expected}", code=Code.BAD_REQUEST
             )
-    if str(side).endswith(".npz") if isinstance(side, str | Path) else not isinstance(side, Side):
+    if str(side).endswith((".npz", ".npy")) if isinstance(side, str | Path) else not isinstance(side, Side):
         raise InputError(f"the side must run parts of the model: {expected}", code=Code.BAD_REQUEST)
     return side
 
@@ -89,8 +91,8 @@ def variants_of(side: SideLike) -> dict[str, Side]:
 
 
 def _named(name: str) -> Side:
-    if name.endswith(".npz"):
-        return _Arrays(name, saved(name))
+    if name.endswith((".npz", ".npy")):
+        return recorded(name)
     if name.endswith(".xml"):
         return OtherModel(name)
     kind, _, hint = name.partition(":")
@@ -109,25 +111,6 @@ def _named(name: str) -> Side:
     raise InputError(
         f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=did_you_mean(name, known) or expected
     )
-
-
-def saved(path: str) -> dict[int | str, Array]:
-    """Return the arrays of an ``.npz``, by name, or by index where the name is a number.
-
-    Raises:
-        InputError: if it cannot be read, or is no such archive.
-    """
-    try:
-        with open(path, "rb") as file:
-            check_claims(file, path, current())
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {name_of_member(key): archive[key] for key in archive.files}
-    except OSError as reason:
-        raise InputError(f"cannot read {path!r}: {reason.strerror}", code=Code.BAD_REQUEST) from None
-    except (AttributeError, ValueError, EOFError, BadZipFile, zlib.error):
-        hint = "expected an .npz of plain arrays, as numpy.savez writes it"
-        raise InputError(f"{path!r} is not an archive of arrays", code=Code.BAD_REQUEST, hint=hint) from None
-    return {int(name) if name.isdigit() else name: array for name, array in arrays.items()}
 
 
 class _Watch:
@@ -200,26 +183,6 @@ class _OfBackend:
 
 
 @dataclass(frozen=True)
-class _Arrays:
-    """Arrays by name, from any device."""
-
-    name: str
-    arrays: NamedArrays
-
-    def observe(
-        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
-    ) -> Observation:
-        """Look up the tensors of the model among the arrays."""
-        outputs = [_output(reference, index, self.arrays) for index in range(len(reference.outputs))]
-        found = {
-            port: np.asarray(self.arrays[name])
-            for port, name in named_ports(reference.graph, ports)
-            if name in self.arrays
-        }
-        return Observation(self.name, outputs, found)
-
-
-@dataclass(frozen=True)
 class _Function:
     """A function of the inputs and the names of tensors."""
 
@@ -231,17 +194,4 @@ class _Function:
         """Call the function."""
         name = getattr(self.function, "__name__", "function")
         arrays = self.function(list(feeds), [name for _, name in named_ports(reference.graph, ports)])
-        return _Arrays(name, arrays).observe(model, reference, feeds, ports)
-
-
-def _output(reference: Reference, index: int, arrays: NamedArrays) -> Array:
-    port = reference.outputs[index]
-    keys = [index, *sorted(port.names), name_of(reference.graph, port._port)]
-    for key in keys:
-        if key in arrays:
-            return np.asarray(arrays[key])
-    raise InputError(
-        f"the side has no output {index} ({port.label!r})",
-        code=Code.NO_SUCH_NAME,
-        hint=did_you_mean(port.label, map(str, arrays)) or "give it by index, tensor name or layer name",
-    )
+        return Recorded(name, arrays).observe(model, reference, feeds, ports)

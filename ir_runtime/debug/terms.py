@@ -10,7 +10,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..ops.matrix.einsum import ELLIPSIS, parse
 
-__all__ = ["PRODUCTS", "RECURRENT", "Terms", "terms_of"]
+__all__ = ["PRODUCTS", "RECURRENT", "SAMPLERS", "Terms", "terms_of"]
 
 PRODUCTS = (
     "Convolution",
@@ -22,6 +22,11 @@ PRODUCTS = (
 """Operations that multiply matrices."""
 RECURRENT = ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "RNNCell", "RNNSequence")
 """Operations that multiply matrices in each step of a sequence."""
+SAMPLERS = (
+    "DeformablePSROIPooling", "ExperimentalDetectronROIFeatureExtractor", "GridSample", "PSROIPooling", "ROIAlign",
+    "ROIAlignRotated", "ROIPooling",
+)  # fmt: skip
+"""Operations that sample an image at positions that they read: rounding these moves the samples."""
 _OUTPUT_AXIS = {
     "Convolution": 0, "ConvolutionBackpropData": 1, "GroupConvolution": 1, "GroupConvolutionBackpropData": 2,
 }  # fmt: skip

@@ -28,6 +28,7 @@ __all__ = [
     "scatter_of",
     "with_accumulation",
     "with_floor",
+    "with_steps",
 ]
 
 EXPLAINED = 4.0
@@ -219,6 +220,18 @@ def with_floor(scatter: Error, least: float) -> Error:
         least: the rms that is allowed, in the units of the tensor.
     """
     return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
+
+
+def with_steps(scatter: Error, step: float) -> Error:
+    """Allow for rounding to multiples of a step: by half of it at most, evenly.
+
+    Args:
+        scatter: the error of the reference.
+        step: the step, in the units of the tensor.
+    """
+    # So that half of a step is an excess of 3.5 at most, which is explained, and one step more is doubtful.
+    rms, largest = step / 12**0.5 / 3.5, step / 7
+    return Error(scatter.rms + rms, scatter.largest + largest, scatter.size)
 
 
 def excess(error: Error, scatter: Error) -> float:

@@ -26,7 +26,7 @@ from .results import OutputResult
 from .spilling import Kept
 from .spilling import tensors as stored
 from .tensors import is_float
-from .verdict import Error, difference, error_of, excess, scatter_of
+from .verdict import Error, difference, error_of, excess, scatter_of, with_steps
 
 __all__ = ["OutputErrors"]
 
@@ -80,6 +80,7 @@ class OutputErrors:
         self.outputs = [
             self._judged(index, exact, [run[index] for run in errors], ours[index], lost[index])
             for index, exact in enumerate(truth)
+            if index not in self._case.seen.absent
         ]
         return truth
 
@@ -139,8 +140,11 @@ class OutputErrors:
         if not is_float(self._case.plain.types, port._port):
             wrong = found.shape != exact.shape or any((a != b).any() for a, b in blocks(found, exact))
             off, reason = (np.inf, difference(found, exact)) if wrong else (0.0, "")
-            return OutputResult(port.label, off, 0.0, off, 0.0, reason=reason, precision=precision)
-        error, scatter = error_of(found, exact, limit_of(self._case.numerics, found), lost), scatter_of(runs)
+            return OutputResult(
+                port.label, off, 0.0, off, 0.0, reason=reason, precision=precision, index=index
+            )
+        error = error_of(found, exact, limit_of(self._case.numerics, found), lost)
+        scatter = with_steps(scatter_of(runs), self._case.seen.steps.get(port._port, 0.0))
         found_excess = excess(error, scatter)
         reason = error.reason or (difference(found, exact) if found_excess == np.inf else "")
         return OutputResult(
@@ -153,6 +157,7 @@ class OutputErrors:
             of=exact.size,
             reason=reason,
             precision=precision,
+            index=index,
         )
 
 

@@ -17,8 +17,9 @@ from .._version import __version__
 from ..cli.saving import save
 from ..codes import Code
 from ..debug import Comparison, compare
+from ..debug.recorded_side import read_arrays
 from ..debug.reference import Reference
-from ..debug.sides import saved, side_of
+from ..debug.sides import side_of
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..openvino.model import Model
@@ -71,7 +72,7 @@ class Golden:
         Raises:
             InputError: if it is not such a file.
         """
-        arrays = saved(str(path))
+        arrays = read_arrays(str(path))
         meta = arrays.pop(_META, None)
         if meta is None:
             raise InputError(f"{str(path)!r} has no recorded outputs", hint="record them again")

@@ -242,7 +242,7 @@ def test_the_report_is_json_with_a_schema(tmp_path: Path) -> None:
         ("openvinho", "did you mean 'openvino'"),
         ("openvino:f8", "expected f32, bf16, f16 or default"),
         (7, "a side must be a name, arrays or a function, got int"),
-        ({"nothing": np.zeros(1)}, "the side has no output 0"),
+        ({"nothing": np.zeros(1)}, "arrays has no tensor of the model: it has nothing float64"),
     ],
 )
 def test_what_is_no_side(side: Any, message: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ir_runtime import debug
 from ir_runtime.bench.openvino_process import Died, Failed
 from ir_runtime.cli import main
 from ir_runtime.debug.caching import Cache
+from ir_runtime.debug.recorded_side import read_array, recorded
 from ir_runtime.testing import Golden
 
 FOLDER = "messages"
@@ -75,6 +76,8 @@ def of_files(call: str) -> None:
                 "wrong": Wrong(),
                 "Cache": Cache,
                 "Golden": Golden,
+                "recorded": recorded,
+                "read_array": read_array,
             },
         )
     except ir.IRError as reason:
@@ -119,6 +122,18 @@ def of_onnx(outputs: int = 1, installed: bool = True, text: bytes = b"", operati
         ) from None
 
 
+def some_rows() -> None:
+    """Two rows of four, of a model that has the four rows in a constant."""
+    found = Net()
+    x = found.parameter("x", "4,2")
+    found.result(found.op("Add", x, found.constant(np.zeros((4, 2)), "f32"), name="sum"), "y")
+    debug.compare(
+        ir.read_model(found.xml(), found.weights),
+        [np.ones((4, 2), np.float32)],
+        [np.ones((2, 2), np.float32)],
+    )
+
+
 def refused_by_openvino() -> None:
     found = Net()
     found.result(found.op("Convert", found.parameter("x", "2", "f8e4m3"), destination_type="f4e2m1"))
@@ -146,6 +161,11 @@ REFUSALS = [
     compare("native:f8"),
     compare(7),
     compare({"nothing": X}),
+    compare({"doubled": np.int8([1, 2])}),
+    compare({"doubled": np.int8([1, 2]), "doubled.scale": np.float32([1, 2, 3])}),
+    Call("folder without arrays", lambda: of_files("recorded(str(at / 'bug'))")),
+    Call("archive in place of an array", lambda: of_files("read_array(str(at / 'arrays.npz'))")),
+    Call("some rows of a batch of a model that has all", some_rows),
     Call("side that is no archive", lambda: of_files("debug.compare(model, X, str(at / 'theirs.npz'))")),
     Call("side that is not there", lambda: debug.compare(model(), X, "missing.npz")),
     Call("side with other outputs", lambda: of_files("debug.compare(model, X, str(at / 'other.xml'))")),

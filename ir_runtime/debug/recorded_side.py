@@ -1,0 +1,448 @@
+"""Arrays that any device has computed, as a side: matched by name, and brought into the layout of the model.
+
+Devices write tensors as they have them: channels last, flat, without the axis of the batch, in f16, or as integers with a scale.
+Shapes and types tell which, so that nothing is guessed from values: `fitted` reads an array in the shape that the model
+declares, or leaves it as it is, so that the report says how its shape differs.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile
+
+import ml_dtypes
+import numpy as np
+
+from .._util.array_files import check_claims
+from .._util.escaping import name_of_member, quoted, shown
+from .._util.nearest import did_you_mean
+from ..codes import Code
+from ..errors import InputError, IRError
+from ..ir.element import ElementType
+from ..ir.graph import Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType
+from ..limits import current
+from .observation import NamedArrays, Observation
+from .reference import Reference
+from .tensors import name_of
+from .verdict import difference
+
+if TYPE_CHECKING:
+    from ..openvino.model import Model
+
+__all__ = ["Recorded", "first_rows", "fitted", "read_array", "read_arrays", "recorded"]
+
+SHOWN = 5
+"""How many names are listed; of others, the number is said."""
+RANK = 6
+"""The largest rank whose axes are permuted."""
+_SCALE, _ZERO_POINT = ".scale", ".zero_point"
+_LAYOUTS = {
+    (0, 3, 1, 2): "NHWC", (0, 2, 3, 1): "NCHW", (0, 4, 1, 2, 3): "NDHWC", (0, 2, 3, 4, 1): "NCDHW",
+}  # fmt: skip
+"""What images are called whose axes are permuted like this to become the other of two layouts."""
+_PRECISIONS = {"float16": "f16", "bfloat16": "bf16"}
+
+
+def recorded(path: str) -> Recorded:
+    """Return the arrays of an ``.npz``, of one ``.npy``, or of a folder of ``.npy`` files, as a side.
+
+    Raises:
+        InputError: if they cannot be read.
+    """
+    if os.path.isdir(path):
+        files = sorted(Path(path).glob("*.npy"))
+        if not files:
+            message = f"the folder {path!r} has no .npy files"
+            raise InputError(message, code=Code.BAD_REQUEST, hint="expected one for each tensor, NAME.npy")
+        return Recorded(path, {_key(file.stem): read_array(str(file)) for file in files})
+    return Recorded(path, read_arrays(path))
+
+
+def read_array(path: str) -> Array:
+    """Return the array of an ``.npy`` file.
+
+    Raises:
+        InputError: if it cannot be read, or is no such file.
+    """
+    found = read_arrays(path)
+    if len(found) != 1 or 0 not in found:
+        raise InputError(f"{path!r} is an archive of arrays, not one", code=Code.BAD_REQUEST)
+    return found[0]
+
+
+def read_arrays(path: str) -> dict[int | str, Array]:
+    """Return the arrays of an ``.npz`` by name, or by number where the name is one; that of an ``.npy`` has the number 0.
+
+    Raises:
+        InputError: if it cannot be read, or is no such file.
+    """
+    try:
+        with open(path, "rb") as file:
+            check_claims(file, path, current())
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return {0: found}
+            with found as archive:
+                return {_key(name_of_member(key)): archive[key] for key in archive.files}
+    except OSError as reason:
+        raise InputError(f"cannot read {path!r}: {reason.strerror}", code=Code.BAD_REQUEST) from None
+    except (AttributeError, ValueError, EOFError, BadZipFile, zlib.error):
+        hint = "expected an .npz or .npy of plain arrays, as numpy.savez or numpy.save writes it"
+        raise InputError(f"{path!r} has no arrays", code=Code.BAD_REQUEST, hint=hint) from None
+
+
+def _key(name: str) -> int | str:
+    return int(name) if name.isdecimal() else name
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Arrays by name, from any device.
+
+    Args:
+        name: what they are called in messages, such as their file.
+        arrays: the arrays: outputs by number, tensor name or layer name, other tensors by tensor name, ``layer`` or
+            ``layer:output``. Integers that stand for real numbers have their ``NAME.scale``, and ``NAME.zero_point``,
+            beside them.
+    """
+
+    name: str
+    arrays: NamedArrays
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Look up the tensors of the model among the arrays.
+
+        Raises:
+            InputError: if none is there, or integers have no scale.
+        """
+        reading = _Reading(self, reference, feeds, ports)
+        return reading.observation()
+
+    def rows(self, reference: Reference, feeds: Sequence[Array]) -> int | None:
+        """Return how many rows of a batch the arrays have, where those are fewer than the inputs have.
+
+        Args:
+            reference: the reference of the model.
+            feeds: an array for each input.
+        """
+        lengths = {feed.shape[0] for feed in feeds if feed.ndim}
+        targets, counts = _targets(reference, feeds, None), set[int | None]()
+        for key, array in self.arrays.items():
+            target = targets.get(key)
+            if target is None or not target.type.shape.is_static:
+                continue
+            shape, found = target.type.shape.static, np.shape(array)
+            if len(shape) > 1 and shape[0] in lengths:
+                counts.add(_count_rows(found, shape))
+        return counts.pop() if len(counts) == 1 else None
+
+
+def _count_rows(found: tuple[int, ...], wanted: tuple[int, ...]) -> int | None:
+    """Return how many rows an array has, if those are the only ones that it lacks."""
+    if not found or not 0 < found[0] < wanted[0] or fitted(found, wanted) is not None:
+        return None
+    return found[0] if fitted(found, (found[0], *wanted[1:])) is not None else None
+
+
+def first_rows(
+    name: str, model: Model, reference: Reference, feeds: Sequence[Array], rows: int
+) -> tuple[Model, list[Array], str]:
+    """Return a model, and the first rows of its inputs, that give the first rows of a batch; with a note.
+
+    Args:
+        name: what has these rows only.
+        model: the model.
+        reference: its reference.
+        feeds: an array for each input.
+        rows: how many rows.
+
+    Raises:
+        InputError: if the model cannot be run on so few rows.
+    """
+    batch = max(feed.shape[0] for feed in feeds if feed.ndim)
+    few = [feed[:rows] if feed.ndim and feed.shape[0] == batch else feed for feed in feeds]
+    part = model
+    if not all(port.partial_shape.contains(x.shape) for port, x in zip(reference.inputs, few, strict=True)):
+        part = model.clone()
+        try:
+            part.reshape({index: PartialShape(array.shape) for index, array in enumerate(few)})
+            Reference(part)
+        except IRError as reason:
+            message = (
+                f"{name} has {rows} of {batch} rows, and the model cannot be run on {rows}: {reason.message}"
+            )
+            raise InputError(
+                message,
+                code=Code.BAD_REQUEST,
+                hint="give results of the whole batch, or of a model of fewer rows",
+            ) from None
+    return part, few, f"{name} has {rows} of {batch} rows: the first {rows} are judged"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What an array may stand for.
+
+    Args:
+        label: its name in messages.
+        type: the type and the shape that the model has there.
+        port: the tensor; ``None`` where only an output is meant.
+        output: the number of the output; ``None`` if it is none.
+        feed: what the model reads there, if it is an input.
+    """
+
+    label: str
+    type: TensorType
+    port: Port | None = None
+    output: int | None = None
+    feed: Array | None = None
+
+
+def _targets(
+    reference: Reference, feeds: Sequence[Array], ports: Sequence[Port] | None
+) -> dict[int | str, _Target]:
+    """Return what may be meant by each name, the most likely first."""
+    graph, types = reference.graph, reference.with_shapes(feeds).types
+    found: dict[int | str, _Target] = {}
+    wanted = (
+        set(ports)
+        if ports is not None
+        else {port for layer in graph for port in layer.output_ports if layer.type != "Constant"}
+    )
+    for index, output in enumerate(reference.outputs):
+        port = output._port
+        own = name_of(graph, port)
+        names: list[int | str] = [index, *sorted(output.names), *graph[port.layer].outputs[port.number].names]
+        target = _Target(output.label, types[port].type, None, index)
+        for name in names:
+            found.setdefault(name, target)
+        found.setdefault(own, _Target(own, types[port].type, port if port in wanted else None, index))
+    for layer in graph:
+        for number, port in enumerate(layer.output_ports):
+            if port in wanted:
+                name = name_of(graph, port)
+                target = _Target(name, types[port].type, port)
+                for other in (name, *layer.outputs[number].names):
+                    found.setdefault(other, target)
+    for layer, feed in zip(graph.of_type("Parameter"), feeds, strict=True):
+        type = types[Port(layer.id, 0)].type
+        for name in (layer.name, *layer.outputs[0].names):
+            found.setdefault(name, _Target(layer.name, type, feed=feed))
+    return found
+
+
+@dataclass
+class _Reading:
+    """Reads arrays as the tensors of a model.
+
+    Args:
+        side: the arrays.
+        reference: the reference of the model.
+        feeds: an array for each input.
+        ports: the tensors that are of interest.
+    """
+
+    side: Recorded
+    reference: Reference
+    feeds: Sequence[Array]
+    ports: Sequence[Port]
+    outputs: dict[int, Array] = field(default_factory=dict)
+    tensors: dict[Port, Array] = field(default_factory=dict)
+    steps: dict[Port, float] = field(default_factory=dict)
+    stored: str = ""
+    """The type of arrays that stand for numbers in f32, if it is narrower than that."""
+    notes: list[str] = field(default_factory=list)
+
+    def observation(self) -> Observation:
+        """Read all of them."""
+        targets, arrays = _targets(self.reference, self.feeds, self.ports), self.side.arrays
+        companions = {f"{name}{end}" for name in arrays for end in (_SCALE, _ZERO_POINT)}
+        unknown = []
+        for key, array in arrays.items():
+            if key in targets:
+                self._take(key, np.asarray(array), targets[key])
+            elif key not in companions:
+                unknown.append(str(key))
+        if not self.outputs and not self.tensors:
+            raise self._without_any(unknown, targets)
+        self.notes += _unknown_notes(self.side.name, unknown, targets)
+        count = len(self.reference.outputs)
+        return Observation(
+            self.side.name,
+            [self.outputs.get(index, np.empty(0)) for index in range(count)],
+            self.tensors,
+            absent=tuple(index for index in range(count) if index not in self.outputs),
+            stored=self.stored,
+            steps=self.steps,
+            notes=tuple(self.notes),
+        )
+
+    def _take(self, key: int | str, given: Array, target: _Target) -> None:
+        array, step = self._numbers(key, given, target)
+        if target.type.shape.is_static:
+            array, how = _in_shape(array, target.type.shape.static)
+            if how:
+                self.notes.append(f"{quoted(target.label)} {how}")
+        if target.feed is not None:
+            if array.shape != target.feed.shape or difference(array, target.feed).startswith("0 of"):
+                return
+            self.notes.append(
+                f"{self.side.name} has another input {quoted(target.label)} than was given: {difference(array, target.feed)}"
+            )
+            return
+        if target.output is not None:
+            self.outputs.setdefault(target.output, array)
+        if target.port is not None:
+            self.tensors.setdefault(target.port, array)
+        port = target.port
+        if target.output is not None:
+            port = self.reference.outputs[target.output]._port
+        if step and port is not None:
+            self.steps[port] = step
+
+    def _numbers(self, key: int | str, array: Array, target: _Target) -> tuple[Array, float]:
+        """Return an array in a type that holds the numbers of the model, and the step between those of integers with a scale."""
+        element = target.type.element
+        if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # as NumPy reads what ml_dtypes has written
+            array = array.view(ml_dtypes.bfloat16)
+        if array.dtype.name in _PRECISIONS and element in (ElementType.f32, ElementType.f64):
+            self.stored = self.stored or _PRECISIONS[array.dtype.name]
+        if element.real:
+            scale = self.side.arrays.get(f"{key}{_SCALE}")
+            if array.dtype.kind not in "iu":
+                return array, 0.0
+            if scale is None:
+                raise InputError(
+                    f"{self.side.name}: {quoted(target.label)} is {array.dtype.name}, the model has {element.label}",
+                    code=Code.BAD_REQUEST,
+                    hint=f"give its scale beside it, as '{key}{_SCALE}', and its zero point as '{key}{_ZERO_POINT}'",
+                )
+            zero = self.side.arrays.get(f"{key}{_ZERO_POINT}", 0)
+            wide = array.astype(np.float64) - self._along(key, zero, array)
+            scales = self._along(key, scale, array)
+            self.notes.append(
+                f"{quoted(target.label)} is {array.dtype.name} with a scale: judged in these steps"
+            )
+            return (wide * scales).astype(np.float32), float(np.abs(scales).max(initial=0))
+        is_whole = array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all()
+        return (array.astype(element.dtype) if is_whole and element.integral else array), 0.0
+
+    def _along(self, key: int | str, numbers: object, array: Array) -> Array:
+        """Return one number, or one for each index of an axis, in a shape that broadcasts to an array."""
+        found = np.asarray(numbers, np.float64)
+        if found.size == 1:
+            return found.reshape(())
+        if found.ndim == array.ndim and all(
+            a in (1, b) for a, b in zip(found.shape, array.shape, strict=True)
+        ):
+            return found
+        axes = [axis for axis in (1, array.ndim - 1, 0) if 0 <= axis < array.ndim]
+        axis = next((axis for axis in axes if array.shape[axis] == found.size), None)
+        if axis is None or found.ndim != 1:
+            raise InputError(
+                f"{self.side.name}: the scale or zero point of '{key}' has the shape {[*found.shape]}, which fits no axis of {[*array.shape]}",
+                code=Code.BAD_REQUEST,
+                hint="give one number, or one for each index of axis 1, the last or the first axis",
+            )
+        return found.reshape([-1 if place == axis else 1 for place in range(array.ndim)])
+
+    def _without_any(self, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> InputError:
+        """Return the error for arrays of which none is a tensor of the model, nor an output."""
+        arrays = self.side.arrays
+        has = _listed(
+            f"{shown(str(key))} {np.asarray(arrays[key]).dtype.name}{[*np.shape(arrays[key])]}"
+            for key in arrays
+        )
+        outputs = _listed(
+            f"{shown(output.label)} (or {index})" for index, output in enumerate(self.reference.outputs)
+        )
+        names = [str(name) for name in targets]
+        near = next(filter(None, (did_you_mean(name, names) for name in unknown)), "")
+        return InputError(
+            f"{self.side.name} has no tensor of the model: it has {has or 'no arrays'}",
+            code=Code.NO_SUCH_NAME,
+            hint=near or f"the outputs are {outputs}; other tensors are called as their layers are",
+        )
+
+
+def _unknown_notes(name: str, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> Iterator[str]:
+    """Yield what is said of names that the model does not have."""
+    names = [str(each) for each in targets]
+    for each in unknown[:SHOWN]:
+        near = did_you_mean(each, names, before="; ")
+        yield f"{name}: the model computes no tensor called {quoted(each)}{near}"
+    if len(unknown) > SHOWN:
+        yield f"{name}: nor {len(unknown) - SHOWN} others of its tensors"
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return ", ".join(every[:SHOWN]) + more
+
+
+def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
+    """Return an array in the shape of a tensor, where it has the same elements, and how it was read; else as it is."""
+    if array.shape == shape:
+        return array, ""
+    order = fitted(array.shape, shape)
+    if order is None:
+        return array, ""
+    was = tuple(shape[axis] for axis in _inverse(order))
+    turned = array.reshape(was).transpose(order)
+    layout = _LAYOUTS.get(order, f"axes in the order {[*_inverse(order)]}")
+    what = f", {layout}" if order != tuple(range(len(shape))) else ""
+    return turned, f"is read from {[*array.shape]}{what}"
+
+
+def fitted(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return how axes must be permuted to read an array as one of another shape; ``None`` if that does not do.
+
+    The array may be flat, in all or in some neighbouring axes, or lack axes of length 1. The order that is returned is applied to
+    the array once it has all axes: layouts of images are tried after the order that both have, then other orders.
+
+    >>> fitted((1, 5, 5, 16), (1, 16, 5, 5)), fitted((400,), (1, 16, 5, 5)), fitted((5, 5, 16), (1, 16, 5, 5))
+    ((0, 3, 1, 2), (0, 1, 2, 3), (0, 3, 1, 2))
+
+    Args:
+        found: the shape of the array.
+        wanted: the shape of the tensor.
+    """
+    if prod(found) != prod(wanted):
+        return None
+    same = tuple(range(len(wanted)))
+    layouts = [order for order in _LAYOUTS if len(order) == len(wanted)]
+    others = permutations(same) if len(wanted) <= RANK else iter(())
+    for order in (same, *layouts, *others):
+        was = [wanted[axis] for axis in _inverse(order)]
+        if _merges(was, found):
+            return order
+    return None
+
+
+def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """Return the axes of an array after it is permuted, in the order that they have before."""
+    return tuple(int(axis) for axis in np.argsort(order))
+
+
+def _merges(shape: Sequence[int], into: Sequence[int]) -> bool:
+    """Return whether a shape becomes another one if neighbouring axes are merged; those of length 1 do not matter."""
+    lengths = iter([length for length in shape if length != 1])
+    for wanted in into:
+        size = 1
+        while size < wanted and (length := next(lengths, 0)):
+            size *= length
+        if size != wanted:
+            return False
+    return next(lengths, 1) == 1
