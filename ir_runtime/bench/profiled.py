@@ -12,6 +12,9 @@ from .timed import ComparedTime, OperationTime, RunTimes, StepTime
 
 __all__ = ["ProfileReport"]
 
+_BUSY = 3
+"""How many times longer than the fastest the slowest run of a busy machine takes."""
+
 
 @dataclass(frozen=True)
 class ProfileReport:
@@ -28,9 +31,16 @@ class ProfileReport:
     runs: tuple[RunTimes, ...]
     """Those that were watched."""
     peaks: Peaks
+    range: tuple[float, float] | None = None
+    """The seconds of the fastest and of the slowest run that is not watched."""
     compared: tuple[ComparedTime, ...] = ()
     other: float | None = None
     """The median time of a run of the other runtime."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether runs differ so much that other programs must have had the processor."""
+        return self.range is not None and self.range[1] >= _BUSY * self.range[0]
 
     @property
     def outermost(self) -> tuple[StepTime, ...]:
@@ -52,7 +62,7 @@ class ProfileReport:
         """The time of each operation, the slowest first."""
         found: dict[str, list[float]] = {}
         for step in self.outermost:
-            found.setdefault(step.operations[0], []).append(step.seconds)
+            found.setdefault(step.operation, []).append(step.seconds)
         rows = (OperationTime(name, len(times), sum(times)) for name, times in found.items())
         return tuple(sorted(rows, key=lambda row: -row.seconds))
 
@@ -64,6 +74,8 @@ class ProfileReport:
             "threads": self.threads,
             "runs": len(self.runs),
             "latency_ms": self.seconds * 1e3,
+            "latency_range_ms": None if self.range is None else [seconds * 1e3 for seconds in self.range],
+            "busy": self.is_busy,
             "steps_ms": self.total * 1e3,
             "peaks": self.peaks.record(),
             "operations": [operation.record(self.total) for operation in self.operations],
@@ -88,4 +100,4 @@ class ProfileReport:
 
 def _line(step: StepTime, total: float) -> str:
     share = f"{100 * step.seconds / total:5.1f} %" if total else ""
-    return f"  {step.seconds * 1e3:9.3f} ms  {share}  {step.operations[0]}  {step.name}"
+    return f"  {step.seconds * 1e3:9.3f} ms  {share}  {step.operation}  {step.name}"

@@ -84,14 +84,17 @@ def profile(
     peaks = measure_peaks(compiled.backend, threads)
     seconds, watched = _measured(compiled, feeds, runs)
     steps = _Steps(watched, _Sizes(compiled, cost(net)))
+    times = steps.times()
+    peaks = peaks.at_least(max((1e9 * (step.gflops or 0) for step in times), default=0))
     report = ProfileReport(
         name or (net.friendly_name if isinstance(model, Model) else str(model)),
         compiled.backend,
         threads,
-        steps.times(),
+        times,
         median(seconds),
         steps.runs(),
         peaks,
+        (min(seconds), max(seconds)),
     )
     if against is None:
         return report
@@ -151,6 +154,12 @@ class _Sizes:
     def _count(self, layer: Layer, inside: bool) -> LayerCount | None:
         """Return what was counted of a layer of the model itself, or of one inside of a body."""
         return self._counts.get((layer.name, inside))
+
+    def main(self, step: Step, inside: bool) -> int:
+        """Return the place of the layer of a step with the most FLOPs."""
+        counts = [self._count(layer, inside) for layer in step.layers]
+        flops = [found.flops if found is not None and isinstance(found.flops, int) else 0 for found in counts]
+        return flops.index(max(flops))
 
     def flops(self, step: Step, inside: bool) -> int | None:
         """Return the FLOPs of all layers of a step."""
@@ -228,15 +237,18 @@ class _Steps:
         return found
 
     def _time(self, step: Step, depth: int, runs: Sequence[Sequence[float]]) -> StepTime:
+        totals = [sum(calls) for calls in runs]
         return StepTime(
             layers=tuple(layer.name for layer in step.layers),
             operations=tuple(layer.where.operation or layer.type for layer in step.layers),
             pattern=step.pattern,
-            seconds=median(map(sum, runs)),
+            seconds=median(totals),
             calls=sum(map(len, runs)) / len(runs),
             within=self._sizes.within(step) if depth else "",
             flops=self._sizes.flops(step, bool(depth)),
             bytes=self._sizes.bytes(step),
+            range=(min(totals), max(totals)),
+            main=self._sizes.main(step, bool(depth)),
         )
 
     def runs(self) -> tuple[RunTimes, ...]:

@@ -70,10 +70,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """The sides, ours first, and whether their results agree."""
+    """The sides, ours first, whether their results agree, and whether Ctrl-C ended the runs early."""
 
     sides: list[Measured]
     agreement: Agreement | None = None
+    partial: bool = False
 
     def ratio(self, name: str) -> float | None:
         """One of `RATIOS`; ``None`` without a second side, or where a figure is not known."""
@@ -90,6 +91,7 @@ class Report:
             "sides": [side.record() for side in self.sides],
             "ratio": compared if len(self.sides) > 1 else None,
             "agreement": None if found is None else asdict(found),
+            "partial": self.partial,
         }
 
 
@@ -116,6 +118,9 @@ def bench(
         clock: in seconds, for one request; `time.process_time` counts what all threads take.
         progress: told how much of the runs is done, from 0 to 1.
 
+    Returns:
+        The figures; those until then, if Ctrl-C ends the runs once each side was timed.
+
     Raises:
         InputError: if the other runtime is not installed, or refuses the model.
         IRError: if this package refuses it, or fails on it.
@@ -124,13 +129,20 @@ def bench(
     sides = [Side(name, setting) for name in names]
     runners = [runner(side, inputs, requests, clock) for side in sides]
     begun = [measure(name, setting, inputs, starts) for name in names]
-    timings = alternate(runners, until, progress)
+    is_complete = True
+    try:
+        alternate(runners, until, progress)
+    except KeyboardInterrupt:
+        if not all(each.timing.latencies and each.timing.busy for each in runners):
+            raise
+        is_complete = False
     return Report(
         [
             Measured(side.runtime, side.version, side.backend, side.precision, start, timing)
-            for side, start, timing in zip(sides, begun, timings, strict=True)
+            for side, start, timing in zip(sides, begun, (each.timing for each in runners), strict=True)
         ],
-        _agreement(sides, inputs) if len(sides) > 1 else None,
+        _agreement(sides, inputs) if len(sides) > 1 and is_complete else None,
+        partial=not is_complete,
     )
 
 

@@ -22,7 +22,7 @@ def with_profile(measures: Measures, found: ProfileReport) -> Measures:
         times={step.name: step.seconds * 1e3 for step in found.outermost},
         inner=inner,
         rates=rates,
-        fused={layer: step.name for step in found.outermost for layer in step.layers[1:]},
+        fused={layer: step.name for step in found.outermost for layer in step.layers if layer != step.name},
     )
 
 
@@ -32,7 +32,9 @@ def _rate(step: StepTime, peaks: Peaks) -> str:
     if not step.flops or reached is None:
         return ""
     with_others = (
-        f" with {visible(step.pattern or ', '.join(step.layers[1:]))}" if len(step.layers) > 1 else ""
+        f" with {visible(step.pattern or ', '.join(layer for layer in step.layers if layer != step.name))}"
+        if len(step.layers) > 1
+        else ""
     )
     return (
         f"{step.gflops:.3g} GFLOP/s and {step.gbytes:.3g} GB/s{with_others}: "

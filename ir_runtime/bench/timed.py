@@ -15,7 +15,7 @@ class StepTime:
     """The time of one step: of a layer, and of those that its kernel computes with it."""
 
     layers: tuple[str, ...]
-    """The layers, by name, in order; the first one gives the step its name."""
+    """The layers, by name, in order."""
     operations: tuple[str, ...]
     """Their operations."""
     pattern: str
@@ -30,11 +30,28 @@ class StepTime:
     """FLOPs of one call, as its operations declare them; ``None`` where they depend on the data."""
     bytes: int | None
     """Bytes of one call that go in and out, weights included."""
+    range: tuple[float, float] | None = None
+    """The seconds of the fastest and of the slowest run; ``None`` if only the median is known."""
+    main: int = 0
+    """The place of the layer with the most FLOPs, which gives the step its name."""
 
     @property
     def name(self) -> str:
-        """The name of the first layer."""
-        return self.layers[0]
+        """The name of the layer with the most FLOPs."""
+        return self.layers[self.main]
+
+    @property
+    def operation(self) -> str:
+        """The operation of the layer with the most FLOPs."""
+        return self.operations[self.main]
+
+    @property
+    def spread(self) -> float | None:
+        """Half the range of the times over the median."""
+        if self.range is None or not self.seconds:
+            return None
+        fastest, slowest = self.range
+        return (slowest - fastest) / 2 / self.seconds
 
     @property
     def gflops(self) -> float | None:
@@ -67,6 +84,7 @@ class StepTime:
             "pattern": self.pattern or None,
             "within": self.within or None,
             "ms": self.seconds * 1e3,
+            "range_ms": None if self.range is None else [seconds * 1e3 for seconds in self.range],
             "share": self.seconds / total if total else None,
             "calls": self.calls,
             "flops": self.flops,
@@ -80,7 +98,7 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class OperationTime:
-    """The sums over the steps whose first layer has the same operation."""
+    """The sums over the steps of one operation: that of the layer with the most FLOPs."""
 
     operation: str
     steps: int

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .exits import Exit
 from .fed import input_files
 from .helping import GroupedCommand
 from .limited import limited
@@ -225,10 +226,10 @@ def bench(
         )
     asked = {"model": file, "hint": hint, "threads": nthreads, "requests": requests}
     wants_counters = counters or report_type not in (None, "no_counters")
-    runs = counted(setting, arrays, niter or 1) if wants_counters else []
+    runs = counted(setting, arrays, niter or 1) if wants_counters and not report.partial else []
     if report_type is not None:
         write_reports(report_folder, report_type, asked, report, runs)
-    mean = average(runs) if counters else []
+    mean = average(runs) if counters and runs else []
     result(
         as_json,
         lambda: {
@@ -239,6 +240,8 @@ def bench(
         },
         lambda: _text(report, hint, requests, nthreads, mean),
     )
+    if report.partial:
+        raise SystemExit(Exit.INTERRUPTED)
 
 
 def _one_model(model: str | None, path: str | None) -> str:

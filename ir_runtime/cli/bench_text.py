@@ -26,7 +26,8 @@ def report_text(report: Report, hint: str, requests: int, threads: int | None) -
     ]
     title = f"{sides[0].backend} backend, {hint}, {plural(requests, 'request')}"
     title += f", {plural(threads, 'thread')}" if threads else ""
-    parts = [table(title, header, rows, right=header[1:])]
+    parts = ["PARTIAL: interrupted, so these are the runs until then"] if report.partial else []
+    parts.append(table(title, header, rows, right=header[1:]))
     parts += [
         visible(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}, products in {side.precision}")
         for side in sides
@@ -41,17 +42,17 @@ def report_text(report: Report, hint: str, requests: int, threads: int | None) -
 
 
 _ROWS: list[tuple[str, Callable[[Measured], float | None], str]] = [
-    ("import, ms", lambda side: side.start.imported * 1e3, ""),
-    ("read, ms", lambda side: side.start.read * 1e3, ""),
-    ("compile, ms", lambda side: side.start.compile * 1e3, ""),
-    ("read and compile, ms", lambda side: side.start.load * 1e3, "load"),
-    ("first inference, ms", lambda side: side.start.first * 1e3, "first"),
-    ("peak memory, MiB", lambda side: side.start.peak and side.start.peak / 2**20, "peak"),
-    ("latency, minimum, ms", lambda side: side.timing.minimum * 1e3, "min"),
     ("latency, median, ms", lambda side: side.timing.median * 1e3, "median"),
+    ("latency, minimum, ms", lambda side: side.timing.minimum * 1e3, "min"),
     ("latency, maximum, ms", lambda side: side.timing.maximum * 1e3, ""),
     ("throughput, 1/s", lambda side: side.timing.rate, "throughput"),
     ("inferences", lambda side: len(side.timing), ""),
+    ("first inference, ms", lambda side: side.start.first * 1e3, "first"),
+    ("read and compile, ms", lambda side: side.start.load * 1e3, "load"),
+    ("import, ms", lambda side: side.start.imported * 1e3, ""),
+    ("read, ms", lambda side: side.start.read * 1e3, ""),
+    ("compile, ms", lambda side: side.start.compile * 1e3, ""),
+    ("peak memory, MiB", lambda side: side.start.peak and side.start.peak / 2**20, "peak"),
 ]
 
 

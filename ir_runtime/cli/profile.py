@@ -33,9 +33,10 @@ ir-runtime profile net.xml -i image=cat.npy --runs 20 --chrome trace.json
 ir-runtime profile net.xml --shape 'data=[1,3,224,224]' --threads 1 --against openvino
 
 Runs that are watched alternate with runs that are not; times are medians. A row is a step of the
-compiled model: a layer, with those that its kernel computes, too. GFLOP/s and GB/s count what the
+compiled model: a layer, with those that its kernel computes, too, named after the one with the most
+FLOPs. The spread is half the range over the median. GFLOP/s and GB/s count what the
 operations declare, and weights. The roofline is what the measured peaks of this machine allow: of a
-product of matrices in f32, and of a copy; more than 100 % means that data stayed in the caches.
+product of matrices in f32 or a faster layer, and of a copy; more than 100 % means that data stayed in the caches.
 
 Inputs that no file gives are random. Open https://ui.perfetto.dev or chrome://tracing to see a trace:
 it shows the layers of each run, the time between them, and how many threads were busy.
@@ -111,12 +112,13 @@ def _text(found: ProfileReport, top: int) -> Iterator[str]:
     peaks = found.peaks
     totals = [
         ["latency, median, ms", _ms(found.seconds)],
+        ["latency, fastest and slowest run, ms", " to ".join(map(_ms, found.range or ()))],
         ["all layers, ms", _ms(found.total)],
         ["peak of a product of matrices, GFLOP/s", f"{peaks.flops / 1e9:.1f}"],
         ["peak of a copy, GB/s", f"{peaks.bandwidth / 1e9:.1f}"],
     ]
     if found.other is not None:
-        totals.insert(1, ["OpenVINO's latency, median, ms", _ms(found.other)])
+        totals.insert(2, ["OpenVINO's latency, median, ms", _ms(found.other)])
     threads = "" if found.threads is None else f", threads: {found.threads}"
     yield table(
         f"{visible(found.model)}: {found.backend} backend{threads}",
@@ -124,6 +126,8 @@ def _text(found: ProfileReport, top: int) -> Iterator[str]:
         totals,
         sentences=("quantity",),
     )
+    if found.is_busy:
+        yield "The machine is busy: runs differ threefold or more, so times of layers may, too."
     rows = [
         [each.operation, str(each.steps), _ms(each.seconds), _share(each.seconds, found.total)]
         for each in found.operations
@@ -136,12 +140,12 @@ def _text(found: ProfileReport, top: int) -> Iterator[str]:
 
 def _steps(found: ProfileReport, top: int) -> str:
     shown = found.slowest[:top] if top else found.steps
-    header = ["layer", "computes", "ms", "share", "FLOPs", "GFLOP/s", "GB/s", "bound", "roofline"]
+    header = ["layer", "computes", "ms", "spread", "share", "FLOPs", "GFLOP/s", "GB/s", "bound", "roofline"]
     return table(
         "The slowest layers" if top else "Layers",
         header,
         [_row(found, step) for step in shown],
-        right=("ms", "share", "FLOPs", "GFLOP/s", "GB/s", "roofline"),
+        right=("ms", "spread", "share", "FLOPs", "GFLOP/s", "GB/s", "roofline"),
     )
 
 
@@ -152,6 +156,7 @@ def _row(found: ProfileReport, step: StepTime) -> list[str]:
         step.name,
         computes,
         _ms(step.seconds),
+        "" if step.spread is None else f"± {100 * step.spread:.0f} %",
         "" if step.within else _share(step.seconds, found.total),
         "" if step.flops is None else short(step.flops),
         _rate(step.gflops),

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from harness.loops import looping
 
 import ir_runtime
+from ir_runtime.bench import profiling
 from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.profiled import ProfileReport
 from ir_runtime.bench.timed import StepTime
@@ -60,6 +61,33 @@ def test_the_roofline() -> None:
     assert (memory.bound(peaks), memory.efficiency(peaks)) == ("memory", pytest.approx(1))
     unknown = StepTime(("a",), ("NonZero-3",), "", 0.2, 1, "", None, None)
     assert (unknown.bound(peaks), unknown.efficiency(peaks), unknown.gflops) == (None, None, None)
+
+
+def test_a_step_is_named_after_the_layer_with_the_most_flops() -> None:
+    step = StepTime(
+        ("convert", "conv"), ("Convert-1", "Convolution-1"), "", 0.2, 1, "", 10, 10, (0.1, 0.3), 1
+    )
+    assert (step.name, step.operation) == ("conv", "Convolution-1")
+    assert step.spread == pytest.approx(0.5)
+    report = ProfileReport("m", "numpy", None, (step,), 0.2, (), Peaks(1e9, 1e9), (0.1, 0.3))
+    assert report.operations[0].operation == "Convolution-1"
+
+
+def test_runs_that_differ_threefold_show_that_the_machine_is_busy() -> None:
+    def report(fastest: float, slowest: float) -> ProfileReport:
+        return ProfileReport("m", "numpy", None, (), fastest, (), Peaks(1e9, 1e9), (fastest, slowest))
+
+    assert [report(1, slowest).is_busy for slowest in (2.9, 3)] == [False, True]
+    assert report(1, 3).record()["busy"]
+
+
+def test_no_layer_computes_faster_than_the_peak(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The peak may be measured while other programs run, and layers while they do not."""
+    monkeypatch.setattr(profiling, "measure_peaks", lambda *_: Peaks(1.0, 1e9))
+    found = ir_runtime.profile(DIGITS, runs=1, backend="numpy")
+    assert found.peaks.flops == pytest.approx(1e9 * max(step.gflops or 0 for step in found.steps))
 
 
 def test_steps_of_bodies_are_within_the_step_that_runs_them() -> None:

@@ -417,3 +417,27 @@ def test_options_that_cannot_be(folder: Path, invoke: Invoke, options: str, said
     found = invoke(f"bench {options}")
     assert found.exit_code == 2
     assert said in found.stderr
+
+
+def test_ctrl_c_shows_the_runs_until_then(
+    invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_chain(folder)
+    monkeypatch.setattr(report, "measure", lambda *_: START)
+    blocks: list[int] = []
+
+    def interrupted(
+        self: timing.SequentialRunner, count: int, run: Any = timing.SequentialRunner.block
+    ) -> None:
+        if len(blocks) == 2:
+            raise KeyboardInterrupt
+        blocks.append(count)
+        run(self, 1)
+
+    monkeypatch.setattr(timing.SequentialRunner, "block", interrupted)
+    found = invoke("bench chain.xml -niter 50 --json --backend numpy")
+    assert found.exit_code == 130
+    figures = json.loads(found.stdout)
+    assert (figures["partial"], figures["sides"][0]["runs"]) == (True, 2)
+    blocks.clear()
+    assert invoke("bench chain.xml -niter 50 --backend numpy").stdout.startswith("PARTIAL")
