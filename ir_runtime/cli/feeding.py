@@ -217,6 +217,8 @@ def _copied_stdin() -> IO[bytes]:
 
 def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
     start = file.read(6)
+    if not start:
+        raise InputError(f"{'stdin' if path == '-' else path} is empty", hint=SAVED)
     if not (start == b"\x93NUMPY" or start.startswith(b"PK")):
         raise InputError(f"{path} is neither .npy nor .npz", hint=SAVED)
     file.seek(0)

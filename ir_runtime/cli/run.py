@@ -143,6 +143,13 @@ def run(
         show(text(), err=True)
     else:
         result(as_json, lambda: _record(model, compiled, feeds, tensors, check), text)
+    lost = [tensor for tensor in tensors if tensor.is_output and tensor.summary.nan]
+    if lost and check is None:
+        name = f"{shown(lost[0].name)}{' and others have' if len(lost) > 1 else ' has'}"
+        show(
+            f"note: {name} NaN: run it with --nan-check, or ir-runtime trace-nan, to see where it begins",
+            err=True,
+        )
     if check is not None and check.origins:
         raise SystemExit(Exit.FINDINGS)
 

@@ -150,9 +150,11 @@ def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array
     native = array.dtype.newbyteorder("=")
     if native != wanted.dtype or said not in (None, wanted):
         how = "give its bit patterns in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
+        found = said.label if said else _type_name(array)
+        is_text = found == ElementType.string.label
         raise InputError(
-            f"input {port.label!r} is {said.label if said else _type_name(array)}, expected {wanted.label}",
-            hint=f"convert it, if that is intended: {how}",
+            f"input {port.label!r} is {found}, expected {wanted.label}",
+            hint="give numbers, not text" if is_text else f"convert it, if that is intended: {how}",
         )
     if wanted.is_encoded and array.size and array.max() >> wanted.bits:
         highest = (1 << wanted.bits) - 1

@@ -162,6 +162,8 @@ def test_strings_go_in_and_out(folder: Path, invoke: Invoke) -> None:
         ("too_many", "run net.xml -i one.npy -i one.npy -i one.npy"),
         ("wrong_shape", "run chain.xml -i one.npy"),
         ("wrong_type", "run net.xml -i a=double.npy --random"),
+        ("text", "run net.xml -i a=text.npy --random"),
+        ("empty", "run net.xml -i a=empty.npy --random"),
         ("no_file", "run net.xml -i a=none.npy"),
         ("folder", "run net.xml -i a=."),
         ("no_array", "run net.xml -i a=net.xml"),
@@ -179,6 +181,8 @@ def test_what_does_not_fit_is_refused(folder: Path, check: Check, name: str, lin
     np.save("one.npy", ONES)
     np.save("double.npy", ONES.astype(np.float64))
     np.save("pickle.npy", np.array([{}, []], object), allow_pickle=True)
+    np.save("text.npy", np.array(["1", "2"]))
+    (folder / "empty.npy").touch()
     np.savez("both.npz", c=ONES, d=ONES)
     (folder / "cut.npy").write_bytes((folder / "one.npy").read_bytes()[:-4])
     (folder / "cut.npz").write_bytes((folder / "both.npz").read_bytes()[:-30])

@@ -114,6 +114,7 @@ REFUSALS = [
     written("validate net.xml", {**FILES, "net.bin": POINTER}),
     written("validate net.xml # saved from a page", {"net.xml": b"<!DOCTYPE html>\n<html><pre>&lt;net"}),
     written("validate net.xml # whose .bin is a page", {**FILES, "net.bin": b"<!DOCTYPE html>\n<html>"}),
+    written("validate net.xml # whose .bin is an .xml", {**FILES, "net.bin": FILES["net.xml"]}),
     written("run net.xml.gz --random", {"net.xml.gz": b"\x1f\x8b\x08\x00"}),
     written("validate net.xml # no .bin", {"net.xml": FILES["net.xml"]}),
     written(

@@ -179,11 +179,13 @@ def _map(path: Path) -> Weights:
 
 
 def _refuse_other(head: bytes, name: str) -> None:
-    """Refuse a Git LFS pointer or a web page in place of the weights."""
+    """Refuse a Git LFS pointer, a web page or an .xml in place of the weights."""
     if head.startswith(LFS_POINTER):
         what, hint = "a pointer of Git LFS", LFS_PULL
     elif is_webpage(head):
         what, hint = "a web page about the weights", DOWNLOAD
+    elif head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<?xml", b"<net")):
+        what, hint = "the .xml of a model", "give its .bin, or nothing where that lies beside the .xml"
     else:
         return
     raise ParseError(
