@@ -144,7 +144,7 @@ def run(
     else:
         result(as_json, lambda: _record(model, compiled, feeds, tensors, check), text)
     lost = [tensor for tensor in tensors if tensor.is_output and tensor.summary.nan]
-    if lost and check is None:
+    if lost and check is None and not any(map(_has_nan, feeds.values())):
         name = f"{shown(lost[0].name)}{' and others have' if len(lost) > 1 else ' has'}"
         show(
             f"note: {name} NaN: run it with --nan-check, or ir-runtime trace-nan, to see where it begins",
@@ -152,6 +152,13 @@ def run(
         )
     if check is not None and check.origins:
         raise SystemExit(Exit.FINDINGS)
+
+
+def _has_nan(feed: Feed) -> bool:
+    """Return whether an input holds NaN."""
+    import numpy as np
+
+    return feed.array.dtype.kind == "f" and bool(np.isnan(feed.array).any())
 
 
 def _target(output: str, as_json: bool) -> Path:

@@ -52,7 +52,7 @@ for _operation, *_types in (
 
 @layer("Activation")
 class Activation(LegacyLayer):
-    """The layer named by attribute ``type``."""
+    """The layer named by attribute `type`."""
 
     type: str = attr(doc="the activation function")
     negative_slope: float = attr(0.0)
