@@ -28,8 +28,8 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.bf16 import IS_FASTER
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _bf16_gemm, _products
-from ir_runtime.backends.native.kernels._bf16_gemm import Bf16Rows
+from ir_runtime.backends.native.kernels import _gemm_kernel, _products
+from ir_runtime.backends.native.kernels._gemm_kernel import Bf16Rows
 from ir_runtime.backends.native.kernels._products import BF16_PRODUCTS, F32_PRODUCTS
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
@@ -52,7 +52,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, at_most(request.param):
         patch.setattr(_products, "BF16_PRODUCTS", replace(_products.BF16_PRODUCTS, min_work=0))
         patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
-        patch.setattr(_bf16_gemm, "CHUNK", 64)
+        patch.setattr(_gemm_kernel, "CHUNK", 64)
         yield
 
 

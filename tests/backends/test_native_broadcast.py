@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
-from ir_runtime.backends.native.kernels import _elementwise_plan, elementwise
+from ir_runtime.backends.native.kernels import elementwise
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -105,7 +105,7 @@ def test_a_part_of_an_array_is_not_copied(place: int, monkeypatch: pytest.Monkey
     inputs = [whole[:, 3], row] if place == 0 else [row, whole[:, 3]]
     kernel = backend.kernel(layer("Multiply-1"), [unknown(x) for x in inputs])
     assert kernel is not None
-    monkeypatch.setattr(_elementwise_plan, "contiguous", None)
+    monkeypatch.setattr(elementwise, "contiguous", None)
     np.testing.assert_array_equal(kernel(*inputs), inputs[0] * inputs[1])
 
 

@@ -21,7 +21,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.vectors import LANES
 from ir_runtime.backends.native.kernels import depthwise, elementwise
-from ir_runtime.backends.native.kernels._grouped_windows import GROUP_CHANNELS
+from ir_runtime.backends.native.kernels.depthwise import GROUP_CHANNELS
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType

@@ -20,8 +20,8 @@ from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels import _gemm, _window_product, _winograd
-from ir_runtime.backends.native.kernels._few_channels import neighbours
+from ir_runtime.backends.native.kernels import _gemm, _winograd
+from ir_runtime.backends.native.kernels.convolution import neighbours
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -239,7 +239,7 @@ def test_lines_that_are_copied_between_zeros(
     agree(op, x, w, ("bias", "relu"), 1)
     found = []
     for copies in (True, False):
-        monkeypatch.setattr(_window_product, "are_better_copied", lambda *_, copies=copies: copies)
+        monkeypatch.setattr(_gemm, "are_better_copied", lambda *_, copies=copies: copies)
         run = backend.kernel(op, [unknown(x), Value.constant(w)])
         assert run is not None
         with backend.around():

@@ -22,8 +22,7 @@ from ir_runtime.backends.native.codegen.vectors import LANES
 from ir_runtime.backends.native.kernels import _int8_layers, _int8_winograd, quantized_network
 from ir_runtime.backends.native.kernels._int8_gemm import AheadRecord, pack_levels
 from ir_runtime.backends.native.kernels._int8_layers import requantization
-from ir_runtime.backends.native.kernels._int8_maps import LevelMap
-from ir_runtime.backends.native.kernels._int8_shares import share_starts
+from ir_runtime.backends.native.kernels._int8_maps import LevelMap, share_starts
 from ir_runtime.backends.native.kernels._int8_tile import LevelBounds
 from ir_runtime.backends.native.kernels._int8_weights import IntegerWeights
 from ir_runtime.backends.native.kernels._panels import Panel

@@ -13,7 +13,7 @@ from ir_runtime import opset1, opset13
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native.codegen.levels import IS_FAST
 from ir_runtime.backends.native.codegen.vectors import LANES
-from ir_runtime.backends.native.kernels._winograd_filters import transform_filters
+from ir_runtime.backends.native.kernels._winograd import transform_filters
 from ir_runtime.ir.tensor import Array
 from ir_runtime.openvino.compiling import fusions_of
 

@@ -20,9 +20,9 @@ from ir_runtime import opset13
 from ir_runtime.backends import KernelTemplate
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native import backend
+from ir_runtime.backends.native.kernels import _copy as copies
 from ir_runtime.backends.native.kernels import concat as joining
-from ir_runtime.backends.native.kernels import contiguous as copies
-from ir_runtime.backends.native.kernels.contiguous import contiguous
+from ir_runtime.backends.native.kernels._copy import contiguous
 from ir_runtime.backends.native.threading import parallel
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType

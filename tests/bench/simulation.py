@@ -234,17 +234,16 @@ def _by_shares() -> set[int]:
 def _by_phases() -> set[int]:
     """Return the addresses of tasks with barriers between phases."""
     from ir_runtime.backends.native.kernels._dynamic_matmul import DYNAMIC_MATMUL
-    from ir_runtime.backends.native.kernels._recurrent_steps import RUN_CELL
-    from ir_runtime.backends.native.kernels._winograd_tiles import WINOGRAD
-    from ir_runtime.backends.native.kernels.global_pooling import SPATIAL_MEAN
+    from ir_runtime.backends.native.kernels._winograd import WINOGRAD
+    from ir_runtime.backends.native.kernels.pooling import SPATIAL_MEAN
+    from ir_runtime.backends.native.kernels.recurrence import RUN_CELL
 
     return {task.address for task in (WINOGRAD, DYNAMIC_MATMUL, SPATIAL_MEAN, RUN_CELL)}
 
 
 def _rounds(task: int, job: int) -> tuple[int, int] | None:
     """Return the units of a step of a recurrent layer, and the number of steps; ``None`` for other tasks."""
-    from ir_runtime.backends.native.kernels._recurrent_cells import StepsJob
-    from ir_runtime.backends.native.kernels._recurrent_steps import RUN_STEPS
+    from ir_runtime.backends.native.kernels.recurrence import RUN_STEPS, StepsJob
 
     if task != RUN_STEPS.address:
         return None

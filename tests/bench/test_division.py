@@ -18,16 +18,16 @@ from ir_runtime.backends.native import kernels
 from ir_runtime.backends.native.codegen.language import ROUTINES, Callee, Device
 from ir_runtime.backends.native.codegen.memory import barrier
 from ir_runtime.backends.native.kernels._copy import copy
-from ir_runtime.backends.native.kernels._depthwise_rows import DEPTHWISE
 from ir_runtime.backends.native.kernels._gemm import CACHED
 from ir_runtime.backends.native.kernels._gemm_tile import ROW_MULTIPLE, WIDE_ROWS
 from ir_runtime.backends.native.kernels._int8_windows import LEVELS_WINDOWS
 from ir_runtime.backends.native.kernels._panels import chunk_rows
-from ir_runtime.backends.native.kernels._recurrent_steps import RUN_STEPS
 from ir_runtime.backends.native.kernels.concat import CONCAT, ROWS_PER_UNIT
+from ir_runtime.backends.native.kernels.depthwise import DEPTHWISE
 from ir_runtime.backends.native.kernels.normalization import _SOFTMAX as SOFTMAX
 from ir_runtime.backends.native.kernels.normalization import _softmax_job
 from ir_runtime.backends.native.kernels.padding import pad_images
+from ir_runtime.backends.native.kernels.recurrence import RUN_STEPS
 from ir_runtime.backends.native.threading.parallel import parallel_for
 from ir_runtime.backends.native.threading.task import UNUSED, WORKER_WORDS, Task
 

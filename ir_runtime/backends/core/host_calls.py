@@ -13,14 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...ir.tensor import Array
 
-__all__ = [
-    "After",
-    "Before",
-    "HOST_CALLS",
-    "HostCalls",
-    "called_after",
-    "made_before",
-]
+__all__ = ["After", "Before", "HOST_CALLS", "HostCalls", "called_after", "made_before"]
 
 Made = TypeVar("Made")
 

@@ -12,14 +12,7 @@ from typing import TypeAlias
 
 from ...ir.tensor import Array
 
-__all__ = [
-    "Accepts",
-    "any_lengths",
-    "attention_lengths",
-    "axis_length",
-    "broadcasts",
-    "filter_lengths",
-]
+__all__ = ["Accepts", "any_lengths", "attention_lengths", "axis_length", "broadcasts", "filter_lengths"]
 
 Accepts: TypeAlias = Callable[..., bool]
 """Takes the inputs of a kernel. True if their lengths certainly suit it and the operation; else inference decides.

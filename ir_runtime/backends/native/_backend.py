@@ -46,7 +46,7 @@ def _quantized_cache() -> CacheKernels:
 
 def _contiguous() -> Callable[[Array], Array]:
     """Import the kernel when results of a model may need it."""
-    copy: Callable[[Array], Array] = import_module(f"{__package__}.kernels.contiguous").contiguous
+    copy: Callable[[Array], Array] = import_module(f"{__package__}.kernels._copy").contiguous
     return copy
 
 

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 # Functions of the C library that LLVM may call by itself.
-_LIBRARY = ("memcpy", "memmove", "memset")
+_LIBRARY = "memcpy", "memmove", "memset"
 # Without, LLVM replaces some dot products of pairs by two instructions, for a shorter latency; tiles have enough sums to hide it.
 _WHOLE_PAIRS = "+fast-dpwssd"
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic"}

@@ -32,7 +32,7 @@ __all__ = ["build", "host_target", "is_current", "link_routines"]
 
 _PACKAGE = __package__.rpartition(".")[0]
 # Modules with routines that no module of kernels imports.
-_MODULES = ("codegen.identification", "threading.replay")
+_MODULES = "codegen.identification", "threading.replay"
 
 
 def host_target() -> Target:

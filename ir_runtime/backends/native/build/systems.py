@@ -54,12 +54,12 @@ class System:
 
 _CACHE = FOLDER.parents[3] / "out" / "zig"
 # The linker alone: libraries need nothing but functions that every process has.
-_ELF = ("ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack")
+_ELF = "ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack"
 _MANYLINUX = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 
 
 # Three libraries keep a wheel below 3 MB; processors between two of these use the lower one.
-_X86_TARGETS = ("x86-64-v4-bf16", "x86-64-v4-vnni", "x86-64-v3")
+_X86_TARGETS = "x86-64-v4-bf16", "x86-64-v4-vnni", "x86-64-v3"
 
 
 SYSTEMS = {

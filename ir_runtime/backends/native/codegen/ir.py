@@ -33,7 +33,7 @@ class Type:
         size: in memory, in bytes; 0 if nothing needs it.
     """
 
-    __slots__ = ("size", "suffix", "text")
+    __slots__ = "size", "suffix", "text"
 
     def __init__(self, text: str, suffix: str = "", size: int = 0) -> None:
         self.text, self.suffix, self.size = text, suffix, size
@@ -69,7 +69,7 @@ class IntType(Type):
 class VectorType(Type):
     """A vector of ``count`` numbers of one type."""
 
-    __slots__ = ("count", "element")
+    __slots__ = "count", "element"
 
     def __init__(self, element: Any, count: int) -> None:
         super().__init__(f"<{count} x {element}>", f"v{count}{element.suffix}")
@@ -111,7 +111,7 @@ UNDEFINED = object()
 class Value:
     """A value: its type, and what stands for it as an operand."""
 
-    __slots__ = ("text", "type")
+    __slots__ = "text", "type"
 
     def __init__(self, kind: Any, text: str) -> None:
         self.type, self.text = kind, text

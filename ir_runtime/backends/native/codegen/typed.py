@@ -8,16 +8,7 @@ from typing import TypeAlias
 from . import ir
 from .vectors import I64, LANES, Emit, Value
 
-__all__ = [
-    "F64S",
-    "I8S",
-    "I64S",
-    "constant_lanes",
-    "load_lanes",
-    "load_typed",
-    "store_typed",
-    "typed_loop",
-]
+__all__ = ["F64S", "I8S", "I64S", "constant_lanes", "load_lanes", "load_typed", "store_typed", "typed_loop"]
 
 I8S, I64S, F64S = (ir.VectorType(kind, LANES) for kind in (ir.I8, I64, ir.F64))
 

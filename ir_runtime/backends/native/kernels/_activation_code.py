@@ -68,7 +68,7 @@ def _exp_terms(emit: Emit, x: Value, least: float) -> tuple[tuple[Value, Value],
     n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
     rest = emit.fma(n, emit.constant(-0.693359375), held)
     rest = emit.fma(n, emit.constant(2.12194440e-4), rest)
-    terms = (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+    terms = 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
     value = emit.constant(1.9875691500e-4)
     for term in terms:
         value = emit.fma(value, rest, emit.constant(term))

@@ -1,23 +1,75 @@
 """Scaled dot-product attention, head by head: scores of a block of queries, softmax, and the product with the values.
 
-A block of scores stays in the cache. Keys are transposed and packed in panels for GEMM tiles; the head that was packed
-last is kept for the next queries. With few queries (decoding), keys and values are read once, and nothing is packed.
+A block of scores stays in the cache. Keys are transposed and packed in panels for GEMM tiles; the head packed last is
+kept for the next queries. With few queries (decoding), keys and values are read once, and nothing is packed. Products
+are f32, or bf16 with sums of f32.
 """
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import Device, Instruction, device
 from ..codegen.memory import load_f32, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, each_unit, load_args, load_fourth
-from ._attention_job import AttentionJob, Strides
-from ._attention_panels import multiply_panels, pack_rows, pack_transposed, zero_tail
+from ._attention_panels import (
+    multiply_panels,
+    next_panel,
+    pack_rows,
+    pack_transposed,
+    panels_product,
+    zero_tail,
+)
+from ._gemm_tile import WIDE, bf16_panel, round_row
+from ._panels import pair_rows
 from ._reductions import scale_row, softmax_terms
-from ._rows import add_weighted_rows, dot_rows
+from ._rows import add_weighted_rows, copy_row, dot_rows
 
-__all__ = ["BLOCKED", "DECODE", "blocked_task", "decode_task"]
+__all__ = ["AttentionJob", "BLOCKED", "DECODE", "decode_task", "BLOCKED_BF16"]
+
+
+class Strides(Descriptor):
+    """The strides of a tensor in bytes."""
+
+    batch: i64
+    head: i64
+    row: i64
+
+
+Tensor = Annotated[int, Strides]
+
+
+class AttentionJob(Descriptor):
+    """The job of `BLOCKED` and `DECODE`: ``shared_heads`` query heads share a head of keys.
+
+    ``masked`` says whether the fourth input is a mask; ``zeros`` is the address of a row of zeros. Scores are multiplied
+    by ``factor``, or by one number for each head, whose address is ``factors``, unless that is 0.
+    """
+
+    batch: i64
+    heads: i64
+    shared_heads: i64
+    queries: i64
+    keys: i64
+    key_width: i64
+    value_width: i64
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    out: Tensor
+    masked: i64
+    mask_strides: Tensor
+    causal: i64
+    block: i64
+    scratch_bytes: i64
+    zeros: i64
+    factors: i64
+    factor: f32
+
 
 # Keys that several queries of a head read while they are in the L1 cache.
 KEY_BLOCK = 32
@@ -270,3 +322,59 @@ def _as_it_is(row: int, count: int, out: int) -> int:
 
 BLOCKED = blocked_task("_blocked", _count, multiply_panels, _pack_keys, _pack_values, _as_it_is)
 DECODE = decode_task("_decode", _keep_nothing, _dot, add_weighted_rows)
+
+
+@device
+def _bf16_panel(  # noqa: PLR0913 (values in registers)
+    vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
+    stride: int, bias: int, bias_stride: int, other: int, last: int, low: float, high: float,
+) -> None:  # fmt: skip
+    """Multiply rows by a panel; the result is f32."""
+    bf16_panel(
+        vectors, rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, bias_stride, other, last, low,
+        high, 0, 0,
+    )  # fmt: skip
+
+
+@device
+def _words(count: int) -> int:
+    return (count + 1) // 2
+
+
+@device
+def _round(row: int, count: int, out: int) -> int:
+    """Round a row, also in place; an odd number is followed by a zero."""
+    round_row(row, count, out, 2 * _words(count))
+    return out
+
+
+@device
+def _pack_bf16_keys(x: int, stride: int, rows: int, width: int, out: int, spare: int) -> None:
+    """Pack keys as the columns of panels: words of rounded rows are what a column has one below the other."""
+    words = _words(width)
+    for row in range(rows):
+        _round(x + row * stride, width, spare + 4 * words * row)
+    pack_transposed(spare, 4 * words, rows, words, out)
+
+
+@device
+def _pack_bf16_values(x: int, stride: int, rows: int, width: int, out: int, spare: int, zeros: int) -> None:
+    """Pack values as rows of panels, two rows in one of words."""
+    done, second_spare = 0, spare + 4 * WIDE * LANES
+    while done < width:
+        vectors, columns = next_panel(width - done)
+        for row in range(0, rows, 2):
+            first = x + row * stride + 4 * done
+            second = first + stride if row + 1 < rows else zeros
+            if columns < vectors * LANES:  # vectors would reach beyond the row
+                copy_row(first, columns, spare)
+                copy_row(second, columns, second_spare)
+                first, second = spare, second_spare
+            pair_rows(out, first, second, vectors * LANES)
+            out += 4 * LANES * vectors
+        done += columns
+
+
+BLOCKED_BF16 = blocked_task(
+    "_blocked_bf16", _words, panels_product(_bf16_panel), _pack_bf16_keys, _pack_bf16_values, _round
+)  # fmt: skip

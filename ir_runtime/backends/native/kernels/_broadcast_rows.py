@@ -20,10 +20,21 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import is_recording, was_refused
 from ..threading.task import UNUSED, Task
-from ._copy import COPY
-from ._elementwise_axes import aligned_strides, collapse_axes, contiguous_strides, operand_axes, stored
-from ._nest import OUTER, Addresses, NestJob, Place, nest_fields, nest_task, row_stride
-from .contiguous import contiguous
+from ._copy import COPY, contiguous
+from ._nest import (
+    OUTER,
+    Addresses,
+    NestJob,
+    Place,
+    aligned_strides,
+    collapse_axes,
+    contiguous_strides,
+    nest_fields,
+    nest_task,
+    operand_axes,
+    row_stride,
+    stored,
+)
 
 __all__ = ["BroadcastJob", "broadcast_kernel", "broadcast_task"]
 

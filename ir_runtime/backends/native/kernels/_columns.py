@@ -1,139 +1,231 @@
-"""Reductions and softmax of tensors ``[outer, length, inner]`` along the axis in the middle: vectors of columns."""
+"""Tasks and kernels along an axis: of a contiguous array ``[outer, length, inner]``, by vectors of columns or by rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from ....ir.tensor import Array
-from ..codegen import ir
-from ..codegen.descriptor import i64
-from ..codegen.language import device, instruction, types
-from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
-from ._activation_code import exp
-from ._column_loop import column_loop
-from ._columns_task import ColumnsJob, Sizes, column_sizes, columns_task, load_sizes, run_columns
-from ._reduction_steps import STEPS, Steps, doubles, larger, widened
-from ._reductions import reduce_row
+import numpy as np
 
-__all__ = ["REDUCE", "SOFTMAX_COLUMNS", "reduce_columns", "softmax_columns"]
+from ....ir.tensor import Array, Value
+from ... import Kernel
+from ...common.kept_memory import empty
+from ...common.layout import is_f32
+from ...core.lengths import any_lengths
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Device, device
+from ..codegen.vectors import LANES, Emit, Load, Store
+from ..codegen.vectors import Value as Register
+from ..threading.capture import replayed
+from ..threading.parallel import parallel_for, threads_for
+from ..threading.task import UNUSED, Task, each_chunk, each_unit, load_args
+from ._copy import contiguous
+
+__all__ = [
+    "column_loop",
+    "ColumnsJob",
+    "Sizes",
+    "column_sizes",
+    "columns_task",
+    "load_sizes",
+    "run_columns",
+    "ColumnsPlan",
+    "columns_kernel",
+    "AxesPlan",
+    "known_axes",
+    "plan_axes",
+]
+
+# Vectors at a time.
+ABREAST = 4
 
 
-class ReductionJob(ColumnsJob):
-    """The job of `REDUCE`; ``code`` is a `Reduction`."""
-
-    code: i64
-    divisor: i64
-
-
-@instruction(*[types.int64] * 7)
-def _reduce_columns(
-    emit: Emit, code: Value, x: Value, stride: Value, length: Value, count: Value, out: Value, divisor: Value
+def column_loop(
+    emit: Emit, count: Register, body: Callable[[Register, Sequence[tuple[Load, Store]]], None]
 ) -> None:  # fmt: skip
-    """Reduce ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
+    """Loop over ``count`` columns of f32.
 
-    def go(steps: Steps) -> None:
-        def body(offset: Value, access: Sequence[tuple[Load, Store]]) -> None:
-            start = [steps.start] * len(access)
-            with emit.loop(length, [emit.at(x, offset), *start]) as (_, (at, *so_far), following):
-                following.append(emit.at(at, stride))
-                for j, (load, _) in enumerate(access):
-                    following.append(steps.step(emit, so_far[j], load(emit.at(at, 4 * LANES * j))))
-            for j, (_, store) in enumerate(access):
-                found = _narrowed(emit, steps.finish(emit, following[1 + j], divisor), VECTOR)
-                store(found, emit.at(emit.at(out, offset), 4 * LANES * j))
-
-        column_loop(emit, count, body)
-
-    emit.switch(code, {code: partial(go, steps) for code, steps in STEPS.items()})
-
-
-@instruction(*[types.int64] * 5)
-def _reduce_row(emit: Emit, code: Value, x: Value, count: Value, out: Value, divisor: Value) -> None:
-    """Reduce ``count`` elements that are next to each other."""
-
-    def go(steps: Steps) -> None:
-        def step(so_far: Value, offset: Value, load: Load, _: Store) -> Value:
-            return steps.step(emit, so_far, load(emit.at(x, offset)))
-
-        join = partial(steps.join, emit)
-        found = emit.reduce(reduce_row(emit, count, steps.start, step, join), join)
-        emit.store(_narrowed(emit, steps.finish(emit, found, divisor), F32), out)
-
-    emit.switch(code, {code: partial(go, steps) for code, steps in STEPS.items()})
+    ``body`` takes a byte offset, and for each of the vectors that follow one another there, functions to load and store.
+    """
+    builder, plain, wide = emit.builder, (emit.load, emit.store), ABREAST * LANES
+    many = builder.sdiv(count, emit.i64(wide))
+    with emit.loop(many, [emit.i64(0)]) as (_, (offset,), following):
+        body(offset, [plain] * ABREAST)
+        following.append(emit.at(offset, 4 * wide))
+    left = builder.sub(count, builder.mul(many, emit.i64(wide)))
+    whole = builder.sdiv(left, emit.i64(LANES))
+    with emit.loop(whole, [following[0]]) as (_, (offset,), after):
+        body(offset, [plain])
+        after.append(emit.at(offset, 4 * LANES))
+    rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
+    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
+        body(after[0], [emit.masked_access(rest)])
 
 
-def _narrowed(emit: Emit, found: Value, kind: ir.Type) -> Value:
-    return found if found.type == kind else emit.builder.fptrunc(found, kind)
+Sizes = tuple[int, int, int]
+"""Lengths ``[outer, length, inner]``."""
+
+# Elements of a unit of work.
+UNIT_SIZE = 1 << 12
 
 
-@instruction(*[types.int64] * 5)
-def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: Value, out: Value) -> None:
-    """Compute softmax along ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
+class ColumnsJob(Descriptor):
+    """The job of tasks on A ``[outer, length, inner]``.
 
-    def body(offset: Value, load: Load, store: Store) -> None:
-        source, target = emit.at(x, offset), emit.at(out, offset)
-        with emit.loop(length, [source, emit.constant(float("-inf"))]) as (_, (at, so_far), following):
-            following += [emit.at(at, stride), larger(emit, so_far, load(at))]
-        top = following[1]
-        with emit.loop(length, [source, target, doubles(0)]) as (
-            _,
-            (at, to, sum),
-            following,
-        ):
-            power = exp(emit, emit.subtract(load(at), top))
-            store(power, to)
-            following += [
-                emit.at(at, stride),
-                emit.at(to, stride),
-                emit.builder.fadd(sum, widened(emit, power)),
-            ]
-        factor = emit.divide(emit.constant(1), emit.builder.fptrunc(following[2], VECTOR))
-        with emit.loop(length, [target]) as (_, (to,), following):
-            store(emit.multiply(load(to), factor), to)
-            following.append(emit.at(to, stride))
+    ``block`` is the number of columns of a unit, if ``inner`` is 1 that of elements of ``outer``.
+    """
 
-    emit.vector_loop(count, body)
+    outer: i64
+    length: i64
+    inner: i64
+    block: i64
 
 
 @device
-def _reduce_some(job: ReductionJob, x: int, out: int, row: int, column: int) -> None:
-    _, length, inner, block = load_sizes(job)
-    code, divisor = job.code, job.divisor
-    _reduce_columns(
-        code, x + 4 * (row * length * inner + column), 4 * inner, length, min(block, inner - column),
-        out + 4 * (row * inner + column), divisor,
-    )  # fmt: skip
+def load_sizes(job: ColumnsJob) -> tuple[int, int, int, int]:
+    """Load the lengths of A ``[outer, length, inner]``, and the number of columns of a unit."""
+    return job.outer, job.length, job.inner, job.block
 
 
-@device
-def _reduce_rows(job: ReductionJob, x: int, out: int, first: int, end: int) -> None:
-    length = job.length
-    code, divisor = job.code, job.divisor
-    for row in range(first, end):
-        _reduce_row(code, x + 4 * length * row, length, out + 4 * row, divisor)
+def columns_task(
+    name: str,
+    columns: Device[[Any, int, int, int, int], None],
+    rows: Device[[Any, int, int, int, int], None] | None = None,
+) -> Task:
+    """Return a task that calls a function for each unit.
+
+    Args:
+        name: of the machine code.
+        columns: takes the job, A, the result, the index ``outer`` of the unit, and its first column.
+        rows: takes the job, A, the result, and the first and last index ``outer`` of a unit, where ``inner`` is 1; by
+            default, rows are columns by themselves.
+    """
+    by_column = _by_column(columns)
+    return _named(name, by_column.function if rows is None else _by_row_or_column(rows, by_column))
 
 
-REDUCE = columns_task("reduce", _reduce_some, _reduce_rows)
-"""Reduce A ``[outer, length, inner]`` to ``[outer, inner]``."""
+def _named(name: str, function: Callable[[int], None]) -> Task:
+    function.__qualname__ = name
+    return Task(function)
 
 
-@device
-def _softmax_some(job: ColumnsJob, x: int, out: int, row: int, column: int) -> None:
-    _, length, inner, block = load_sizes(job)
-    at = 4 * (row * length * inner + column)
-    _softmax_columns(x + at, 4 * inner, length, min(block, inner - column), out + at)
+def _by_column(columns: Device[[Any, int, int, int, int], None]) -> Device[[int], None]:
+    def run(call: int) -> None:
+        address, out, x, _, _, _ = load_args(call)
+        job = ColumnsJob.at(address)
+        outer, _, inner, block = load_sizes(job)
+        across = (inner + block - 1) // block
+        for unit in each_unit(call, outer * across):
+            row = unit // across
+            columns(job, x, out, row, (unit - row * across) * block)
+
+    return device(run)
 
 
-SOFTMAX_COLUMNS = columns_task("softmax", _softmax_some)
-"""Compute softmax of A ``[outer, length, inner]`` along the axis in the middle."""
+def _by_row_or_column(
+    rows: Device[[Any, int, int, int, int], None], by_column: Device[[int], None]
+) -> Callable[[int], None]:
+    def run(call: int) -> None:
+        address, out, x, _, _, _ = load_args(call)
+        job = ColumnsJob.at(address)
+        outer, _, inner, block = load_sizes(job)
+        if inner != 1:
+            by_column(call)
+            return
+        for start, end in each_chunk(call, outer, block):
+            rows(job, x, out, start, end)
+
+    return run
 
 
-def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) -> None:
-    """Reduce a contiguous array of sizes ``[outer, length, inner]``; see `Reduction`."""
-    run_columns(REDUCE, x, out, ReductionJob.fill(**column_sizes(sizes), code=code, divisor=divisor))
+def column_sizes(sizes: Sizes) -> dict[str, int]:
+    """Return the fields of `ColumnsJob` for sizes ``[outer, length, inner]``, none of which is 0."""
+    outer, length, inner = sizes
+    some = max(UNIT_SIZE // length, 1)
+    block = some if inner == 1 else -(-some // LANES) * LANES
+    return {"outer": outer, "length": length, "inner": inner, "block": block}
 
 
-def softmax_columns(x: Array, out: Array, sizes: Sizes) -> None:
-    """Compute softmax along the axis in the middle of a contiguous array of sizes ``[outer, length, inner]``."""
-    run_columns(SOFTMAX_COLUMNS, x, out, ColumnsJob.fill(**column_sizes(sizes)))
+def run_columns(task: Task, x: Array, out: Array, job: Array) -> None:
+    """Run a task on a contiguous array."""
+    parallel_for(task.address, job, out, x, UNUSED, UNUSED, threads_for(moved=2 * x.nbytes))
+
+
+# Layouts whose plans are cached.
+MAX_PLANS = 16
+
+
+class ColumnsPlan(NamedTuple):
+    """The order of axes in memory, that of the axes of the result, and the job for data of one layout."""
+
+    order: Sequence[int]
+    back: Sequence[int]
+    job: Array
+
+
+def columns_kernel(
+    task: Task, make_plan: Callable[[tuple[int, ...], tuple[int, ...]], ColumnsPlan]
+) -> Kernel:
+    """Return a kernel whose result has the shape of its first input, of f32.
+
+    Args:
+        task: writes a result that is stored as the data is.
+        make_plan: takes the shape and the strides of data that is not empty.
+    """
+    task.prepare()
+    plan = lru_cache(maxsize=MAX_PLANS)(make_plan)
+
+    def kernel(x: Array, *_: Array) -> Array:
+        if not x.size:
+            return empty(x.shape, np.float32)
+        order, back, job = plan(x.shape, x.strides)
+        source = contiguous(x.transpose(order))
+        y = empty(source.shape, np.float32)
+        run_columns(task, source, y, job)
+        return y.transpose(back)
+
+    return Kernel(kernel, accepts=any_lengths, replay=replayed())
+
+
+class AxesPlan(NamedTuple):
+    """How data of one layout are reduced, or changed along axes.
+
+    Args:
+        order: the axes in memory.
+        sizes: ``[outer, length, inner]``.
+        shape: of the result, whose axes are in that order.
+        back: the order of the axes of the result.
+    """
+
+    order: tuple[int, ...]
+    sizes: tuple[int, int, int]
+    shape: tuple[int, ...]
+    back: tuple[int, ...]
+
+
+def known_axes(data: Value, axes: Value) -> frozenset[int] | None:
+    """Return the axes, counted from the front, if data is f32, and they are known and valid; the operation refuses others."""
+    rank, known = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
+        return None
+    along = frozenset(axis % rank for axis in known)
+    return along if len(along) == len(known) else None
+
+
+def plan_axes(
+    shape: tuple[int, ...], strides: tuple[int, ...], along: frozenset[int], keep_dims: bool
+) -> AxesPlan:
+    """Return the plan for data of a shape and strides. Axes that are apart in memory are brought together."""
+    order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+    places = [place for place, axis in enumerate(order) if axis in along]
+    if places[-1] - places[0] >= len(along):  # they are brought together
+        order = [axis for axis in range(len(shape)) if axis not in along] + sorted(along)
+        places = list(range(len(shape) - len(along), len(shape)))
+    lengths = [shape[axis] for axis in order]
+    first, last = places[0], places[-1] + 1
+    outer, length, inner = map(math.prod, (lengths[:first], lengths[first:last], lengths[last:]))
+    left = order if keep_dims else [axis for axis in order if axis not in along]
+    found = [1 if axis in along else shape[axis] for axis in left]
+    return AxesPlan(tuple(order), (outer, length, inner), tuple(found), tuple(np.argsort(left).tolist()))

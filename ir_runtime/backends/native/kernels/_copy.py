@@ -1,12 +1,14 @@
-"""Copies between arrays of any strides, by one task: rows, squares that are transposed in registers, or single elements.
+"""Copies between arrays of any strides, by one task: rows, squares transposed in registers, or single elements.
 
-NumPy moves one number at a time where neighbours in memory are not neighbours in the copy, as between NCHW and NHWC; and a
-replay of a recorded run ends where it copies.
+NumPy moves one number at a time where neighbours in memory are not neighbours in the copy, as between NCHW and NHWC, and
+a copy by NumPy ends the replay of a recorded run.
 """
 
 from __future__ import annotations
 
+import operator
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +20,7 @@ from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.recording import is_recording
+from ..threading.recording import RECORD, is_recording
 from ..threading.task import UNUSED
 from ._nest import BLOCK, Addresses, NestJob, Place, nest_fields, nest_task, row_stride
 from ._rows import copy_bytes, emit_transpose, transpose_square
@@ -29,11 +31,14 @@ __all__ = [
     "SIZES",
     "copy",
     "expanded",
-    "merge_axes",
     "recorded_copy",
+    "contiguous",
+    "contiguous_rows",
+    "is_view",
+    "reshaped",
 ]
 
-SIZES = (1, 2, 4, 8)
+SIZES = 1, 2, 4, 8
 """Bytes of the elements that are copied."""
 MAX_SIZE = 1 << 16
 """Elements up to which a copy of single ones is as fast as NumPy."""
@@ -229,7 +234,7 @@ def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
     for axis in axes[1:]:
         length, stride, width = merged[-1]
         if axis[1:] == (length * stride, length * width):
-            merged[-1] = (length * axis[0], stride, width)
+            merged[-1] = length * axis[0], stride, width
         else:
             merged.append(axis)
     return merged
@@ -238,3 +243,42 @@ def merge_axes(shape: _Shape, strides: _Shape, widths: _Shape) -> list[_Axis]:
 def _whole_vectors(count: int) -> int:
     """Return how many numbers the vectors for ``count`` have."""
     return -(-count // LANES) * LANES
+
+
+# Arrays with fewer elements are left to NumPy, unless a run is recorded.
+MIN_SIZE = 1 << 11
+
+
+def contiguous(x: Array) -> Array:
+    """Return an array in C order, without a copy if it is; where a run is recorded, a copy of few elements is a task, too."""
+    if x.flags.c_contiguous:
+        return x
+    y = empty(x.shape, x.dtype)
+    if x.itemsize == WORD and x.size >= MIN_SIZE and copy(x, y, 0):
+        return y
+    if RECORD.get() is None or not copy(x, y):
+        y[...] = x
+    return y
+
+
+def reshaped(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return an array in another shape, as a view if memory allows."""
+    return (x if is_view(x, shape) else contiguous(x)).reshape(shape)
+
+
+def is_view(x: Array, shape: tuple[int, ...]) -> bool:
+    """Return whether an array has another shape without a copy."""
+    return not x.size or _is_view(x.shape, x.strides, shape)
+
+
+@lru_cache(maxsize=256)
+def _is_view(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Return whether no axis of a target shape is made of axes that are not one in memory."""
+    widths = [WORD * n for n in accumulate(reversed(shape), operator.mul, initial=1)][-2::-1]
+    lengths = [length for length, *_ in merge_axes(shape, strides, tuple(widths))]
+    return set(accumulate(lengths, operator.mul)).issubset(accumulate(reversed(target), operator.mul))
+
+
+def contiguous_rows(x: Array) -> Array:
+    """Return an array whose last axis is contiguous, without a copy if it is."""
+    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else contiguous(x)

@@ -1,27 +1,439 @@
-"""Matrix products of activations that are rounded to 8 bits in each run, with integer weights."""
+"""Products of activations quantized to 8 bits in each run with integer weights: quantization, packing, tiles and task.
+
+Sums are i32 within a group, f32 across groups. Weights are the unsigned operand of `dot`, activations the signed one. The
+sum of a group starts with the negated product of the zero point and the sum of the activations, so it is exact.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
+from ....ir.array import Packed
+from ....ir.pages import let_go
 from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
-from ...common.dynamic_quantization import asked_integers
-from ..codegen.levels import LEVEL_SIZE
+from ...common.dynamic_quantization import MIN_PEAK, IntegerMatrix, asked_integers
+from ..codegen import ir
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Instruction, instruction, routine, types
+from ..codegen.levels import GROUP, LEVEL_SIZE, dot
 from ..codegen.memory import barrier, fetch_add
+from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value, splat_bits
+from ..packed_memory import aligned_empty
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
 from ..threading.task import Task, each_counted, each_unit, failure_word, load_args, load_fourth
-from ._activation_groups import UNIT, quantize_group
-from ._dynamic_matrix import DynamicJob, DynamicMatrix, pack_integers
-from ._dynamic_tile import dynamic_panel
+from ._copy import contiguous
 from ._epilogue import Epilogue, KernelFactory
+from ._gemm_tile import emit_tiles
 from ._packed_epilogue import apply_epilogue
-from ._quantized import PANEL_COLUMNS
+from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, load_word, panel_count
 from ._quantized_product import QuantizedProduct, copy_columns
-from .contiguous import contiguous
 
 __all__ = ["dynamic_product"]
+
+UNIT = 32
+"""Groups of activations are padded to a multiple of it."""
+
+# In 16 bits, activations are stored as the pairs that one instruction multiplies: those of even and of odd bytes.
+_ORDER = [lane - lane % 4 + (0, 2, 1, 3)[lane % 4] if GROUP == 2 else lane for lane in range(LANES)]
+_NUMBERS = ir.VectorType(ir.IntType(8 * LEVEL_SIZE), LANES)
+_NONE = ir.Constant(INTS, None)
+
+
+@instruction(*[types.int64] * 7)
+def quantize_group(
+    emit: Emit, x: Value, count: Value, units: Value, out: Value, scale: Value, total: Value, factor: Value
+) -> None:  # fmt: skip
+    """Quantize a group of activations, as `common.dynamic_quantization.quantize_activations` does.
+
+    Args:
+        emit: the emitter.
+        x: the activations.
+        count: how many there are.
+        units: times `UNIT`, as many are stored, zeros behind them.
+        out: address of the numbers.
+        scale: address of the scale.
+        total: address of the sum of the numbers.
+        factor: multiplies the sum.
+    """
+    builder = emit.builder
+    whole = builder.sdiv(count, emit.i64(LANES))
+    with emit.loop(whole, [x, _NONE]) as (_, (at, top), following):
+        following += [emit.at(at, 4 * LANES), _larger(emit, top, _magnitude(emit, emit.load(at, INTS)))]
+    at, top = following
+    rest = emit.lane_mask(builder.sub(count, builder.mul(whole, emit.i64(LANES))))
+    last = builder.bitcast(emit.masked_load(at, rest), INTS)
+    top = _larger(emit, top, _magnitude(emit, last))
+    peak = builder.bitcast(emit.reduce(top, lambda a, b: _larger(emit, a, b)), F32)
+    factors = _store_scale(emit, peak, scale)
+    with emit.loop(whole, [x, out, _NONE]) as (_, (at, place, sums), following):
+        numbers = _quantized(emit, emit.load(at, INTS), factors)
+        _store_numbers(emit, numbers, place)
+        following += [emit.at(at, 4 * LANES), emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, numbers)]
+    left = builder.sub(builder.mul(units, emit.i64(UNIT // LANES)), whole)
+    state = [_quantized(emit, last, factors), *following[1:]]
+    with emit.loop(left, state) as (_, (numbers, place, sums), following):
+        _store_numbers(emit, numbers, place)
+        following += [_NONE, emit.at(place, LEVEL_SIZE * LANES), builder.add(sums, numbers)]
+    found = emit.reduce(following[2], builder.add)
+    emit.store(builder.mul(found, builder.trunc(factor, I32)), total)
+
+
+def _magnitude(emit: Emit, bits: Value) -> Value:
+    """Return the bits of magnitudes; as integers they are ordered, infinity and NaN above all numbers."""
+    return emit.builder.and_(bits, splat_bits(0x7FFFFFFF))
+
+
+def _larger(emit: Emit, a: Value, b: Value) -> Value:
+    return emit.builder.select(emit.builder.icmp_signed(">", a, b), a, b)
+
+
+def _store_scale(emit: Emit, peak: Value, scale: Value) -> tuple[Value, Value]:
+    """Store the scale; return what activations are multiplied by, and a mask of their bits, 0 if they count as zeros."""
+    builder, zero, full = emit.builder, ir.Constant(F32, 0.0), ir.Constant(F32, 127.0)
+    is_finite = builder.fcmp_ordered("<", peak, ir.Constant(F32, float("inf")))
+    usable = builder.and_(is_finite, builder.fcmp_ordered(">=", peak, ir.Constant(F32, MIN_PEAK)))
+    otherwise = builder.select(is_finite, zero, ir.Constant(F32, float("nan")))
+    emit.store(builder.select(usable, builder.fdiv(peak, full), otherwise), scale)
+    inverse = builder.select(usable, builder.fdiv(full, peak), zero)
+    return emit.splat(inverse), emit.splat(builder.sext(usable, I32))
+
+
+def _quantized(emit: Emit, bits: Value, factors: tuple[Value, Value]) -> Value:
+    """Return numbers as i32."""
+    builder, (inverse, mask) = emit.builder, factors
+    values = builder.bitcast(builder.and_(bits, mask), VECTOR)
+    return builder.fptosi(emit.round(emit.multiply(values, inverse)), INTS)
+
+
+def _store_numbers(emit: Emit, numbers: Value, place: Value) -> None:
+    builder = emit.builder
+    if GROUP == 2:
+        numbers = builder.shuffle_vector(numbers, ir.Constant(INTS, ir.UNDEFINED), ir.Constant(INTS, _ORDER))
+    emit.store(builder.trunc(numbers, _NUMBERS), place)
+
+
+# Columns that are packed at a time.
+_BLOCK_COLUMNS = 8 * PANEL_COLUMNS
+
+
+class DynamicJob(Descriptor):
+    """The job of `DYNAMIC_MATMUL`.
+
+    A group of the weights has ``length`` rows in ``parts`` groups of ``part_length`` activations, each of which is stored
+    as ``units`` times `UNIT` numbers. Scales and zero points are ``[panels, groups, columns]``; if all zero points are the
+    same, their address is 0. The sum of a group of activations is multiplied by ``sum_factor``. The epilogue is 0 for none.
+    """
+
+    bits: i64
+    rows: i64
+    panels: i64
+    columns: i64
+    groups: i64
+    length: i64
+    parts: i64
+    part_length: i64
+    units: i64
+    weights: i64
+    scales: i64
+    zeros: i64
+    sum_factor: i64
+    column_scale: i64
+    bias: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+
+
+@dataclass(frozen=True)
+class DynamicMatrix:
+    """An integer matrix as kernels read it.
+
+    Args:
+        record: the fields of `DynamicJob` that describe it.
+        columns: of the product.
+        depth: rows of the matrix.
+        stored: rows as stored.
+        groups: of the activations in a row.
+        kept: arrays that ``record`` points to.
+    """
+
+    record: dict[str, int]
+    columns: int
+    depth: int
+    stored: int
+    groups: int
+    kept: tuple[Array, ...]
+
+    @property
+    def panels(self) -> int:
+        """The number of panels of the product."""
+        return panel_count(self.columns)
+
+
+def pack_integers(matrix: IntegerMatrix, rows: bool) -> DynamicMatrix:
+    """Pack a matrix whose outputs are its rows, or its columns. What the file has is not needed any more."""
+    weights, groups = matrix.weights, matrix.groups
+    outputs, depth = weights.shape if rows else weights.shape[::-1]
+    units = -(-groups.size // UNIT)
+    stored = groups.groups * groups.parts * units * UNIT
+    panels = panel_count(outputs)
+    bits = weights.element.bits
+    packed = aligned_empty(panels * PANEL_COLUMNS * stored * bits // 32).view(np.uint32).reshape(panels, -1)
+    for first, codes in weights.blocks(rows, _BLOCK_COLUMNS):
+        unsigned = (codes.view(np.uint8) + np.uint8(matrix.offset)) & np.uint8(2**bits - 1)
+        words = _words(unsigned, matrix, units, bits)
+        full = np.zeros((panel_count(len(words)) * PANEL_COLUMNS, words.shape[1]), np.uint32)
+        full[: len(words)] = words
+        place = first // PANEL_COLUMNS
+        some = full.reshape(-1, PANEL_COLUMNS, words.shape[1]).transpose(0, 2, 1)
+        packed[place : place + len(some)].reshape(some.shape)[...] = some
+    let_go(weights.codes.raw if isinstance(weights.codes, Packed) else weights.codes)
+    scales, zeros = _panels(matrix.scale), _panels(matrix.zero)
+    zero = int(matrix.zero[0, 0])
+    is_uniform = bool((matrix.zero == zero).all())
+    record = {
+        "bits": bits, "panels": panels, "groups": groups.groups, "length": groups.length, "parts": groups.parts,
+        "part_length": groups.size, "units": units, "weights": packed.ctypes.data, "scales": scales.ctypes.data,
+        "zeros": 0 if is_uniform else zeros.ctypes.data, "sum_factor": -zero if is_uniform else -1,
+    }  # fmt: skip
+    return DynamicMatrix(
+        record, outputs, depth, stored, groups.groups * groups.parts, (packed, scales, zeros)
+    )
+
+
+def _words(codes: Array, matrix: IntegerMatrix, units: int, bits: int) -> Array:
+    """Return columns ``[columns, words]`` of four rows a word; of 4 bits, those of two words beside each other."""
+    groups = matrix.groups
+    wide = np.zeros((len(codes), groups.groups, groups.parts, units * UNIT), np.uint8)
+    for part in range(groups.parts):
+        start = part * groups.size
+        stop = min(start + groups.size, groups.length)
+        wide[:, :, part, : stop - start] = codes.reshape(len(codes), groups.groups, -1)[:, :, start:stop]
+    words = wide.reshape(len(codes), -1).view("<u4")
+    return words if bits == 8 else words[:, ::2] | (words[:, 1::2] << np.uint32(4))
+
+
+def _panels(rows: Array) -> Array:
+    """Return numbers ``[columns, groups]`` as ``[panels, groups, columns of a panel]``."""
+    columns, groups = rows.shape
+    panels = panel_count(columns)
+    full = np.zeros((panels * PANEL_COLUMNS, groups), rows.dtype)
+    full[:columns] = rows
+    return np.ascontiguousarray(full.reshape(panels, PANEL_COLUMNS, groups).transpose(0, 2, 1))
+
+
+# Rows of a tile.
+_ROWS = 4
+# Sums of one row that do not wait for each other, which hides the latency of an instruction.
+_CHAINS = 2
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Emits a tile: some rows of activations by a panel.
+
+    Args:
+        emit: the emitter.
+        bits: of a quantized weight.
+        several: whether a group of weights is several groups of activations.
+        job: the `DynamicJob`.
+        lines: the addresses of the rows of activations.
+        sides: the addresses of their scales.
+        apart: bytes from a scale to the sum of the same group.
+    """
+
+    emit: Emit
+    bits: int
+    several: bool
+    job: Value
+    lines: Sequence[Value]
+    sides: Sequence[Value]
+    apart: Value
+
+    def totals(self, panel: Value) -> list[Value]:
+        """Return the products: for each row, a vector for each vector of the panel."""
+        emit, builder = self.emit, self.emit.builder
+        groups, parts, units = (
+            load_word(emit, self.job, i) for i in (DynamicJob.groups, DynamicJob.parts, DynamicJob.units)
+        )
+        columns = builder.mul(builder.mul(panel, groups), emit.i64(PANEL_COLUMNS))
+        rows = builder.mul(builder.mul(columns, parts), units)
+        weights = self._address(DynamicJob.weights, rows, UNIT * self.bits // 8)
+        scales = self._address(DynamicJob.scales, columns, 4)
+        zeros = self._address(DynamicJob.zeros, columns, 1)
+        start = [emit.constant(0)] * (len(self.lines) * PANEL_VECTORS)
+        state = [scales, zeros, weights, emit.i64(0), emit.i64(0), *start]
+        with emit.loop(groups, state) as (_, (scales, zeros, *state), following):
+            factors = [emit.load(emit.at(scales, 4 * LANES * j)) for j in range(PANEL_VECTORS)]
+            after = (self._several if self.several else self._one)(state, zeros, factors)
+            following += [emit.at(scales, 4 * PANEL_COLUMNS), emit.at(zeros, PANEL_COLUMNS), *after]
+        return following[5:]
+
+    def _one(self, state: Sequence[Value], zeros: Value, factors: Sequence[Value]) -> list[Value]:
+        """Add the products of a group of weights that is one of activations; ``state`` is addresses and totals."""
+        emit, (weights, along, aside, *totals) = self.emit, state
+        weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+        found = []
+        for n, scale in enumerate(self._scales(aside)):
+            factor = emit.multiply(scale, factors[n % PANEL_VECTORS])
+            found.append(emit.fma(emit.builder.sitofp(sums[n], VECTOR), factor, totals[n]))
+        return [weights, along, emit.at(aside, 4), *found]
+
+    def _several(self, state: Sequence[Value], zeros: Value, factors: Sequence[Value]) -> list[Value]:
+        """Add the products of a group of weights that is several of activations: its scale is applied once."""
+        emit, (*places, totals) = self.emit, (*state[:3], state[3:])
+        parts = load_word(emit, self.job, DynamicJob.parts)
+        start = [emit.constant(0)] * len(totals)
+        with emit.loop(parts, [*places, *start]) as (_, (weights, along, aside, *within), following):
+            weights, along, sums = self._sums(weights, along, self._first_sums(zeros, aside))
+            following += [weights, along, emit.at(aside, 4)]
+            for number, scale, total in zip(sums, self._scales(aside), within, strict=True):
+                following.append(emit.fma(emit.builder.sitofp(number, VECTOR), scale, total))
+        *places, within = (*following[:3], following[3:])
+        found = [emit.fma(x, factors[n % PANEL_VECTORS], totals[n]) for n, x in enumerate(within)]
+        return [*places, *found]
+
+    def _scales(self, aside: Value) -> list[Value]:
+        """Return the scale of a group of activations for each sum."""
+        emit = self.emit
+        scales = [emit.splat(emit.load(emit.at(side, aside), F32)) for side in self.sides]
+        return [scale for scale in scales for _ in range(PANEL_VECTORS)]
+
+    def _address(self, field: int, count: Value, size: int) -> Value:
+        emit = self.emit
+        return emit.at(load_word(emit, self.job, field), emit.builder.mul(count, emit.i64(size)))
+
+    def _first_sums(self, zeros: Value, aside: Value) -> list[Value]:
+        """Return what the sums of a group start with: the sum of its activations, multiplied by zero points."""
+        emit, builder = self.emit, self.emit.builder
+        places = [emit.at(emit.at(side, aside), self.apart) for side in self.sides]
+        found = [emit.splat(emit.load(place, I32)) for place in places]
+
+        def by_column() -> list[Value]:
+            kind = ir.VectorType(ir.I8, LANES)
+            points = [
+                builder.zext(emit.load(emit.at(zeros, LANES * j), kind), INTS) for j in range(PANEL_VECTORS)
+            ]
+            return [builder.mul(one, point) for one in found for point in points]
+
+        is_uniform = builder.icmp_signed("==", load_word(emit, self.job, DynamicJob.zeros), emit.i64(0))
+        return emit.if_else(
+            is_uniform, lambda: [one for one in found for _ in range(PANEL_VECTORS)], by_column
+        )
+
+    def _sums(self, weights: Value, along: Value, sums: list[Value]) -> tuple[Value, Value, list[Value]]:
+        """Add the products of a group; return the addresses behind it, too."""
+        emit = self.emit
+        units = load_word(emit, self.job, DynamicJob.units)
+        chains = _CHAINS if len(self.lines) == 1 else 1
+        more = [ir.Constant(INTS, None)] * (len(sums) * (chains - 1))
+        with emit.loop(units, [weights, along, *sums, *more]) as (_, (weights, along, *found), following):
+            following += [
+                emit.at(weights, UNIT * self.bits // 8 * PANEL_COLUMNS),
+                emit.at(along, UNIT * LEVEL_SIZE),
+                *self._multiplied(weights, [emit.at(line, along) for line in self.lines], found),
+            ]
+        weights, along, *found = following
+        for first in range(len(sums), len(found), len(sums)):
+            found[: len(sums)] = map(emit.builder.add, found, found[first : first + len(sums)])
+        return weights, along, found[: len(sums)]
+
+    def _multiplied(self, weights: Value, lines: Sequence[Value], sums: list[Value]) -> list[Value]:
+        """Add the products of a unit of activations and weights to the sums, in several chains."""
+        emit, builder, size = self.emit, self.emit.builder, len(lines) * PANEL_VECTORS
+        shifts, mask = _pieces(self.bits)
+        for word in range(UNIT * self.bits // 32):
+            place = emit.at(weights, 4 * PANEL_COLUMNS * word)
+            stored = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(PANEL_VECTORS)]
+            for piece, shift in enumerate(shifts):
+                step = word * len(shifts) + piece
+                columns = [builder.lshr(each, splat_bits(shift)) if shift else each for each in stored]
+                columns = [builder.and_(each, splat_bits(mask)) for each in columns]
+                numbers = [emit.splat(emit.load(emit.at(line, 4 * step), I32)) for line in lines]
+                pairs = [(number, column) for number in numbers for column in columns]
+                for n, (number, column) in enumerate(pairs, step * size % len(sums)):
+                    sums[n] = dot(emit, sums[n], column, number)
+        return sums
+
+
+def _pieces(bits: int) -> tuple[list[int], int]:
+    """Return how far a word of weights is shifted for each word of activations, and a mask of what is multiplied then."""
+    mask = sum((2**bits - 1) << (32 // GROUP * place) for place in range(GROUP))
+    return [nibble + byte for nibble in range(0, 8, bits) for byte in range(0, 32 // GROUP, 8)], mask
+
+
+def _panel_instruction(bits: int, several: bool) -> Instruction:
+    """Return the instruction for all rows by one panel; parameters as those of `dynamic_panel`."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, job: Value, rows: Value, x: Value, side: Value, apart: Value, panel: Value, out: Value, stride: Value
+    ) -> None:  # fmt: skip
+        builder = emit.builder
+        groups = builder.mul(*(load_word(emit, job, i) for i in (DynamicJob.groups, DynamicJob.parts)))
+        numbers = builder.mul(groups, load_word(emit, job, DynamicJob.units))
+        strides = [
+            builder.mul(numbers, emit.i64(UNIT * LEVEL_SIZE)),
+            builder.mul(groups, emit.i64(4)),
+            stride,
+        ]
+        column = builder.mul(panel, emit.i64(4 * PANEL_COLUMNS))
+        rows_of_columns = [
+            emit.at(load_word(emit, job, i), column) for i in (DynamicJob.column_scale, DynamicJob.bias)
+        ]
+
+        def tile(size: int, addresses: list[Value]) -> list[Value]:
+            lines, sides, targets = (
+                [emit.at(address, builder.mul(stride, emit.i64(i))) for i in range(size + 1)]
+                for address, stride in zip(addresses, strides, strict=True)
+            )
+            totals = _Tile(emit, bits, several, job, lines[:-1], sides[:-1], apart).totals(panel)
+            for n, total in enumerate(totals):
+                i, j = divmod(n, PANEL_VECTORS)
+                gain, shift = (emit.load(emit.at(row, 4 * LANES * j)) for row in rows_of_columns)
+                emit.store(emit.fma(total, gain, shift), emit.at(targets[i], 4 * LANES * j))
+            return [lines[-1], sides[-1], targets[-1]]
+
+        emit_tiles(emit, _ROWS, rows, [x, side, out], tile)
+
+    write.__name__ = f"dynamic_panel_{bits}{'_several' if several else ''}"
+    return instruction(*[types.int64] * 8)(write)
+
+
+_panel_4, _panel_8 = _panel_instruction(4, False), _panel_instruction(8, False)
+_panel_4_several, _panel_8_several = _panel_instruction(4, True), _panel_instruction(8, True)
+
+
+@routine(*[types.int64] * 8)
+def dynamic_panel(
+    job: DynamicJob, rows: int, x: int, side: int, apart: int, panel: int, out: int, stride: int
+) -> None:  # fmt: skip
+    """Multiply rows of activations by a panel.
+
+    Args:
+        job: the `DynamicJob`.
+        rows: how many there are.
+        x: the activations, in 8 bits.
+        side: the scales of their groups.
+        apart: bytes from a scale to the sum of the same group.
+        panel: its index.
+        out: address of the result in the first row.
+        stride: bytes between rows of the result.
+    """
+    several = job.parts > 1
+    if job.bits == 4:
+        if several:
+            _panel_4_several(job, rows, x, side, apart, panel, out, stride)
+        else:
+            _panel_4(job, rows, x, side, apart, panel, out, stride)
+    elif several:
+        _panel_8_several(job, rows, x, side, apart, panel, out, stride)
+    else:
+        _panel_8(job, rows, x, side, apart, panel, out, stride)
+
 
 # Groups of activations of a unit.
 GROUPS_PER_UNIT = 32

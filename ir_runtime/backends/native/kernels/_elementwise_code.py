@@ -1,16 +1,134 @@
-"""Operations of `_elementwise_program` on rows of f32."""
+"""Element-wise operations on rows of f32, with the bits of the reference where it is exact."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
+from typing import TypeAlias
 
+from ...common.fake_quantize import QuantizeParameter as P
+from ..codegen import ir
 from ..codegen.language import instruction, types
-from ..codegen.vectors import F32, Emit, Load, Store, Value
-from ._remainder_code import floor_mod, mod
+from ..codegen.target import TARGET
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value, splat_bits
 
-__all__ = ["ABSOLUTE", "ACTIVATION", "BATCH_NORM", "COPY", "QUANTIZE", "Opcode", "apply_unary", "combine"]
+__all__ = [
+    "ABSOLUTE",
+    "ACTIVATION",
+    "BATCH_NORM",
+    "COPY",
+    "QUANTIZE",
+    "Opcode",
+    "apply_unary",
+    "combine",
+    "normalize_rows",
+    "fake_quantize",
+]
+
+_DOUBLES, _WORD = ir.VectorType(ir.F64, LANES), ir.IntType(LANES)
+_INFINITY = float("inf")
+# A quotient in f32 is rounded to an integer by less than one, as long as it is smaller.
+_FEW_BITS = 22
+# A quotient in f64 of two f32 is rounded to an integer only if it is one, as long as it is smaller.
+_BITS = 28
+# Steps of that many bits from the largest quotient of two f32, below 2^278, to the last.
+_STEPS = 9
+
+
+def mod(emit: Emit, x: Value, y: Value) -> Value:
+    """Return the remainder of ``x / y`` rounded towards zero, exactly, as `fmod` of C does; it has the sign of ``x``."""
+
+    def finished(rest: Value) -> Value:
+        sizes = (emit.absolute(value) for value in (x, y))
+        found = emit.builder.select(emit.builder.fcmp_ordered("<", *sizes), x, rest)
+        return emit.intrinsic("llvm.copysign", found, x)
+
+    return _remainder(emit, x, y, finished, _mod_in_f64)
+
+
+def floor_mod(emit: Emit, x: Value, y: Value) -> Value:
+    """Return the remainder of ``x / y`` rounded down, as the formula of the reference gives it in f64; never -0."""
+    builder, zero = emit.builder, emit.constant(0)
+
+    def finished(rest: Value) -> Value:
+        is_other = builder.and_(_differ(emit, rest, y), builder.fcmp_unordered("!=", rest, zero))
+        return emit.add(builder.select(is_other, emit.add(rest, y), rest), zero)
+
+    return _remainder(emit, x, y, finished, _floor_mod_in_f64)
+
+
+def _remainder(
+    emit: Emit,
+    x: Value,
+    y: Value,
+    finish: Callable[[Value], Value],
+    in_f64: Callable[[Emit, Value, Value], Value],
+) -> Value:
+    """Return what a function makes of the remainder rounded towards zero, or, if a quotient has many bits, one in f64."""
+    if not TARGET.vectors.has_fma:
+        return in_f64(emit, x, y)
+    builder = emit.builder
+    quotient = emit.divide(x, y)
+    is_far = builder.and_(
+        builder.fcmp_ordered(">=", emit.absolute(quotient), emit.constant(2.0**_FEW_BITS)),
+        builder.and_(
+            builder.fcmp_ordered("<", emit.absolute(x), emit.constant(_INFINITY)),
+            builder.fcmp_ordered("!=", y, emit.constant(0)),
+        ),
+    )
+
+    def near() -> list[Value]:
+        rest = emit.fma(builder.fneg(emit.intrinsic("llvm.trunc", quotient)), y, x)
+        back = emit.intrinsic("llvm.copysign", y, x)
+        is_over = builder.and_(_differ(emit, rest, x), builder.fcmp_unordered("!=", rest, emit.constant(0)))
+        return [finish(builder.select(is_over, emit.add(rest, back), rest))]
+
+    return emit.if_else(_any(emit, is_far), lambda: [in_f64(emit, x, y)], near)[0]
+
+
+def _differ(emit: Emit, a: Value, b: Value) -> Value:
+    """Return whether the signs of f32 differ."""
+    bits = (emit.builder.bitcast(value, INTS) for value in (a, b))
+    return emit.builder.icmp_signed("<", emit.builder.xor(*bits), splat_bits(0))
+
+
+def _any(emit: Emit, mask: Value) -> Value:
+    return emit.builder.icmp_unsigned("!=", emit.builder.bitcast(mask, _WORD), ir.Constant(_WORD, 0))
+
+
+def _mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
+    """Take remainders of divisors times powers of two first, so that each quotient has few bits: all operations are exact."""
+    builder = emit.builder
+    a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
+    scaled = builder.fmul(b, _double(2.0 ** (_BITS * _STEPS)))
+    with emit.loop(emit.i64(_STEPS), [a, scaled]) as (_, (rest, divisor), following):
+        following += [_step(emit, rest, divisor), builder.fmul(divisor, _double(2.0**-_BITS))]
+    found = builder.fptrunc(_step(emit, following[0], b), VECTOR)
+    return emit.intrinsic("llvm.copysign", found, x)
+
+
+def _step(emit: Emit, rest: Value, divisor: Value) -> Value:
+    """Return the remainder of a division whose quotient has few bits; ``rest`` itself if it is smaller than the divisor."""
+    builder = emit.builder
+    whole = emit.intrinsic("llvm.trunc", builder.fdiv(rest, divisor))
+    found = builder.fsub(rest, builder.fmul(whole, divisor))
+    sizes = (emit.intrinsic("llvm.fabs", value) for value in (rest, divisor))
+    return builder.select(builder.fcmp_ordered("<", *sizes), rest, found)
+
+
+def _floor_mod_in_f64(emit: Emit, x: Value, y: Value) -> Value:
+    """Compute the formula of the reference, in f64 as there."""
+    builder = emit.builder
+    a, b = builder.fpext(x, _DOUBLES), builder.fpext(y, _DOUBLES)
+    product = builder.fmul(b, emit.intrinsic("llvm.floor", builder.fdiv(a, b)))
+    product = emit.intrinsic("llvm.arithmetic.fence", product)  # rounded before the difference
+    return builder.fptrunc(builder.fsub(a, product), VECTOR)
+
+
+def _double(x: float) -> Value:
+    return ir.Constant(_DOUBLES, [x] * LANES)
+
 
 # Added to an opcode whose operand is one number for a row.
 _SINGLE = 50
@@ -142,3 +260,91 @@ def apply_unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> 
         emit.vector_loop(count, body)
 
     emit.switch(code, {c: partial(go, c) for c in _UNARY})
+
+
+RowArguments: TypeAlias = "tuple[Value, Value, Value, Value, Value, Value, Value, Value, Value]"
+"""Addresses of the result and the data, bytes between rows of both; the address of the parameters, bytes from one to the next,
+and between those of two rows; whether each is one number for a row; the number of rows, and of elements of a row."""
+
+# Parameters of a batch normalization.
+MEAN, DEVIATION, FACTOR, SHIFT = range(4)
+
+
+def emit_rows(
+    emit: Emit, arguments: RowArguments, count: int, formula: Callable[[Emit, Value, list[Value]], Value]
+) -> None:
+    """Store what a formula makes of each element of rows and ``count`` parameters."""
+    out, x, stride, parameters, plane, apart, single, rows, length = arguments
+
+    def go(single: bool) -> None:
+        with emit.loop(rows, [out, x, parameters]) as (_, (target, source, numbers), following):
+            planes = [emit.at(numbers, emit.builder.mul(plane, emit.i64(p))) for p in range(count)]
+            same = [emit.splat(emit.load(place, F32)) for place in planes] if single else []
+
+            def body(offset: Value, load: Load, store: Store) -> None:
+                found = same or [load(emit.at(place, offset)) for place in planes]
+                store(formula(emit, load(emit.at(source, offset)), found), emit.at(target, offset))
+
+            emit.vector_loop(length, body)
+            following += [emit.at(target, stride), emit.at(source, stride), emit.at(numbers, apart)]
+
+    with emit.builder.if_else(emit.builder.icmp_signed("!=", single, emit.i64(0))) as (then, otherwise):
+        with then:
+            go(True)
+        with otherwise:
+            go(False)
+
+
+def _normalized(emit: Emit, x: Value, p: list[Value]) -> Value:
+    """Return the result of a BatchNormInference, by the operations of the reference in its order."""
+    quotient = emit.divide(emit.subtract(x, p[MEAN]), p[DEVIATION])
+    return emit.add(emit.fence(emit.multiply(quotient, p[FACTOR])), p[SHIFT])
+
+
+@instruction(*[types.int64] * 9)
+def normalize_rows(  # noqa: PLR0913 (values in registers)
+    emit: Emit, out: Value, x: Value, stride: Value, parameters: Value, plane: Value, apart: Value, single: Value,
+    rows: Value, count: Value,
+) -> None:  # fmt: skip
+    """Normalize rows by the mean, deviation, factor and shift of each channel; arguments as of `emit_rows`."""
+    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), 4, _normalized)
+
+
+def _quantized(emit: Emit, x: Value, p: list[Value]) -> Value:
+    """Return the value of the level that is nearest to ``x``; NaN stays NaN."""
+    builder = emit.builder
+    share = _quotient(emit, emit.subtract(x, p[P.LOW]), p[P.WIDTH], p[P.PER_WIDTH], 2)
+    level = emit.round(emit.multiply(share, p[P.STEPS]))
+    share = _quotient(emit, level, p[P.STEPS], p[P.PER_STEP], 1)
+    product = emit.fence(emit.multiply(share, p[P.SPAN]))  # rounded before the sum
+    inside = emit.add(product, p[P.FIRST])
+    beyond = builder.select(builder.fcmp_ordered(">", x, p[P.TOP]), p[P.LAST], inside)
+    return builder.select(builder.fcmp_ordered("<=", x, p[P.BOTTOM]), p[P.FIRST], beyond)
+
+
+def _quotient(emit: Emit, a: Value, b: Value, reciprocal: Value, corrections: int) -> Value:
+    """Return ``a / b``, correctly rounded, from the correctly rounded reciprocal of ``b``.
+
+    With FMA, a correction of a quotient that is nearly right is exact (Markstein 1990, "Computation of elementary functions
+    on the IBM RISC System/6000 processor"), and takes a fraction of a division. One suffices for integers of 16 bits, as
+    no quotient of two is near enough to the middle between two f32.
+    """
+    if not TARGET.vectors.has_fma:
+        return emit.divide(a, b)
+    minus, quotient = emit.builder.fneg(b), emit.multiply(a, reciprocal)
+    for _ in range(corrections):
+        quotient = emit.fma(emit.fma(minus, quotient, a), reciprocal, quotient)
+    return quotient
+
+
+@instruction(*[types.int64] * 9)
+def fake_quantize(  # noqa: PLR0913 (values in registers)
+    emit: Emit, out: Value, x: Value, stride: Value, parameters: Value, plane: Value, apart: Value, single: Value,
+    rows: Value, count: Value,
+) -> None:  # fmt: skip
+    """Quantize rows of ``count`` f32, ``stride`` bytes apart in ``x`` and ``out``.
+
+    ``parameters`` has each `QuantizeParameter`, ``plane`` bytes from one to the next: a row of numbers, or, if
+    ``single``, one number for each row. Those of two rows are ``apart`` bytes from each other.
+    """
+    emit_rows(emit, (out, x, stride, parameters, plane, apart, single, rows, count), len(P), _quantized)

@@ -1,8 +1,9 @@
 """Epilogues: the layers that a kernel computes on its result while that is in the cache.
 
-An `Epilogue` describes them; a `FusedKernel` fuses one layer after the other, and is prepared once, after the last one. Leading multiplications and additions of one number per column are folded into the weights and the bias. Of the
-post-ops, a residual and bounds, in this order, are applied to the accumulators in registers; all others to a block of
-rows and columns as soon as it is stored.
+An `Epilogue` describes them; a `FusedKernel` fuses one layer after the other and is prepared once, after the last one.
+Leading multiplications and additions of one number per column are folded into the weights and the bias. Of the post-ops,
+a residual and bounds, in this order, are applied to the accumulators in registers; all others to a block of rows and
+columns as soon as it is stored.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ from ...._util.cached import cached_property
 from ....ir.element import ElementType
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
+from ....ops.activation.clipped import Clamp, HardSigmoid, HSigmoid, HSwish, PReLU, ReLU
+from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Selu, Sigmoid, SoftPlus, SoftSign, Swish
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
+from ....ops.arithmetic.trigonometry import Tanh
+from ....ops.arithmetic.unary import Erf
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
 from ...common.fake_quantize import limit_rows
+from ...common.layout import is_f32
 from ...common.post_op import PostOp, match_post_op
 from ...core.lengths import Accepts
 from ._activation_code import ActivationKind
-from ._activations import Activation, activation_of
 
 __all__ = [
+    "ACTIVATION_TYPES",
+    "activation_of",
     "MAX_EXTRAS",
     "NO_BF16",
     "Bf16Tensors",
@@ -38,6 +45,94 @@ __all__ = [
     "PostOpKind",
     "TilePostOp",
 ]
+
+_INFINITE = float("inf")
+
+
+class Activation(NamedTuple):
+    """An activation and its two parameters."""
+
+    kind: ActivationKind
+    a: float = 0.0
+    b: float = 0.0
+
+
+def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
+    """Return the activation that an operation applies to its first input, or ``None``."""
+    if not inputs or not is_f32(*inputs) or type(op) not in _CONVERTERS:
+        return None
+    return _CONVERTERS[type(op)](op, inputs)
+
+
+def _clamp(op: Operation, inputs: Sequence[Value]) -> Activation:
+    assert isinstance(op, Clamp)
+    return Activation(ActivationKind.CLAMP, op.min, op.max)
+
+
+def _swish(op: Operation, inputs: Sequence[Value]) -> Activation | None:
+    beta = _scalar(inputs[1]) if len(inputs) == 2 else 1.0
+    return None if beta is None else Activation(ActivationKind.SWISH, beta)
+
+
+def _gelu(op: Operation, inputs: Sequence[Value]) -> Activation:
+    tanh = isinstance(op, Gelu) and op.approximation_mode == "tanh"
+    return Activation(ActivationKind.GELU_TANH if tanh else ActivationKind.GELU)
+
+
+def _elu(op: Operation, inputs: Sequence[Value]) -> Activation:
+    assert isinstance(op, Elu)
+    return Activation(ActivationKind.ELU, op.alpha)
+
+
+def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
+    slope = _scalar(inputs[1])
+    return None if slope is None else Activation(ActivationKind.LEAKY, slope)
+
+
+def _settable(kind: ActivationKind) -> Callable[[Operation, Sequence[Value]], Activation | None]:
+    """Return the converter of a function whose two numbers are inputs; they must be constant."""
+
+    def activation(op: Operation, inputs: Sequence[Value]) -> Activation | None:
+        a, b = (_scalar(value) for value in inputs[1:])
+        return None if a is None or b is None else Activation(kind, a, b)
+
+    return activation
+
+
+def _scalar(value: Value) -> float | None:
+    known = value.known()
+    return float(known.reshape(())) if known is not None and known.size == 1 else None
+
+
+def _fixed(
+    kind: ActivationKind, a: float = 0.0, b: float = 0.0
+) -> Callable[[Operation, Sequence[Value]], Activation | None]:
+    activation = Activation(kind, a, b)
+    return lambda op, inputs: activation
+
+
+_CONVERTERS: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activation | None]] = {
+    ReLU: _fixed(ActivationKind.CLAMP, 0.0, _INFINITE),
+    Clamp: _clamp,
+    Sigmoid: _fixed(ActivationKind.SIGMOID),
+    Swish: _swish,
+    Tanh: _fixed(ActivationKind.TANH),
+    Gelu: _gelu,
+    Gelu2: _gelu,
+    HSigmoid: _fixed(ActivationKind.HARD_SIGMOID, 1 / 6, 0.5),
+    HSwish: _fixed(ActivationKind.HSWISH),
+    Elu: _elu,
+    Exp: _fixed(ActivationKind.EXP),
+    PReLU: _prelu,
+    Mish: _fixed(ActivationKind.MISH),
+    Erf: _fixed(ActivationKind.ERF),
+    SoftPlus: _fixed(ActivationKind.SOFTPLUS),
+    SoftSign: _fixed(ActivationKind.SOFTSIGN),
+    HardSigmoid: _settable(ActivationKind.HARD_LINE),
+    Selu: _settable(ActivationKind.SELU),
+}
+ACTIVATION_TYPES = tuple(_CONVERTERS)
+
 
 # The inputs of a product; those of fused layers follow.
 OPERANDS = 2
@@ -126,7 +221,7 @@ class Epilogue:
 
     def without_weights(self) -> Epilogue:
         """Return an epilogue whose scale and shift are post-ops, for kernels that pack no weights."""
-        rows = ((PostOpKind.MULTIPLY, self.scale), (PostOpKind.ADD, self.shift))
+        rows = (PostOpKind.MULTIPLY, self.scale), (PostOpKind.ADD, self.shift)
         first = [TilePostOp(kind, row=np.ascontiguousarray(row)) for kind, row in rows if row is not None]
         return replace(self, scale=None, shift=None, post_ops=(*first, *self.post_ops))
 

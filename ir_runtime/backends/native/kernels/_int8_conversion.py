@@ -21,8 +21,8 @@ from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Load, Store, Value
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import contiguous
 from ._int8_maps import LevelMap, fill_borders, line_address
-from .contiguous import contiguous
 
 __all__ = ["FROM_LEVELS", "TO_LEVELS", "Dequantizing", "Quantizing"]
 
@@ -151,10 +151,7 @@ def _quantize_line(job: _ConversionJob, x: int, out: int) -> int:
         return _quantize_picture(job, x, out)
     found, channels = 0, job.channels
     for i in range(job.width):
-        pixel, target = (
-            x + i * job.x_pixel,
-            out + i * job.y_pixel,
-        )
+        pixel, target = x + i * job.x_pixel, out + i * job.y_pixel
         found |= _quantize_pixel(pixel, channels, job.parameters, target)
     return found
 

@@ -16,10 +16,8 @@ from ..codegen.memory import load_i64, scratch_memory, store_i64
 from ..codegen.vectors import LANES
 from ..packed_memory import aligned_empty
 from ..threading.task import Task, load_args
-from ._int8_maps import MapJob, fill_borders, share_of_lines
-from ._int8_rows import column_order
-from ._int8_shares import first_share, take_units
-from ._int8_tile import levels_panel
+from ._int8_maps import MapJob, fill_borders, first_share, share_of_lines, take_units
+from ._int8_tile import column_order, levels_panel
 from ._panels import Panel, split
 
 __all__ = ["LEVELS_GEMM", "AheadRecord", "LevelsGemmJob", "LevelsPanels", "pack_levels"]

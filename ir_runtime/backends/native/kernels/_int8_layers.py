@@ -17,14 +17,24 @@ from ..codegen.target import TARGET
 from ..codegen.vectors import LANES
 from ..threading.parallel import pays_to_share, threads
 from ._gemm_tile import ROW_MULTIPLE
-from ._int8_depthwise import BLOCK, TALL, are_interleaved, pack_blocks, pack_row
 from ._int8_gemm import LEVELS_GEMM, AheadRecord, LevelsGemmJob, pack_levels
 from ._int8_graph import IntegerPooled, IntegerProduct
-from ._int8_maps import LevelMap
-from ._int8_shares import MAX_SHARES, share_starts
+from ._int8_maps import MAX_SHARES, LevelMap, share_starts
 from ._int8_tile import LevelBounds
-from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
+from ._int8_windows import (
+    BLOCK,
+    FORMS,
+    LEVELS_WINDOWS,
+    MAXIMUM,
+    TALL,
+    LevelsWindowsJob,
+    are_interleaved,
+    pack_blocks,
+    pack_depthwise,
+    pack_row,
+)
 from ._int8_winograd import (
+    COLUMNS,
     LEVELS_WINOGRAD,
     LevelsWinogradJob,
     block_tiles,
@@ -32,7 +42,6 @@ from ._int8_winograd import (
     is_winograd,
     transform_weights,
 )
-from ._int8_winograd_tiles import COLUMNS
 from ._panels import Panel
 
 __all__ = ["Bound", "bind", "prefetch_weights", "requantization"]

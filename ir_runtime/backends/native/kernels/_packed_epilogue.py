@@ -14,9 +14,9 @@ from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.task import UNUSED
 from ._activation_code import ActivationKind, apply_activation
+from ._copy import contiguous
+from ._elementwise_code import fake_quantize
 from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind, TilePostOp
-from ._quantize_code import fake_quantize
-from .contiguous import contiguous
 
 __all__ = ["PackedEpilogue", "add_rows", "apply_epilogue", "apply_post_ops"]
 

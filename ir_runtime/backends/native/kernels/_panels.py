@@ -1,18 +1,33 @@
-"""Packed weights: matrices in panels as wide as a GEMM tile, the columns of each row contiguous (GotoBLAS, BLIS)."""
+"""Packed weights: matrices in panels as wide as a GEMM tile, the columns of each row contiguous (GotoBLAS, BLIS).
+
+Panels hold f32, or bf16 with the numbers of two rows in each 32-bit word. They are packed from matrices of any strides and
+from filters, constant or computed by the run, in squares that are transposed in registers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ...._util.cached import cached_property
-from ....ir.tensor import Array
-from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device
-from ..codegen.vectors import LANES
+from ....ir.operation import Operation
+from ....ir.tensor import Array, Value
+from ..codegen import ir
+from ..codegen.bf16 import as_bf16
+from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import load_f32, scratch_memory, store_f32
+from ..codegen.vectors import INTS, LANES, Emit, splat_bits
+from ..codegen.vectors import Value as Register
 from ..packed_memory import aligned_empty
+from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
+from ..threading.recording import workspace
+from ..threading.task import UNUSED, Task, each_counted, each_unit, load_args
+from ._epilogue import FusedKernel
 from ._gemm_tile import ROW_MULTIPLE, SINGLE, TALL, WIDE, WIDE_ROWS
 
 __all__ = [
@@ -23,6 +38,12 @@ __all__ = [
     "chunk_rows",
     "split",
     "unit_place",
+    "pack_square",
+    "FilterPacking",
+    "FusedOfRun",
+    "pack_panels",
+    "pack_bf16_panels",
+    "pair_rows",
 ]
 
 # Units per thread, so that others can do the work of a thread that is interrupted.
@@ -142,3 +163,348 @@ def allocate_panels(
             count = (vectors - 1) * LANES + last
             biases[place // 4 : place // 4 + count] = bias[column : column + count]
     return PackedPanels(aligned_empty(start), biases, np.array(table, np.int64).reshape(-1, Panel.words))
+
+
+def _transposed(emit: Emit, vectors: list[Register]) -> list[Register]:
+    """Transpose a square of vectors by interleaving halves repeatedly."""
+    count = len(vectors)
+    lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
+    low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
+    for _ in range(count.bit_length() - 1):
+        pairs = list(zip(vectors[: count // 2], vectors[count // 2 :], strict=True))
+        vectors = [emit.builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
+    return vectors
+
+
+@instruction(*[types.int64] * 5)
+def pack_square(
+    emit: Emit, target: Register, apart: Register, source: Register, by_column: Register, factors: Register
+) -> None:
+    """Pack `LANES` columns of `LANES` rows that are contiguous."""
+    scale = emit.load(factors)
+    places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
+    for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
+        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
+
+
+# How many tensors the post-ops of a product with packed weights can read.
+MAX_EXTRAS = 1
+
+
+class FilterJob(Descriptor):
+    """The job of `PACK_FILTERS`: panels, their table, a factor for each column, sizes, and vectors of channels of a unit.
+
+    ``blocks`` units share a panel.
+    """
+
+    panels: i64
+    table: i64
+    scale: i64
+    channels: i64
+    taps: i64
+    blocks: i64
+
+
+@instruction(*[types.int64] * 6)
+def _place_rows(
+    emit: Emit, source: ir.Value, target: ir.Value, taps: ir.Value, count: ir.Value, width: ir.Value, depth: ir.Value
+) -> None:  # fmt: skip
+    """Copy vectors of ``[count, taps]`` to rows of a panel, ``[taps, depth]``, that are ``width`` bytes from each other."""
+    builder = emit.builder
+    across = builder.mul(width, depth)
+    with emit.loop(taps, [source, target]) as (_, (tap, place), following):
+        with emit.loop(count, [tap, place]) as (_, (vector, row), inner):
+            emit.store(emit.load(vector), row)
+            inner += [emit.at(vector, builder.mul(taps, emit.i64(4 * LANES))), emit.at(row, width)]
+        following += [emit.at(tap, 4 * LANES), emit.at(place, across)]
+
+
+@device
+def _pack_element_wise(
+    job: FilterJob, target: int, width: int, source: int, columns: int, channels: int, factors: int
+) -> None:
+    """Pack some channels of at most `LANES` columns, and zeros for the other ones."""
+    taps, depth = job.taps, job.channels
+    for tap in range(taps):
+        for channel in range(channels):
+            row = target + 4 * (tap * depth + channel) * width
+            for j in range(LANES):
+                value = np.float32(0)
+                if j < columns:
+                    value = load_f32(source, (j * depth + channel) * taps + tap) * load_f32(factors, j)
+                store_f32(row, j, value)
+
+
+def _pack_filters(call: int) -> None:
+    """Pack filters; a unit is `LANES` channels of a panel."""
+    address, out, filters, _, _, _ = load_args(call)
+    job = FilterJob.at(address)
+    taps, depth = job.taps, job.channels
+    blocks = job.blocks
+    units = blocks * job.panels
+    rows = scratch_memory(4 * LANES * LANES * taps)
+    for unit in each_unit(call, units):
+        panel = unit // blocks
+        channel = (unit - panel * blocks) * LANES
+        count = min(depth - channel, LANES)
+        entry = Panel.at(job.table + 8 * Panel.words * panel)
+        width, column = entry.vectors * LANES, entry.column
+        columns = width - LANES + entry.last_columns
+        for first in range(0, width, LANES):
+            source = filters + 4 * ((column + first) * depth + channel) * taps
+            target = out + entry.start + 4 * (channel * width + first)
+            factors = job.scale + 4 * (column + first)
+            if count == LANES and first + LANES <= columns:
+                for k in range(taps):
+                    pack_square(
+                        rows + 4 * LANES * LANES * k, 4 * LANES, source + 4 * LANES * k, 4 * depth * taps, factors
+                    )  # fmt: skip
+                _place_rows(rows, target, taps, LANES, 4 * width, depth)
+            else:
+                _pack_element_wise(job, target, width, source, min(columns - first, LANES), count, factors)
+
+
+PACK_FILTERS = Task(_pack_filters)
+"""Pack filters ``[columns, channels, taps]`` of all groups, A, which is contiguous, into panels."""
+
+
+def packed_filters(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
+    """Return the panels of contiguous filters ``[G, C_out, C_in, taps]``; the other arguments are those of `pack_panels`."""
+    groups, outputs, channels, taps = filters.shape
+    panels = allocate_panels(groups, outputs, channels * taps, bias, across)
+    job = _job(panels, channels, taps, _factors(scale, groups * outputs))
+    count = threads_for(steps=filters.size // 4)
+    parallel_for(PACK_FILTERS.address, job, panels.numbers, filters, UNUSED, UNUSED, count)
+    return panels
+
+
+def _job(panels: PackedPanels, channels: int, taps: int, factors: Array) -> Array:
+    job = FilterJob.fill(
+        panels=len(panels), table=panels.table.ctypes.data, scale=factors.ctypes.data, channels=channels, taps=taps,
+        blocks=-(-channels // LANES),
+    )  # fmt: skip
+    return Job.of(job, panels.table, factors)
+
+
+def _factors(scale: Array | None, columns: int) -> Array:
+    return np.ones(columns, np.float32) if scale is None else np.ascontiguousarray(scale)
+
+
+@dataclass(frozen=True)
+class FilterPacking:
+    """How filters of one shape are packed in every run.
+
+    Args:
+        panels: where the columns are, and their biases; of the numbers, how many there are, all NaN.
+        job: of `PACK_FILTERS`.
+        parallel: whether threads share it.
+    """
+
+    panels: PackedPanels
+    job: Array
+    parallel: bool
+
+    @classmethod
+    def of(cls, shape: Sequence[int], scale: Array | None, bias: Array | None) -> FilterPacking:
+        """Return the packing of filters ``[G, C_out, C_in, kernel...]``, which a scale multiplies, and their biases."""
+        groups, outputs, channels, *kernel = shape
+        taps = math.prod(kernel)
+        panels = allocate_panels(groups, outputs, channels * taps, bias, 8 * taps)
+        # In place of numbers that may not be finite, as `PackedPanels.is_finite` then says; they take no memory.
+        panels = replace(panels, numbers=np.broadcast_to(np.float32(np.nan), panels.numbers.shape))
+        job = _job(panels, channels, taps, _factors(scale, groups * outputs))
+        PACK_FILTERS.prepare()
+        return cls(panels, job, pays_to_share(steps=groups * outputs * channels * taps // 4))
+
+    def pack(self, filters: Array) -> Array:
+        """Return packed filters."""
+        packed = workspace(self.panels.numbers.size)
+        count = threads() if self.parallel else 1
+        parallel_for(PACK_FILTERS.address, self.job, packed, filters, UNUSED, UNUSED, count)
+        return packed
+
+
+@dataclass(frozen=True)
+class FusedOfRun(FusedKernel):
+    """A product with weights of the run that fuses the layers after it, as long as these read one more tensor at most.
+
+    The packed weights take the place of its second tensor.
+    """
+
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> FusedKernel | None:
+        """Return a kernel that also computes ``op``, or ``None``."""
+        epilogue = self.epilogue.then(op, inputs, place, self.axis)
+        if epilogue is None or sum(post_op.extra >= 0 for post_op in epilogue.post_ops) > MAX_EXTRAS:
+            return None
+        return super().fuse(op, inputs, place)
+
+
+class PackJob(Descriptor):
+    """The job of `_PACK`: how many panels, addresses, sizes and strides in bytes."""
+
+    panels: i64
+    table: i64
+    filters: i64
+    scale: i64
+    taps: i64
+    depth: i64
+    columns: i64
+    group_stride: i64
+    column_stride: i64
+    tap_stride: i64
+    row_stride: i64
+
+
+def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
+    """Pack matrices, one for each group.
+
+    Args:
+        filters: ``[G, N, taps, depth]``, of any strides.
+        scale: multiplies each column of all groups; ``None`` for 1.
+        bias: is added to each column of all groups; ``None`` for 0.
+        across: bytes between the tap offsets of two groups.
+    """
+    stored = filters.swapaxes(2, 3)
+    if stored.shape[3] > 1 and stored.flags.c_contiguous:
+        return packed_filters(stored, scale, bias, across)
+    return packed_by(_PACK, filters, filters.shape[3], scale, bias, across)
+
+
+def packed_by(
+    task: Task, filters: Array, words: int, scale: Array | None, bias: Array | None, across: int
+) -> PackedPanels:
+    """Return panels of matrices that a task packs; as `pack_panels`, with ``words`` of 32 bits for each tap."""
+    groups, columns, taps, depth = filters.shape
+    panels = allocate_panels(groups, columns, taps * words, bias, across)
+    factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
+    by_group, by_column, by_tap, by_row = filters.strides
+    job = PackJob.fill(
+        panels=len(panels), table=panels.table.ctypes.data, filters=filters.ctypes.data, scale=factors.ctypes.data,
+        taps=taps, depth=depth, columns=columns, group_stride=by_group, column_stride=by_column,
+        tap_stride=by_tap, row_stride=by_row,
+    )  # fmt: skip
+    count = threads_for(computed=panels.numbers.size)
+    parallel_for(task.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
+    return panels
+
+
+@instruction(*[types.int64] * 3)
+def _pack_row(emit: Emit, target: Register, source: Register, factors: Register) -> None:
+    """Pack `LANES` contiguous columns of one row."""
+    emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
+
+
+@device
+def pack_block(
+    target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
+) -> None:
+    """Pack some rows of a panel."""
+    for first in range(0, width, LANES):
+        start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
+        whole = first + LANES <= count
+        if whole and by_row == 4 and rows == LANES:
+            pack_square(at, 4 * width, start, by_column, scale)
+            continue
+        for k in range(rows):
+            row = at + 4 * k * width
+            if whole and by_column == 4:
+                _pack_row(row, start + k * by_row, scale)
+                continue
+            for j in range(LANES):
+                if first + j < count:
+                    store_f32(row, j, load_f32(start + j * by_column + k * by_row, 0) * load_f32(scale, j))
+                else:
+                    store_f32(row, j, np.float32(0))
+
+
+def pack_task(name: str, store_block: Callable[..., None], per_word: int) -> Task:
+    """Return the task that packs matrices.
+
+    Args:
+        name: of its function.
+        store_block: packs some rows of a panel, as `pack_block`.
+        per_word: how many numbers of a column share a word.
+    """
+
+    def pack(call: int) -> None:
+        """Pack matrices; a unit is one panel."""
+        address, out, _, _, _, counter = load_args(call)
+        job = PackJob.at(address)
+        taps, depth = job.taps, job.depth
+        columns, by_group = job.columns, job.group_stride
+        by_column, by_tap = job.column_stride, job.tap_stride
+        by_row, words = job.row_stride, (depth + per_word - 1) // per_word
+        for unit in each_counted(counter, job.panels):
+            entry = Panel.at(job.table + 8 * Panel.words * unit)
+            width, column = entry.vectors * LANES, entry.column
+            count = width - LANES + entry.last_columns
+            group, place = column // columns, out + entry.start
+            source = job.filters + group * by_group
+            source += (column - group * columns) * by_column
+            for tap in range(taps):
+                for first in range(0, depth, LANES):
+                    rows = min(LANES, depth - first)
+                    target = place + 4 * (tap * words + first // per_word) * width
+                    start = source + tap * by_tap + first * by_row
+                    factors = job.scale + 4 * column
+                    store_block(target, width, count, rows, start, by_column, by_row, factors)
+
+    pack.__qualname__ = name
+    return Task(pack)
+
+
+_PACK = pack_task("_pack_all", pack_block, 1)
+
+
+_EXPONENT = np.uint16(0x7F80)
+
+
+class Bf16Panels(PackedPanels):
+    """A packed matrix of bf16; rows of an odd number are followed by zeros."""
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all numbers are finite: then products with zeros may be left out."""
+        return not bool((self.numbers.view(np.uint16) & _EXPONENT == _EXPONENT).any())
+
+
+@instruction(returns=types.int64)
+def _zeroed_block(emit: Emit) -> Register:
+    """Return the address of zeros for `LANES` rows of the widest panel, on the stack."""
+    return emit.stack_words(LANES * LANES * WIDE // 2)
+
+
+@instruction(*[types.int64] * 4)
+def pair_rows(emit: Emit, target: Register, first: Register, second: Register, width: Register) -> None:
+    """Round two rows, and store their numbers in turn."""
+    builder = emit.builder
+    with emit.loop(builder.sdiv(width, emit.i64(LANES))) as (i, _, _following):
+        offset = builder.mul(i, emit.i64(4 * LANES))
+        low, high = (
+            builder.zext(as_bf16(emit, emit.load(emit.at(row, offset))), INTS) for row in (first, second)
+        )
+        above = builder.shl(high, splat_bits(16))
+        emit.store(builder.or_(low, above), emit.at(target, offset))
+
+
+@device
+def _pack_pairs(
+    target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
+) -> None:
+    """Pack some rows of a panel."""
+    block = _zeroed_block()
+    pack_block(block, width, count, rows, source, by_column, by_row, factors)
+    for row in range(0, rows, 2):
+        at = block + 4 * row * width
+        pair_rows(target + 2 * row * width, at, at + 4 * width, width)
+
+
+_PACK_PAIRS = pack_task("_pack_pairs", _pack_pairs, 2)
+
+
+def pack_bf16_panels(
+    filters: Array, scale: Array | None, bias: Array | None, across: int = 0
+) -> PackedPanels:
+    """Pack matrices, one for each group; parameters as those of `pack_panels`. Scaled columns are rounded."""
+    found = packed_by(_PACK_PAIRS, filters, -(-filters.shape[3] // 2), scale, bias, across)
+    return Bf16Panels(found.numbers, found.bias, found.table)

@@ -9,13 +9,9 @@ from ....ir.tensor import Array
 from ...core.precision import current
 from ..codegen.bf16 import IS_FASTER
 from ..threading.task import Task
-from ._bf16_gemm import BF16_GEMM, Bf16Rows
-from ._bf16_panels import pack_bf16_panels
 from ._epilogue import Bf16Tensors
-from ._gemm_kernel import GEMM
-from ._pack_panels import pack_panels
-from ._panels import PackedPanels
-from ._widened_gemm import WIDENED_GEMM
+from ._gemm_kernel import BF16_GEMM, GEMM, WIDENED_GEMM, Bf16Rows
+from ._panels import PackedPanels, pack_bf16_panels, pack_panels
 
 __all__ = [
     "BF16_PRODUCTS",

@@ -1,16 +1,22 @@
-"""Reductions of rows, and normalization of rows by them: softmax terms, mean subtraction, scaling.
-
-Reductions have several accumulators. The second pass reads a row that is in the L1 cache.
-"""
+"""Reductions and softmax, of rows and of columns: their steps, loops with several accumulators, and tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from functools import partial
+from typing import NamedTuple
 
+import numpy as np
+
+from ....ir.tensor import Array
+from ..codegen import ir
+from ..codegen.descriptor import i64
 from ..codegen.host import call_host
-from ..codegen.language import Instruction, instruction, types
-from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
+from ..codegen.language import Instruction, device, instruction, types
+from ..codegen.vectors import F32, LANES, VECTOR, Emit, Load, Store, Value
 from ._activation_code import exp
+from ._columns import ColumnsJob, Sizes, column_loop, column_sizes, columns_task, load_sizes, run_columns
 
 __all__ = [
     "log",
@@ -22,7 +28,20 @@ __all__ = [
     "softmax_terms",
     "sum_squares",
     "sum_row",
+    "DOUBLES",
+    "F64",
+    "STEPS",
+    "Reduction",
+    "doubles",
+    "spread",
+    "square_root",
+    "widened",
+    "REDUCE",
+    "SOFTMAX_COLUMNS",
+    "reduce_columns",
+    "softmax_columns",
 ]
+
 # Accumulators of a reduction.
 ACCUMULATORS = 4
 
@@ -188,3 +207,232 @@ def sqrt(emit: Emit, x: Value) -> Value:
 def log(emit: Emit, x: Value) -> Value:
     """Compute the natural logarithm of a number."""
     return call_host(emit, "log", F32, x)
+
+
+# Sums and products are accumulated in f64, the sums as in the reference.
+F64 = ir.F64
+DOUBLES = ir.VectorType(F64, LANES)
+
+
+class Reduction(IntEnum):
+    """What columns are reduced to."""
+
+    MEAN = 0
+    """The sum, divided by a number: for sums 1."""
+    MAXIMUM = 1
+    """The maximum, at least the lowest finite number; NaN is passed over."""
+    MINIMUM = 2
+    """The minimum; NaN is passed over."""
+    L1 = 3
+    """The sum of absolute values."""
+    L2 = 4
+    """The square root of the sum of squares."""
+    PRODUCT = 5
+    """The product."""
+
+
+class Steps(NamedTuple):
+    """How vectors are reduced.
+
+    Args:
+        start: a vector that accumulators are at first.
+        step: returns an accumulator with a vector of f32 added to it.
+        join: returns two accumulators, or two numbers of them, as one.
+        finish: returns the result of an accumulator, or a number of it, as f64 where it is wide; it also takes the divisor.
+    """
+
+    start: Value
+    step: Callable[[Emit, Value, Value], Value]
+    join: Callable[[Emit, Value, Value], Value]
+    finish: Callable[[Emit, Value, Value], Value]
+
+
+def doubles(x: float) -> Value:
+    """Return a vector constant with the same f64 in every lane."""
+    return ir.Constant(DOUBLES, [x] * LANES)
+
+
+def widened(emit: Emit, x: Value) -> Value:
+    """Return a vector of f32 as f64."""
+    return emit.builder.fpext(x, DOUBLES)
+
+
+def larger(emit: Emit, so_far: Value, x: Value) -> Value:
+    """Return the larger of two numbers, the first where the second is NaN."""
+    return _extreme(">", emit, so_far, x)
+
+
+def _extreme(sign: str, emit: Emit, so_far: Value, x: Value) -> Value:
+    return emit.builder.select(emit.builder.fcmp_ordered(sign, x, so_far), x, so_far)
+
+
+def _square(emit: Emit, so_far: Value, x: Value) -> Value:
+    wide = widened(emit, x)
+    return emit.builder.fadd(so_far, emit.builder.fmul(wide, wide))  # squares of f32 are exact
+
+
+def _sum(emit: Emit, a: Value, b: Value) -> Value:
+    return emit.builder.fadd(a, b)
+
+
+def _product(emit: Emit, a: Value, b: Value) -> Value:
+    return emit.builder.fmul(a, b)
+
+
+def _unchanged(emit: Emit, found: Value, divisor: Value) -> Value:
+    return found
+
+
+def _quotient(emit: Emit, found: Value, divisor: Value) -> Value:
+    parts = emit.builder.sitofp(divisor, F64)
+    return emit.builder.fdiv(found, spread(emit, parts) if found.type == DOUBLES else parts)
+
+
+def spread(emit: Emit, x: Value) -> Value:
+    """Broadcast an f64 to every lane."""
+    return emit.splat(x)
+
+
+def square_root(emit: Emit, x: Value) -> Value:
+    """Compute the square root of an f64, or of a vector of them."""
+    return emit.intrinsic("llvm.sqrt", x)
+
+
+def _root(emit: Emit, found: Value, divisor: Value) -> Value:
+    return square_root(emit, found)
+
+
+def _wide(step: Callable[[Emit, Value, Value], Value]) -> Callable[[Emit, Value, Value], Value]:
+    return lambda emit, so_far, x: step(emit, so_far, widened(emit, x))
+
+
+_LOWEST = ir.Constant(ir.VectorType(F32, LANES), [float(np.finfo(np.float32).min)] * LANES)
+_INFINITE = ir.Constant(ir.VectorType(F32, LANES), [float("inf")] * LANES)
+_LARGER, _SMALLER = partial(_extreme, ">"), partial(_extreme, "<")
+
+STEPS: dict[Reduction, Steps] = {
+    Reduction.MEAN: Steps(doubles(0), _wide(_sum), _sum, _quotient),
+    Reduction.MAXIMUM: Steps(_LOWEST, _LARGER, _LARGER, _unchanged),
+    Reduction.MINIMUM: Steps(_INFINITE, _SMALLER, _SMALLER, _unchanged),
+    Reduction.L1: Steps(
+        doubles(0), lambda emit, so_far, x: _wide(_sum)(emit, so_far, emit.absolute(x)), _sum, _unchanged
+    ),
+    Reduction.L2: Steps(doubles(0), _square, _sum, _root),
+    Reduction.PRODUCT: Steps(doubles(1), _wide(_product), _product, _unchanged),
+}
+
+
+class ReductionJob(ColumnsJob):
+    """The job of `REDUCE`; ``code`` is a `Reduction`."""
+
+    code: i64
+    divisor: i64
+
+
+@instruction(*[types.int64] * 7)
+def _reduce_columns(
+    emit: Emit, code: Value, x: Value, stride: Value, length: Value, count: Value, out: Value, divisor: Value
+) -> None:  # fmt: skip
+    """Reduce ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
+
+    def go(steps: Steps) -> None:
+        def body(offset: Value, access: Sequence[tuple[Load, Store]]) -> None:
+            start = [steps.start] * len(access)
+            with emit.loop(length, [emit.at(x, offset), *start]) as (_, (at, *so_far), following):
+                following.append(emit.at(at, stride))
+                for j, (load, _) in enumerate(access):
+                    following.append(steps.step(emit, so_far[j], load(emit.at(at, 4 * LANES * j))))
+            for j, (_, store) in enumerate(access):
+                found = _narrowed(emit, steps.finish(emit, following[1 + j], divisor), VECTOR)
+                store(found, emit.at(emit.at(out, offset), 4 * LANES * j))
+
+        column_loop(emit, count, body)
+
+    emit.switch(code, {code: partial(go, steps) for code, steps in STEPS.items()})
+
+
+@instruction(*[types.int64] * 5)
+def _reduce_row(emit: Emit, code: Value, x: Value, count: Value, out: Value, divisor: Value) -> None:
+    """Reduce ``count`` elements that are next to each other."""
+
+    def go(steps: Steps) -> None:
+        def step(so_far: Value, offset: Value, load: Load, _: Store) -> Value:
+            return steps.step(emit, so_far, load(emit.at(x, offset)))
+
+        join = partial(steps.join, emit)
+        found = emit.reduce(reduce_row(emit, count, steps.start, step, join), join)
+        emit.store(_narrowed(emit, steps.finish(emit, found, divisor), F32), out)
+
+    emit.switch(code, {code: partial(go, steps) for code, steps in STEPS.items()})
+
+
+def _narrowed(emit: Emit, found: Value, kind: ir.Type) -> Value:
+    return found if found.type == kind else emit.builder.fptrunc(found, kind)
+
+
+@instruction(*[types.int64] * 5)
+def _softmax_columns(emit: Emit, x: Value, stride: Value, length: Value, count: Value, out: Value) -> None:
+    """Compute softmax along ``count`` columns of ``length`` elements, which are ``stride`` bytes apart."""
+
+    def body(offset: Value, load: Load, store: Store) -> None:
+        source, target = emit.at(x, offset), emit.at(out, offset)
+        with emit.loop(length, [source, emit.constant(float("-inf"))]) as (_, (at, so_far), following):
+            following += [emit.at(at, stride), larger(emit, so_far, load(at))]
+        top = following[1]
+        with emit.loop(length, [source, target, doubles(0)]) as (_, (at, to, sum), following):
+            power = exp(emit, emit.subtract(load(at), top))
+            store(power, to)
+            following += [
+                emit.at(at, stride),
+                emit.at(to, stride),
+                emit.builder.fadd(sum, widened(emit, power)),
+            ]
+        factor = emit.divide(emit.constant(1), emit.builder.fptrunc(following[2], VECTOR))
+        with emit.loop(length, [target]) as (_, (to,), following):
+            store(emit.multiply(load(to), factor), to)
+            following.append(emit.at(to, stride))
+
+    emit.vector_loop(count, body)
+
+
+@device
+def _reduce_some(job: ReductionJob, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
+    code, divisor = job.code, job.divisor
+    _reduce_columns(
+        code, x + 4 * (row * length * inner + column), 4 * inner, length, min(block, inner - column),
+        out + 4 * (row * inner + column), divisor,
+    )  # fmt: skip
+
+
+@device
+def _reduce_rows(job: ReductionJob, x: int, out: int, first: int, end: int) -> None:
+    length = job.length
+    code, divisor = job.code, job.divisor
+    for row in range(first, end):
+        _reduce_row(code, x + 4 * length * row, length, out + 4 * row, divisor)
+
+
+REDUCE = columns_task("reduce", _reduce_some, _reduce_rows)
+"""Reduce A ``[outer, length, inner]`` to ``[outer, inner]``."""
+
+
+@device
+def _softmax_some(job: ColumnsJob, x: int, out: int, row: int, column: int) -> None:
+    _, length, inner, block = load_sizes(job)
+    at = 4 * (row * length * inner + column)
+    _softmax_columns(x + at, 4 * inner, length, min(block, inner - column), out + at)
+
+
+SOFTMAX_COLUMNS = columns_task("softmax", _softmax_some)
+"""Compute softmax of A ``[outer, length, inner]`` along the axis in the middle."""
+
+
+def reduce_columns(x: Array, out: Array, sizes: Sizes, code: int, divisor: int) -> None:
+    """Reduce a contiguous array of sizes ``[outer, length, inner]``; see `Reduction`."""
+    run_columns(REDUCE, x, out, ReductionJob.fill(**column_sizes(sizes), code=code, divisor=divisor))
+
+
+def softmax_columns(x: Array, out: Array, sizes: Sizes) -> None:
+    """Compute softmax along the axis in the middle of a contiguous array of sizes ``[outer, length, inner]``."""
+    run_columns(SOFTMAX_COLUMNS, x, out, ColumnsJob.fill(**column_sizes(sizes)))

@@ -135,7 +135,7 @@ def add_weighted_rows(
         for j, (_, store) in enumerate(access):
             store(following[2 + j], emit.at(out, emit.at(offset, 4 * LANES * j)))
 
-    plain = (emit.load, emit.store)
+    plain = emit.load, emit.store
     many = builder.sdiv(count, emit.i64(wide * LANES))
     with emit.loop(many, [emit.i64(0)]) as (_, (offset,), following):
         block(wide, offset, [plain] * wide)

@@ -84,7 +84,7 @@ def _count_bounds(
         typed_loop(emit, count, body)
 
     number = emit.builder.add(emit.builder.mul(size, emit.i64(2)), is_right)
-    kinds = ((4, INTS), (8, I64S))
+    kinds = (4, INTS), (8, I64S)
     branches = {
         2 * width + right: partial(go, kind, bool(right)) for width, kind in kinds for right in (0, 1)
     }

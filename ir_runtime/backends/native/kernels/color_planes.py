@@ -21,7 +21,7 @@ from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit, load_args
-from .contiguous import contiguous
+from ._copy import contiguous
 
 __all__: list[str] = []
 
@@ -125,11 +125,7 @@ def _colors(call: int) -> None:
     """Convert rows; a unit is two of them, which have the same U and V. The last vector of a row reaches back."""
     address, out, luma, u, v, _ = load_args(call)
     job = ColorJob.at(address)
-    pairs, width, size = (
-        job.pairs,
-        job.width,
-        job.size,
-    )
+    pairs, width, size = job.pairs, job.width, job.size
     step, form = job.chroma_step, job.form
     blue_first, of_image = job.blue_first, job.image_pairs
     u, v = u + job.u_offset, v + job.v_offset

@@ -1,12 +1,12 @@
-"""Concatenation along the channels of maps that are stored channels last, with an epilogue, shared by threads."""
+"""Concatenation: of maps along their channels, stored last, with an epilogue; and of small tensors of a recorded run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from functools import cache, partial
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,17 +26,42 @@ from ..codegen.memory import load_i64, store_i64
 from ..codegen.vectors import Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.recording import RECORD, workspace
+from ..threading.recording import RECORD, is_recording, workspace
 from ..threading.task import UNUSED, Task, each_chunk, load_args
-from ._bf16_tile import round_row
+from ._copy import COPY, MAX_SIZE, SIZES, contiguous, copy
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
-from ._join import join as join_parts
+from ._gemm_tile import round_row
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._products import asked_products
 from ._rows import copy_bytes
-from .contiguous import contiguous
 
 __all__: list[str] = []
+
+
+def join(parts: Sequence[Array], axis: int) -> Array:
+    """Return arrays of one dtype and at least one axis joined along an axis, by tasks where that is possible.
+
+    The axes of the result are in memory as those of the first array are that is not broadcast.
+    """
+    first = next((x for x in parts if all(x.strides)), parts[0])
+    order = sorted(range(first.ndim), key=lambda at: -abs(first.strides[at]))
+    shape = list(first.shape)
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    if any(_differ(x.shape, first.shape, axis) for x in parts):
+        return np.concatenate(parts, axis)
+    found = empty([shape[at] for at in order], first.dtype).transpose(np.argsort(order))
+    ends = accumulate((x.shape[axis] for x in parts), initial=0)
+    places = [(slice(None),) * axis + (slice(*both),) for both in pairwise(ends)]
+    most = MAX_SIZE if found.size <= MAX_SIZE else 0
+    for x, place in zip(parts, places, strict=True):
+        if not copy(x, found[place], most):
+            return np.concatenate(parts, axis)
+    return found
+
+
+def _differ(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
+    return shape[:axis] != other[:axis] or shape[axis + 1 :] != other[axis + 1 :]
+
 
 # Results with fewer elements are left to NumPy, unless they have an epilogue or are recorded, as NumPy would end the replay.
 MIN_SIZE = 1 << 14
@@ -215,7 +240,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
             plans[key] = plan(parts)
         if (found := plans[key]) is None:
             if is_plain and RECORD.get() is not None and {x.dtype for x in parts} == {stored}:
-                return join_parts(parts, op.axis % parts[0].ndim)
+                return join(parts, op.axis % parts[0].ndim)
             if is_plain or len({(x.shape[0], *x.shape[2:]) for x in parts}) > 1:
                 return np.asarray(join(parts))  # which raises, if lengths differ
             maps = (channels_first(contiguous(channels_last(x))) for x in parts)
@@ -265,3 +290,35 @@ def _part(x: Array, size: int) -> Array:
     """Return the `Part` of an input without its address."""
     along = next((axis for axis in range(x.ndim - 1, 1, -1) if x.shape[axis] != 1), 0)
     return Part.fill(data=0, row_stride=x.strides[along], channels=x.shape[1], is_rounded=x.itemsize > size)
+
+
+# Results with more elements are left to others; those of 4 bytes are mostly copied by rows, as fast as by NumPy.
+MAX_SMALL_SIZE, MAX_ROW_SIZE = 1 << 16, 1 << 20
+
+
+@backend.accelerates(Concat)
+def small(op: Concat, *parts: Value) -> Kernel | None:
+    """Few elements, or an open number of them, along any axis: where a run is recorded, by tasks, so that the replay does not end there."""
+    rank = parts[0].shape.rank
+    if not rank or any(part.shape.rank != rank for part in parts):
+        return None
+    axis = op.axis % rank
+    if is_f32(*parts) and axis == 1 and rank > 2:
+        return None  # channels of maps have a kernel of their own
+    kinds = {part.element.dtype for part in parts}
+    sizes = [math.prod(part.shape.static) for part in parts if part.shape.is_static]
+    most = MAX_ROW_SIZE if all(kind.itemsize == 4 for kind in kinds) else MAX_SMALL_SIZE
+    if len(kinds) > 1 or not all(sizes) or sum(sizes) >= most:
+        return None
+    if not all(kind.kind in "fiub" and kind.itemsize in SIZES for kind in kinds):
+        return None
+    COPY.prepare()
+    return _small(axis)
+
+
+@cache
+def _small(axis: int) -> Kernel:
+    def kernel(*arrays: Array) -> Array:
+        return join(arrays, axis) if is_recording() else np.concatenate(arrays, axis)
+
+    return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))

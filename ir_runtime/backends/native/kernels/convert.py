@@ -1,24 +1,164 @@
-"""Conversions between common element types, shared among threads."""
+"""Conversions between element types, with the results of `ops.conversion.convert`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from functools import partial
 
 import numpy as np
 
+from ....ir.element import ElementType
 from ....ir.tensor import Array, Value
 from ....ops.type import Convert
 from ... import Kernel
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.language import device
+from ..codegen import ir
+from ..codegen.bf16 import rounded_bf16
+from ..codegen.language import device, instruction, types
+from ..codegen.target import TARGET
+from ..codegen.typed import F64S, I8S, I64S, constant_lanes, load_typed, store_typed, typed_loop
+from ..codegen.vectors import INTS, LANES, VECTOR, Emit, splat_bits
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.recording import is_recording
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
-from ._conversion_code import PAIRS, convert_elements
 
 __all__: list[str] = []
+
+
+class Kind(IntEnum):
+    """An element type; a boolean is read as u8."""
+
+    F32 = 0
+    F16 = 1
+    BF16 = 2
+    F64 = 3
+    U8 = 4
+    I8 = 5
+    I32 = 6
+    I64 = 7
+    BOOLEAN = 8
+
+
+_HALVES, _I16S = ir.VectorType(ir.F16, LANES), ir.VectorType(ir.IntType(16), LANES)
+_STORED = {
+    Kind.F32: VECTOR, Kind.F16: _HALVES, Kind.BF16: _I16S, Kind.F64: F64S, Kind.U8: I8S, Kind.I8: I8S,
+    Kind.I32: INTS, Kind.I64: I64S, Kind.BOOLEAN: I8S,
+}  # fmt: skip
+_REALS, _INTEGERS = (Kind.F16, Kind.BF16, Kind.F64), (Kind.U8, Kind.I8, Kind.I32, Kind.I64)
+# Without instructions for f16, LLVM calls a library.
+_HAS_F16 = TARGET.vectors.name == "neon" or TARGET.has("f16c")
+
+
+def _widened(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Return numbers of a real type as f32."""
+    if kind is Kind.BF16:
+        return emit.builder.bitcast(emit.builder.shl(emit.builder.zext(x, INTS), splat_bits(16)), VECTOR)
+    return emit.builder.fptrunc(x, VECTOR) if kind is Kind.F64 else emit.builder.fpext(x, VECTOR)
+
+
+def _narrowed(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Return f32 as another real type."""
+    if kind is Kind.BF16:
+        return rounded_bf16(emit, x)
+    return emit.builder.fpext(x, F64S) if kind is Kind.F64 else emit.builder.fptrunc(x, _HALVES)
+
+
+def _truncated(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Return f32 rounded towards zero as an integer of 32 or 64 bits, its lowest where none fits, then cut to size."""
+    builder = emit.builder
+    bits, integers = (64, I64S) if kind is Kind.I64 else (32, INTS)
+    limit = 2.0 ** (bits - 1)
+    fits = builder.and_(
+        builder.fcmp_ordered(">=", x, emit.constant(-limit)),
+        builder.fcmp_ordered("<", x, emit.constant(limit)),
+    )
+    whole = builder.fptosi(builder.select(fits, x, emit.constant(0)), integers)
+    whole = builder.select(fits, whole, constant_lanes(integers, -(1 << (bits - 1))))
+    return whole if integers == _STORED[kind] else builder.trunc(whole, _STORED[kind])
+
+
+def _as_real(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Return integers as f32."""
+    return emit.builder.uitofp(x, VECTOR) if kind is Kind.U8 else emit.builder.sitofp(x, VECTOR)
+
+
+def _resized(source: Kind, target: Kind, emit: Emit, x: Register) -> Register:
+    """Return integers of another size, modulo that."""
+    before, after = (_STORED[kind].element.width for kind in (source, target))
+    if before == after:
+        return x
+    if before > after:
+        return emit.builder.trunc(x, _STORED[target])
+    widen = emit.builder.zext if source is Kind.U8 else emit.builder.sext
+    return widen(x, _STORED[target])
+
+
+def _is_set(kind: Kind, emit: Emit, x: Register) -> Register:
+    """Return whether numbers are not 0."""
+    zero = ir.Constant(_STORED[kind], None)
+    compare = emit.builder.fcmp_unordered if kind is Kind.F32 else emit.builder.icmp_unsigned
+    return emit.builder.zext(compare("!=", x, zero), I8S)
+
+
+def _formulas() -> dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]]:
+    """Return what converts a vector, for each source and target."""
+    found: dict[tuple[Kind, Kind], Callable[[Emit, Register], Register]] = {}
+    for real in _REALS:
+        found[real, Kind.F32] = partial(_widened, real)
+        found[Kind.F32, real] = partial(_narrowed, real)
+    for kind in _INTEGERS:
+        found[Kind.F32, kind] = partial(_truncated, kind)
+        found[kind, Kind.F32] = partial(_as_real, kind)
+        for target in _INTEGERS:
+            if target is not kind:
+                found[kind, target] = partial(_resized, kind, target)
+    for kind in (Kind.F32, *_INTEGERS):
+        found[kind, Kind.BOOLEAN] = partial(_is_set, kind)
+    return {pair: how for pair, how in found.items() if _HAS_F16 or Kind.F16 not in pair}
+
+
+_FORMULAS = _formulas()
+_KINDS = {
+    ElementType.f32: Kind.F32, ElementType.f16: Kind.F16, ElementType.bf16: Kind.BF16, ElementType.f64: Kind.F64,
+    ElementType.u8: Kind.U8, ElementType.i8: Kind.I8, ElementType.i32: Kind.I32, ElementType.i64: Kind.I64,
+    ElementType.boolean: Kind.BOOLEAN,
+}  # fmt: skip
+
+
+def _number(source: Kind, target: Kind) -> int:
+    return source * len(Kind) + target
+
+
+def _pairs() -> dict[tuple[ElementType, ElementType], int]:
+    found = {}
+    for a, source in _KINDS.items():
+        read = Kind.U8 if source is Kind.BOOLEAN else source
+        for b, target in _KINDS.items():
+            if a is not b and (read, target) in _FORMULAS:
+                found[a, b] = _number(read, target)
+    return found
+
+
+PAIRS = _pairs()
+"""The numbers of the conversions that there are, by source and target."""
+
+
+@instruction(*[types.int64] * 4)
+def convert_elements(emit: Emit, pair: Register, x: Register, count: Register, out: Register) -> None:
+    """Convert ``count`` elements by the conversion of a number."""
+
+    def go(source: Kind, target: Kind) -> None:
+        def body(index: Register, mask: Register | None) -> None:
+            value = load_typed(emit, _STORED[source], x, index, mask)
+            store_typed(emit, _FORMULAS[source, target](emit, value), out, index, mask)
+
+        typed_loop(emit, count, body)
+
+    emit.switch(pair, {_number(*kinds): partial(go, *kinds) for kinds in _FORMULAS})
+
 
 # Fewer elements are left to NumPy, unless a run is recorded.
 MIN_SIZE = 1 << 10

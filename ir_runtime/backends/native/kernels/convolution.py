@@ -1,42 +1,235 @@
-"""Convolutions with constant filters, dense or of groups with several channels each.
+"""Convolutions, dense or of groups with several channels each; filters are constant, or computed and packed by the run.
 
 They are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a row of the
 kernel is contiguous, and one tap; else each element is a tap, or lines are copied between zeros. In f32, images with few
-channels stay planar (NCHW) and are padded first: there, a tap is a row of the kernel in one channel.
+channels stay planar (NCHW) and are padded first: there, a tap is a row of the kernel in one channel. In bf16, they become
+pixels of four numbers.
+
+With few output channels, a filter is repeated, moved by one stride each time, so one window gives the results of several;
+windows are as much further apart. A moved filter multiplies data outside its window by zeros, which is wrong for
+infinities and NaN: with those, each filter is computed by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
-from ... import Kernel, KernelTemplate
+from ... import Compute, Kernel, KernelTemplate
 from ...common.kept_memory import empty
-from ...common.layout import channels_first, is_f32
+from ...common.layout import channels_first, is_f32, moveaxis
 from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
+from ..codegen import ir
+from ..codegen.bf16 import as_bf16
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.vectors import INTS, LANES, Emit, splat_bits
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
-from ..threading.task import UNUSED
-from ._bf16_pictures import PIXEL, bf16_pictures
-from ._epilogue import NO_BF16, Bf16Tensors, Epilogue, FusedKernel, KernelFactory
-from ._few_channels import neighbours, widened
-from ._gemm import Gemm, Rows
-from ._pack_panels import pack_panels
+from ..threading.parallel import parallel_for, threads_for
+from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import contiguous
+from ._epilogue import (
+    BF16,
+    NO_BF16,
+    Bf16Tensors,
+    Epilogue,
+    FusedKernel,
+    KernelFactory,
+    PostOpKind,
+    TilePostOp,
+)
+from ._gemm import Gemm, Rows, WindowProduct, flat
+from ._gemm_kernel import GEMM_OF_RUN
+from ._panels import FilterPacking, FusedOfRun, pack_panels
 from ._products import F32_PRODUCTS, Products, asked_products
+from ._rows import clear_row
 from ._window_geometry import Layout, Windows, tap_offsets
-from ._window_product import WindowProduct, flat
 from ._winograd import Winograd, is_profitable
-from .contiguous import contiguous
 from .depthwise import is_by_windows
 from .padding import pad_images
 
-__all__: list[str] = []
+__all__ = ["neighbours", "repeated"]
+
+PIXEL = 4
+"""Numbers of a pixel."""
+PIXEL_BYTES = 2 * PIXEL
+
+
+class PictureJob(Descriptor):
+    """The job of `_PICTURES`: sizes of the data and of the result, and the place of the data in it."""
+
+    images: i64
+    channels: i64
+    height: i64
+    width: i64
+    out_height: i64
+    out_width: i64
+    top: i64
+    left: i64
+    zeros: i64
+
+
+@instruction(*[types.int64] * 5)
+def _interleave(emit: Emit, a: Register, b: Register, c: Register, d: Register, out: Register) -> None:
+    """Round `LANES` numbers of each of four channels, and store them pixel by pixel."""
+    builder, pairs = emit.builder, []
+    for first, second in ((a, b), (c, d)):
+        low, high = (builder.zext(as_bf16(emit, emit.load(each)), INTS) for each in (first, second))
+        pairs.append(builder.or_(low, builder.shl(high, splat_bits(16))))
+    for half in range(2):
+        order = [half * LANES // 2 + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
+        pixels = builder.shuffle_vector(pairs[0], pairs[1], ir.Constant(INTS, order))
+        emit.store(pixels, emit.at(out, half * 4 * LANES))
+
+
+@device
+def _convert_row(source: int, plane: int, channels: int, width: int, zeros: int, target: int) -> None:
+    for start in range(0, width, LANES):
+        at = min(start, width - LANES)
+        place = source + 4 * at
+        _interleave(
+            place, place + plane if channels > 1 else zeros, place + 2 * plane if channels > 2 else zeros,
+            place + 3 * plane if channels > 3 else zeros, target + PIXEL_BYTES * at,
+        )  # fmt: skip
+
+
+def _pictures(call: int) -> None:
+    """Convert pictures; a unit is a row of the result."""
+    address, out, x, _, _, _ = load_args(call)
+    job = PictureJob.at(address)
+    channels, height = job.channels, job.height
+    width, tall = job.width, job.out_height
+    wide, left = job.out_width, job.left
+    plane, rows = 4 * height * width, job.images * tall
+    words = PIXEL_BYTES // 4
+    for unit in each_unit(call, rows):
+        image, target = unit // tall, out + PIXEL_BYTES * wide * unit
+        row = unit - image * tall - job.top
+        if 0 <= row < height:
+            source, inside = x + image * channels * plane + 4 * row * width, target + PIXEL_BYTES * left
+            clear_row(target, words * left)
+            _convert_row(source, plane, channels, width, job.zeros, inside)
+            clear_row(inside + PIXEL_BYTES * width, words * (wide - left - width))
+        else:
+            clear_row(target, words * wide)
+
+
+_PICTURES = Task(_pictures)
+_ZEROS = np.zeros(LANES, np.float32)
+
+
+def bf16_pictures(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
+    """Return pictures ``[N, C, H, W]`` as ``[N, H', W', 4]`` of bf16, with borders of zeros.
+
+    Args:
+        x: up to four channels of f32.
+        pads: the border before and behind each of the last two axes.
+    """
+    n, channels, height, width = x.shape
+    (top, bottom), (left, right) = pads
+    shape = n, top + height + bottom, left + width + right, PIXEL
+    if width < LANES:
+        y = np.zeros(shape, BF16)
+        y[:, top : top + height, left : left + width, :channels] = x.transpose(0, 2, 3, 1)
+        return y
+    source = np.ascontiguousarray(x)
+    job = PictureJob.fill(
+        images=n, channels=channels, height=height, width=width, out_height=shape[1], out_width=shape[2], top=top,
+        left=left, zeros=_ZEROS.ctypes.data,
+    )  # fmt: skip
+    y = empty(shape, BF16)
+    count = threads_for(moved=2 * x.nbytes)
+    parallel_for(_PICTURES.address, job, y, source, UNUSED, UNUSED, count)
+    return y
+
+
+# The most results that one window gives, and the share of the work that must be saved.
+MAX_NEIGHBOURS = 16
+MIN_SAVED = 0.25
+
+
+def neighbours(op: Convolution, data: Value, w: Array) -> int:
+    """Return how many results of a row one window should give, 1 if filters are better left as they are."""
+    shape, outputs, wide = data.shape, len(w), w.shape[-1]
+    if wide == 1 or outputs > LANES // 2 or op.auto_pad != "explicit" or op.dilations[-1] != 1:
+        return 1
+    if shape.rank != w.ndim or shape[-1].is_dynamic:
+        return 1
+    step = op.strides[-1]
+    columns = (shape[-1].min + op.pads_begin[-1] + op.pads_end[-1] - wide) // step + 1
+    counts = [n for n in range(1, MAX_NEIGHBOURS + 1) if columns > 0 and columns % n == 0]
+    work = {n: -(-n * outputs // LANES) * (wide + (n - 1) * step) / n for n in counts or [1]}
+    best = min(work, key=work.__getitem__)
+    return best if work[best] < (1 - MIN_SAVED) * wide else 1
+
+
+def widened(
+    op: Convolution,
+    w: Array,
+    epilogue: Epilogue,
+    count: int,
+    make: Callable[[Convolution, Array, Epilogue], Kernel],
+) -> Kernel:
+    """Return the kernel that ``make`` returns for filters that give ``count`` neighbours at once."""
+    outputs, wide, step = len(w), w.shape[-1], op.strides[-1]
+    filters = np.zeros((count, *w.shape[:-1], wide + (count - 1) * step), np.float32)
+    for place in range(count):
+        filters[place, ..., place * step : place * step + wide] = w
+    strided = op.replace(strides=(*op.strides[:-1], count * step))
+    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), repeated(epilogue, count)).run
+    read = {post_op.extra for post_op in epilogue.post_ops}
+
+    @cache
+    def by_itself() -> Compute:
+        return make(op, w, epilogue).run
+
+    def compute(x: Array, given: Array, *extras: Array) -> Array | tuple[Array, ...]:
+        if not _is_finite(x):
+            return by_itself()(x, given, *extras)
+        others = (_reshaped(extra, outputs * count) if i in read else extra for i, extra in enumerate(extras))
+        y = kernel(x, given, *others)
+        assert isinstance(y, np.ndarray)
+        return _reshaped(y, outputs)
+
+    return Kernel(compute)
+
+
+def _is_finite(x: Array) -> bool:
+    """Return whether all numbers are finite; large ones, whose sum is not, may be taken for infinities."""
+    with np.errstate(all="ignore"):
+        return math.isfinite(x.sum())
+
+
+def _reshaped(x: Array, channels: int) -> Array:
+    """Return the same memory with another number of channels: neighbours in a row become channels, or the reverse."""
+    stored = contiguous(moveaxis(x, 1, -1))
+    *lead, columns, known = stored.shape
+    return channels_first(stored.reshape(*lead, columns * known // channels, channels))
+
+
+def repeated(epilogue: Epilogue, count: int) -> Epilogue:
+    """Return the epilogue of ``count`` times the columns, one after the other."""
+    scale, shift = (None if row is None else np.tile(row, count) for row in (epilogue.scale, epilogue.shift))
+    post_ops = tuple(_repeated_post_op(post_op, count) for post_op in epilogue.post_ops)
+    return replace(epilogue, scale=scale, shift=shift, post_ops=post_ops)
+
+
+def _repeated_post_op(post_op: TilePostOp, count: int) -> TilePostOp:
+    row = post_op.row
+    if row is None or (post_op.kind is PostOpKind.QUANTIZE and row.shape[-1] == 1):
+        return post_op
+    return replace(post_op, row=np.tile(row, count))
+
 
 # Images with up to this many channels stay planar; with more, vectors of channels are faster.
 MAX_PLANAR_CHANNELS = 4
@@ -231,3 +424,46 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))
     found[:, :, *inside] = x
     return found
+
+
+@backend.accelerates(Convolution)
+def computed_dense(op: Convolution, data: Value, filters: Value) -> KernelTemplate | None:
+    """f32 filters of known lengths over one to three spatial axes."""
+    return _offer(op, data, filters, (1, *filters.shape.static) if filters.shape.is_static else None)
+
+
+@backend.accelerates(GroupConvolution)
+def computed_groups(op: GroupConvolution, data: Value, filters: Value) -> KernelTemplate | None:
+    """f32 filters of known lengths, of several channels each."""
+    shape = filters.shape.static if filters.shape.is_static else None
+    return None if shape is None or shape[1:3] == (1, 1) else _offer(op, data, filters, shape)
+
+
+def _offer(
+    op: ForwardConvolution, data: Value, filters: Value, shape: tuple[int, ...] | None
+) -> KernelTemplate | None:
+    """Return a kernel for filters ``[G, C_out, C_in, kernel...]``, or ``None``."""
+    if shape is None or 0 in shape or filters.known() is not None or not is_f32(data, filters):
+        return None
+    return FusedOfRun(
+        lambda epilogue: _kernel(op, shape, epilogue),
+        1,
+        accepts=_accepts_computed(op, filters.shape.static, shape),
+    )
+
+
+def _accepts_computed(op: ForwardConvolution, given: tuple[int, ...], shape: Sequence[int]) -> Accepts:
+    """Accept filters of this shape, and data that they fit."""
+    extents = [op.extent(axis, length) for axis, length in enumerate(shape[3:])]
+    fits = filter_lengths(shape[0] * shape[2], extents)
+    return lambda x, w, *_: w.shape == given and fits(x)
+
+
+def _kernel(op: ForwardConvolution, shape: tuple[int, ...], epilogue: Epilogue) -> Kernel:
+    packing = FilterPacking.of(shape, epilogue.scale, epilogue.shift)
+    product = WindowProduct(op, shape, packing.panels, epilogue, F32_PRODUCTS, GEMM_OF_RUN)
+
+    def compute(x: Array, w: Array, *extras: Array) -> Array:
+        return product(x, extras, packing.pack(contiguous(w)))
+
+    return Kernel(compute, replay=replayed())

@@ -17,10 +17,16 @@ from ..codegen.language import device, instruction, types
 from ..codegen.memory import load_f32, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ._axes_plan import plan_axes
-from ._column_loop import column_loop
-from ._columns_kernel import ColumnsPlan, columns_kernel
-from ._columns_task import ColumnsJob, column_sizes, columns_task, load_sizes
+from ._columns import (
+    ColumnsJob,
+    ColumnsPlan,
+    column_loop,
+    column_sizes,
+    columns_kernel,
+    columns_task,
+    load_sizes,
+    plan_axes,
+)
 from ._rows import transpose_vectors
 
 __all__: list[str] = []

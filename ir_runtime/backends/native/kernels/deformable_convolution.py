@@ -1,9 +1,13 @@
-"""Deformable convolutions of one group with constant filters: what filters see becomes columns, which are multiplied by them."""
+"""Deformable convolutions of one group with constant filters: what filters see becomes columns of a product.
+
+A column is interpolated between two by two pixels, a vector of channels at a time; channels are last.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,19 +25,206 @@ from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last
 from ...common.window_fit import WindowFit, window_fit
 from .._backend import backend
-from ..codegen.descriptor import Job
-from ..codegen.vectors import LANES
+from ..codegen import ir
+from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.language import Instruction, instruction, types
+from ..codegen.memory import load_f32, scratch_memory
+from ..codegen.vectors import F32, I64, LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED
-from ._deformed_columns import DEFORMED_COLUMNS, DeformedColumnsJob
+from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
-from ._pack_panels import pack_panels
-from .contiguous import contiguous
+from ._panels import pack_panels
+from ._rows import clear_row
 
 __all__: list[str] = []
+
+_DOUBLE = ir.F64
+_DOUBLES = ir.VectorType(_DOUBLE, LANES)
+_CORNERS = 4
+
+
+class DeformedColumnsJob(Descriptor):
+    """The job of `DEFORMED_COLUMNS`.
+
+    ``parts`` of ``part_channels`` have offsets of their own; ``down`` and ``across`` are addresses of f64, where the window of
+    each position begins; ``has_mask`` whether C is read. Columns are those of ``units`` from ``first_unit`` on, of which
+    the first row is ``first_row`` of all.
+    """
+
+    units: i64
+    first_unit: i64
+    first_row: i64
+    height: i64
+    width: i64
+    parts: i64
+    part_channels: i64
+    positions: i64
+    kernel_height: i64
+    kernel_width: i64
+    dilation_down: i64
+    dilation_across: i64
+    down: i64
+    across: i64
+    has_mask: i64
+
+
+@dataclass(frozen=True)
+class _Between:
+    """The two pixels along an axis that positions are between: f64, which of them are seen, and their weights."""
+
+    pixels: tuple[Register, Register]
+    seen: tuple[Register, Register]
+    weights: tuple[Register, Register]
+
+
+def _constant(number: float) -> Register:
+    return ir.Constant(_DOUBLES, [number] * LANES)
+
+
+def _between(emit: Emit, place: Register, inside: Register, length: Register, zeros: bool) -> _Between:
+    """Return the pixels on both sides; all of them are pixels, also where they are not seen."""
+    builder, none = emit.builder, _constant(0)
+    place = builder.select(inside, place, none)
+    before, after = emit.intrinsic("llvm.floor", place), emit.intrinsic("llvm.ceil", place)
+    part = builder.fsub(place, before)
+    pixels, seen = [], []
+    for pixel in (before, after):
+        last = builder.fsub(length, _constant(1))
+        bounded = builder.select(builder.fcmp_ordered(">", pixel, none), pixel, none)
+        bounded = builder.select(builder.fcmp_ordered("<", bounded, last), bounded, last)
+        pixels.append(bounded)
+        exists = builder.fcmp_ordered("==", bounded, pixel)
+        seen.append(builder.and_(inside, exists) if zeros else inside)
+    weights = builder.fsub(_constant(1), part), part
+    return _Between((pixels[0], pixels[1]), (seen[0], seen[1]), weights)
+
+
+def _place(emit: Emit, start: Register, offset: Register, shift: Register, mask: Register) -> Register:
+    """Return f64 positions along an axis, of the first lanes: starts and offsets in memory, and the place in the kernel."""
+    builder, starts = emit.builder, emit.masked_load(start, mask, _DOUBLES, 8)
+    begin = builder.fadd(starts, emit.splat(builder.sitofp(shift, _DOUBLE)))
+    return builder.fadd(begin, builder.fpext(emit.masked_load(offset, mask), _DOUBLES))
+
+
+def _corners(zeros: bool) -> Instruction:
+    """Return an instruction that stores the pixels of up to `LANES` positions, -1 where none is seen, and their weights."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, table: Register, down: Register, across: Register, offset: Register, apart: Register, i: Register, j: Register,
+        height: Register, width: Register, count: Register,
+    ) -> None:  # fmt: skip
+        builder, mask = emit.builder, emit.lane_mask(count)
+        lengths = [emit.splat(builder.sitofp(length, _DOUBLE)) for length in (height, width)]
+        places = _place(emit, down, offset, i, mask), _place(emit, across, emit.at(offset, apart), j, mask)
+        sign, lowest = (">", _constant(-1)) if zeros else (">=", _constant(0))
+        inside, *others = (
+            bound
+            for place, length in zip(places, lengths, strict=True)
+            for bound in (builder.fcmp_ordered(sign, place, lowest), builder.fcmp_ordered("<", place, length))
+        )
+        for bound in others:
+            inside = builder.and_(inside, bound)
+        rows, columns = (
+            _between(emit, place, inside, length, zeros)
+            for place, length in zip(places, lengths, strict=True)
+        )
+        for corner in range(_CORNERS):
+            r, c = divmod(corner, 2)
+            pixel = builder.fadd(builder.fmul(rows.pixels[r], lengths[1]), columns.pixels[c])
+            pixel = builder.select(builder.and_(rows.seen[r], columns.seen[c]), pixel, _constant(-1))
+            weight = builder.fmul(rows.weights[r], columns.weights[c])
+            emit.store(pixel, emit.at(table, 8 * LANES * corner))
+            emit.store(
+                builder.fptrunc(weight, VECTOR), emit.at(table, 8 * LANES * _CORNERS + 4 * LANES * corner)
+            )
+
+    return instruction(*[types.int64] * 10)(write)
+
+
+@instruction(*[types.int64] * 6, types.float32, types.int64)
+def _blend(  # noqa: PLR0913 (values in registers)
+    emit: Emit, table: Register, lane: Register, x: Register, pixel_bytes: Register, nothing: Register, out: Register, factor: Register,
+    channels: Register,
+) -> None:  # fmt: skip
+    """Store the channels of one position: the weighted sum of its corners, times a factor."""
+    builder = emit.builder
+    starts, weights = [], []
+    for corner in range(_CORNERS):
+        place = emit.at(table, builder.mul(lane, emit.i64(8)))
+        pixel = builder.fptosi(emit.load(emit.at(place, 8 * LANES * corner), _DOUBLE), I64)
+        exists = builder.icmp_signed(">=", pixel, emit.i64(0))
+        starts.append(builder.select(exists, emit.at(x, builder.mul(pixel, pixel_bytes)), nothing))
+        place = emit.at(table, builder.mul(lane, emit.i64(4)))
+        weights.append(emit.splat(emit.load(emit.at(place, 8 * LANES * _CORNERS + 4 * LANES * corner), F32)))
+    factors = emit.splat(factor)
+
+    def body(offset: Register, load: Load, store: Store) -> None:
+        total = emit.multiply(weights[0], load(emit.at(starts[0], offset)))
+        for start, weight in zip(starts[1:], weights[1:], strict=True):
+            total = emit.fma(weight, load(emit.at(start, offset)), total)
+        store(emit.multiply(total, factors), emit.at(out, offset))
+
+    emit.vector_loop(channels, body)
+
+
+def _task(name: str, zeros: bool) -> Task:
+    """Return a task of which a unit is a vector of positions."""
+    corners = _corners(zeros)
+
+    def deformed(call: int) -> None:
+        address, out, x, offsets, mask, _ = load_args(call)
+        job = DeformedColumnsJob.at(address)
+        height, width = job.height, job.width
+        parts, each = job.parts, job.part_channels
+        positions = job.positions
+        has_mask = job.has_mask
+        tall, wide = job.kernel_height, job.kernel_width
+        taps, channels = tall * wide, parts * each
+        vectors = (positions + LANES - 1) // LANES
+        units, before = job.units, job.first_unit
+        table, nothing = scratch_memory(12 * LANES * _CORNERS), scratch_memory(4 * each)
+        clear_row(nothing, each)
+        for unit in each_unit(call, units):
+            image = (before + unit) // vectors
+            start = (before + unit - image * vectors) * LANES
+            count = min(LANES, positions - start)
+            source = x + 4 * image * height * width * channels
+            first = image * positions + start - job.first_row
+            row = out + 4 * first * taps * channels
+            for tap in range(taps):
+                i = tap // wide
+                for part in range(parts):
+                    element = (image * parts + part) * taps + tap
+                    corners(
+                        table, job.down + 8 * start,
+                        job.across + 8 * start,
+                        offsets + 4 * (2 * element * positions + start), 4 * positions,
+                        i * job.dilation_down,
+                        (tap - i * wide) * job.dilation_across, height, width, count,
+                    )  # fmt: skip
+                    for lane in range(count):
+                        factor = np.float32(1)
+                        if has_mask != 0:
+                            factor = load_f32(mask, element * positions + start + lane)
+                        _blend(
+                            table, lane, source + 4 * part * each, 4 * channels, nothing,
+                            row + 4 * ((lane * taps + tap) * channels + part * each), factor, each,
+                        )  # fmt: skip
+
+    deformed.__qualname__ = name
+    return Task(deformed)
+
+
+DEFORMED_COLUMNS = {
+    zeros: _task(f"_deformed_{'zeros' if zeros else 'nothing'}", zeros) for zeros in (False, True)
+}
+"""Compute the columns of data A at offsets B, times a mask C; by whether there are zeros around the data."""
+
 
 # Numbers of the columns that are made and multiplied at once, so that they stay in the cache.
 BLOCK = 1 << 20

@@ -1,8 +1,14 @@
-"""Depthwise convolution in NHWC layout."""
+"""Depthwise convolution, and windows over groups of several channels, in NHWC layout.
+
+A task computes rows of the result in blocks of columns and channels that stay in the L1 cache. Windows that are a dilation
+apart share the columns that they load. Where groups have several channels, the lanes of a vector are channels of the
+result: their factors are one number of the data, or one vector of it, permuted, if it holds several groups.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,30 +20,509 @@ from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from ...core.lengths import filter_lengths
 from .._backend import backend
-from ..codegen.descriptor import Job
-from ..codegen.vectors import LANES
+from ..codegen import ir
+from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
+from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.language import Device, Instruction, device, types
+from ..codegen.memory import load_i64, scratch_memory
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads, threads_for
-from ..threading.task import UNUSED, Task
-from ._depthwise_job import DepthwiseJob, RowWindow
-from ._depthwise_rows import (
-    BF16_DEPTHWISE,
-    BF16_SIZE,
-    DEPTHWISE,
-    FIXED_WIDTHS,
-    GROUP_WAYS,
-    GROUPED,
-    GROUPED_WIDTHS,
-    SPREAD,
-)
+from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import contiguous
 from ._epilogue import Bf16Tensors, Epilogue, FusedKernel
-from ._grouped_windows import GROUP_CHANNELS
-from ._packed_epilogue import PackedEpilogue
+from ._gemm_tile import round_row
+from ._packed_epilogue import Bounds, EpilogueHeader, PackedEpilogue, apply_epilogue, apply_post_ops
 from ._products import F32_PRODUCTS, asked_products
-from ._windows import F32_SIZE, WINDOWS, geometry, pad_channels, window_range
-from .contiguous import contiguous
+from ._windows import (
+    F32_SIZE,
+    FEW_WINDOWS,
+    WINDOWS,
+    Emitter,
+    Lines,
+    Memory,
+    SlidingWindows,
+    add_lines,
+    address_or_fill,
+    fixed_width_window,
+    general_window,
+    geometry,
+    pad_channels,
+    sliding_window,
+    store_windows,
+    window_range,
+)
 
-__all__: list[str] = []
+__all__ = ["GROUP_CHANNELS", "DEPTHWISE"]
+
+
+class DepthwiseJob(SlidingWindows):
+    """The job of `_depthwise_rows.DEPTHWISE`; ``out_height`` counts the rows of all images, sizes are bytes of a number.
+
+    Windows have ``kernel_depth`` planes at most, each ``plane_rows`` rows of the data behind the one before. Groups have
+    ``group_channels``; data and weights of ``channel_block`` channels stay in the L1 cache. ``more`` is added to the way.
+    Windows that are computed together are ``spread`` columns of the result apart.
+    """
+
+    group_channels: i64
+    channel_block: i64
+    spread: i64
+
+    kernel_depth: i64
+    plane_rows: i64
+    units: i64
+    rows_per_unit: i64
+    way: i64
+    more: i64
+    weights: i64
+    bias: i64
+    fill_values: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+    row_table: i64
+    data_size: i64
+    result_size: i64
+
+
+class RowWindow(Descriptor):
+    """The window of a row of the result: the first row of data, its row of the kernel, the number of rows and planes."""
+
+    data_row: i64
+    kernel_row: i64
+    rows: i64
+    planes: i64
+
+
+TAPS = 3
+"""Elements of the kernel at a time."""
+
+AddTaps = Callable[[int, Register, Register, Register, list[Register]], list[Register]]
+"""Returns the sums after some elements of a row, given how many, the address of the data, its column, and the weights."""
+
+
+def spread_window(padded: bool, memory: Memory) -> Emitter:
+    """Emit windows of stride 1 and any width, a dilation apart."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, x: Register, down: Register, right: Register, w: Register, rows: Register, planes: Register, behind: Register,
+        further: Register, y: Register, step: Register, start: Register, first: Register, width: Register, filler: Register, kernel: Register,
+        dilation: Register, _stride: Register, *more: Register,
+    ) -> None:  # fmt: skip
+        across = emit.builder.mul(right, dilation)
+        address_of = address_or_fill(emit, first, width, filler) if padded else lambda address, _: address
+        low, count = _inside(emit, first, width, kernel, dilation) if padded else (emit.i64(0), kernel)
+
+        def add_taps(
+            n: int, line: Register, column: Register, weights: Register, sums: list[Register]
+        ) -> list[Register]:
+            taps = [emit.load(emit.at(weights, 4 * LANES * b)) for b in range(n)]
+            for place in range(WINDOWS + n - 1):
+                along = emit.builder.add(column, emit.builder.mul(dilation, emit.i64(place)))
+                address = address_of(emit.at(line, emit.builder.mul(across, emit.i64(place))), along)
+                data = memory.load(emit, address)
+                for b in range(n):
+                    if 0 <= place - b < WINDOWS:
+                        sums[place - b] = emit.fma(data, taps[b], sums[place - b])
+            return sums
+
+        def add_line(line: Register, weights: Register, sums: list[Register]) -> list[Register]:
+            begin = [emit.at(line, emit.builder.mul(low, across)), emit.builder.mul(low, dilation)]
+            begin.append(emit.at(weights, emit.builder.mul(low, emit.i64(4 * LANES))))
+            found = _all_taps(emit, count, across, dilation, [*begin, *sums], add_taps)
+            return [emit.at(weights, emit.builder.mul(kernel, emit.i64(4 * LANES))), *found]
+
+        lines = Lines(x, down, rows, w, planes, behind, further)
+        sums = add_lines(emit, lines, [emit.load(start)] * WINDOWS, add_line)
+        store_windows(emit, sums, y, step, memory, more)
+
+    return write
+
+
+def _inside(
+    emit: Emit, first: Register, width: Register, kernel: Register, dilation: Register
+) -> tuple[Register, Register]:
+    """Return the first element of a row of the kernel that some window has inside the data, and how many such there are.
+
+    With a dilation, all are taken: which are inside would take divisions.
+    """
+    builder, none = emit.builder, emit.i64(0)
+
+    def at_least(value: Register, least: Register) -> Register:
+        return builder.select(builder.icmp_signed(">", value, least), value, least)
+
+    is_dense = builder.icmp_signed("==", dilation, emit.i64(1))
+    low = at_least(builder.sub(emit.i64(1 - WINDOWS), first), none)
+    after = at_least(builder.sub(width, first), none)
+    high = builder.select(builder.icmp_signed("<", after, kernel), after, kernel)
+    low = builder.select(is_dense, builder.select(builder.icmp_signed("<", low, high), low, high), none)
+    return low, builder.sub(builder.select(is_dense, high, kernel), low)
+
+
+def _all_taps(
+    emit: Emit,
+    count: Register,
+    across: Register,
+    dilation: Register,
+    begin: Sequence[Register],
+    add_taps: AddTaps,
+) -> list[Register]:
+    """Return the sums after ``count`` elements, which begin at an address of the data, a column, and weights."""
+    builder, now = emit.builder, list(begin)
+    many = builder.sdiv(count, emit.i64(TAPS))
+    rest = builder.sub(count, builder.mul(many, emit.i64(TAPS)))
+    for n, times in ((TAPS, many), (1, rest)):
+        with emit.loop(times, now) as (_, (line, column, weights, *sums), following):
+            after = add_taps(n, line, column, weights, list(sums))
+            following += [
+                emit.at(line, builder.mul(across, emit.i64(n))),
+                builder.add(column, builder.mul(dilation, emit.i64(n))),
+                emit.at(weights, 4 * LANES * n),
+                *after,
+            ]
+        now = list(following)
+    return now[3:]
+
+
+GROUP_CHANNELS = tuple(2**power for power in range(1, LANES.bit_length()))
+"""The numbers of channels of groups that fill a vector."""
+
+Factors = Callable[[Register], Register]
+"""Returns the factors of the lanes from the address of an element of the data."""
+AddChannel = Callable[[Register, Factors, list[Register]], list[Register]]
+"""Returns the sums after a channel, given the byte offset of its weights, its factors, and the sums before."""
+
+
+def _permuted(emit: Emit, channels: int, channel: int) -> Factors:
+    order = ir.Constant(INTS, [lane // channels * channels + channel for lane in range(LANES)])
+    none = ir.Constant(VECTOR, ir.UNDEFINED)
+    return lambda address: emit.builder.shuffle_vector(emit.load(address), none, order)
+
+
+def _add_channels(
+    emit: Emit, channels: int, sums: Sequence[Register], add_channel: AddChannel
+) -> list[Register]:
+    """Return the sums after all channels of a group."""
+    if channels < LANES:
+        for channel in range(channels):
+            weights = emit.i64(4 * LANES * channel)
+            sums = add_channel(weights, _permuted(emit, channels, channel), list(sums))
+        return list(sums)
+
+    def broadcast(address: Register) -> Register:
+        return emit.splat(emit.load(emit.at(address, offset), F32))
+
+    with emit.loop(emit.i64(channels), sums) as (index, before, after):
+        offset = emit.builder.mul(index, emit.i64(4))
+        after += add_channel(emit.builder.mul(offset, emit.i64(LANES)), broadcast, list(before))
+    return after
+
+
+def fixed_width_groups(channels: int, kernel: int, stride: int, padded: bool, memory: Memory) -> Emitter:
+    """Emit a kernel of fixed width over groups of `GROUP_CHANNELS`, whose windows share the factors; dilation is 1."""
+    beside, columns, size = WINDOWS, (WINDOWS - 1) * stride + kernel, 4 * LANES * channels
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, x: Register, down: Register, right: Register, w: Register, rows: Register, planes: Register, behind: Register,
+        further: Register, y: Register, step: Register, start: Register, first: Register, width: Register, filler: Register, _kernel: Register,
+        _dilation: Register, _stride: Register, *more: Register,
+    ) -> None:  # fmt: skip
+        address_of = address_or_fill(emit, first, width, filler) if padded else lambda address, _: address
+
+        def add_line(line: Register, weights: Register, sums: list[Register]) -> list[Register]:
+            steps = [emit.builder.mul(right, emit.i64(column)) for column in range(columns)]
+            places = [address_of(emit.at(line, step), emit.i64(n)) for n, step in enumerate(steps)]
+            taps = [emit.at(weights, size * b) for b in range(kernel)]
+
+            def add_channel(offset: Register, factors: Factors, sums: list[Register]) -> list[Register]:
+                w = [emit.load(emit.at(tap, offset)) for tap in taps]
+                for column, place in enumerate(places):
+                    data = factors(place)
+                    for b in range(kernel):
+                        window, rest = divmod(column - b, stride)
+                        if not rest and 0 <= window < beside:
+                            sums[window] = emit.fma(data, w[b], sums[window])
+                return sums
+
+            return [emit.at(weights, size * kernel), *_add_channels(emit, channels, sums, add_channel)]
+
+        lines = Lines(x, down, rows, w, planes, behind, further)
+        sums = add_lines(emit, lines, [emit.load(start)] * beside, add_line)
+        store_windows(emit, sums, y, step, memory, more)
+
+    return write
+
+
+def general_groups(channels: int, beside: int, memory: Memory) -> Emitter:
+    """Emit windows of any size, stride and dilation over groups of `GROUP_CHANNELS`."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, x: Register, down: Register, right: Register, w: Register, rows: Register, planes: Register, behind: Register,
+        further: Register, y: Register, step: Register, start: Register, first: Register, width: Register, filler: Register, kernel: Register,
+        dilation: Register, stride: Register, *more: Register,
+    ) -> None:  # fmt: skip
+        builder, address_of = emit.builder, address_or_fill(emit, first, width, filler)
+
+        def add_line(line: Register, weights: Register, before: list[Register]) -> list[Register]:
+            with emit.loop(kernel, [weights, *before]) as (b, (tap, *sums), following):
+                places = []
+                for place in range(beside):
+                    along = builder.add(builder.mul(b, dilation), builder.mul(stride, emit.i64(place)))
+                    places.append(address_of(emit.at(line, builder.mul(along, right)), along))
+
+                def add_channel(offset: Register, factors: Factors, sums: list[Register]) -> list[Register]:
+                    weight = emit.load(emit.at(tap, offset))
+                    return [
+                        emit.fma(factors(place), weight, sum) for place, sum in zip(places, sums, strict=True)
+                    ]
+
+                after = _add_channels(emit, channels, sums, add_channel)
+                following += [emit.at(tap, 4 * LANES * channels), *after]
+            return following
+
+        lines = Lines(x, down, rows, w, planes, behind, further)
+        sums = add_lines(emit, lines, [emit.load(start)] * beside, add_line)
+        store_windows(emit, sums, y, step, memory, more)
+
+    return write
+
+
+FIXED_WIDTHS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
+"""Kernels of a fixed width, by width and stride; add `_PADDED` where windows reach into padding."""
+_PADDED = 10
+# All other kernels, by how many windows are computed at a time.
+_GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
+SPREAD = 6
+"""Windows of any width and dilation, of stride 1, that are a dilation apart."""
+BF16_SIZE = 2
+GROUPED_WIDTHS = (3, 1), (3, 2)
+"""Kernels of a fixed width over groups."""
+GROUP_WAYS = {channels: 20 * index for index, channels in enumerate(GROUP_CHANNELS)}
+"""What is added to the way for groups of some numbers of channels."""
+
+
+def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+    return emit.fma(x, w, sum)
+
+
+def _store_clamped(
+    emit: Emit, value: Register, address: Register, low: Register, high: Register, _: Register
+) -> None:
+    emit.store(emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high)), address)
+
+
+def _store_rounded(
+    emit: Emit, value: Register, address: Register, low: Register, high: Register, size: Register
+) -> None:
+    """Store numbers of 4 bytes, or of 2: those are bf16."""
+    clamped = emit.minimum(emit.maximum(value, emit.splat(low)), emit.splat(high))
+    with emit.builder.if_else(emit.builder.icmp_signed("==", size, emit.i64(2))) as (rounded, exact):
+        with rounded:
+            store_bf16(emit, as_bf16(emit, clamped), address)
+        with exact:
+            emit.store(clamped, address)
+
+
+def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
+    fixed = {
+        form + more: fixed_width_window(*shape, bool(more), memory)
+        for more in (0, _PADDED)
+        for shape, form in FIXED_WIDTHS.items()
+    }
+    fixed |= {SPREAD + more: spread_window(bool(more), memory) for more in (0, _PADDED)}
+    counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
+    return fixed | {form: general_window(_multiply_add, count, memory) for form, count in counts.items()}
+
+
+def _grouped_ways(channels: int) -> dict[int, Callable[..., None]]:
+    memory = Memory(store=_store_clamped)
+    fixed = {
+        FIXED_WIDTHS[shape] + more: fixed_width_groups(channels, *shape, bool(more), memory)
+        for more in (0, _PADDED)
+        for shape in GROUPED_WIDTHS
+    }
+    counts = {_GENERAL: WINDOWS, _GENERAL_FEW: FEW_WINDOWS, _GENERAL_ONE: 1}
+    return fixed | {form: general_groups(channels, count, memory) for form, count in counts.items()}
+
+
+_MORE = types.float32, types.float32, types.int64
+_slide = sliding_window(_ways(Memory(store=_store_clamped)), _MORE)
+_slide_groups = sliding_window(
+    {
+        form + more: way
+        for channels, more in GROUP_WAYS.items()
+        for form, way in _grouped_ways(channels).items()
+    },
+    _MORE,
+)
+_slide_bf16 = sliding_window(_ways(Memory(load_bf16, _store_rounded)), _MORE)
+
+
+def _windows_of(slide: Instruction) -> Device[..., None]:
+    """Return a function that computes the same columns and channels of some rows of the result."""
+
+    def compute(  # noqa: PLR0913 (values in registers)
+        form: int, job: DepthwiseJob, x: int, y: int, right: int, pitch: int, start: int, stop: int, first: int, begin: int, end: int,
+        size: int,
+    ) -> None:  # fmt: skip
+        channels, width = job.channels, job.width
+        wide, bytes_of = job.kernel_width, job.data_size
+        dilation, stride = job.dilation_across, job.stride_across
+        weights, bias = job.weights, job.bias
+        filler, table = job.fill_values, job.row_table
+        low, high = _bounds(job)
+        lane = F32_SIZE * LANES * wide * job.group_channels
+        step, row = bytes_of * channels, bytes_of * channels * width
+        down, behind = row * job.dilation_down, row * job.plane_rows
+        further = lane * job.kernel_height
+        apart = further * job.kernel_depth
+        source = x + first * step
+        for index in range(start, stop):
+            entry = RowWindow.at(table + 8 * RowWindow.words * index)
+            data, out = source + entry.data_row * row, y + (index - start) * pitch
+            rows, planes = entry.rows, entry.planes
+            w = weights + begin // LANES * apart + entry.kernel_row * lane
+            for c in range(begin, end, LANES):
+                at = min(c, channels - LANES)
+                slide(
+                    form, data + bytes_of * at, down, step, w, rows, planes, behind, further, out + size * at, right,
+                    bias + F32_SIZE * at, first, width, filler, wide, dilation, stride, low, high, size,
+                )  # fmt: skip
+                w += apart
+
+    return device(compute)
+
+
+@device
+def _bounds(job: DepthwiseJob) -> tuple[np.float32, np.float32]:
+    """Return the bounds of results; none if they are those of a sum with the residual."""
+    words, numbers = EpilogueHeader.at(job.epilogue_words), Bounds.at(job.epilogue_numbers)
+    low, high = numbers.low, numbers.high
+    if words.has_residual != 0:
+        low, high = np.float32(-np.inf), np.float32(np.inf)
+    return low, high
+
+
+@device
+def _apply(job: DepthwiseJob, partner: int, second: int, y: int, at: int, columns: int) -> None:
+    """Apply the rest of the epilogue to some columns of a row of the result."""
+    words, numbers = EpilogueHeader.at(job.epilogue_words), job.epilogue_numbers
+    channels = job.channels
+    if words.has_residual != 0:
+        apply_epilogue(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
+    elif words.post_ops > 0:
+        apply_post_ops(words, numbers, partner, second, y, at, 0, columns, channels, F32_SIZE * channels)
+
+
+@device
+def _apply_rows(
+    job: DepthwiseJob, partner: int, second: int, y: int, start: int, end: int, column: int, count: int
+) -> None:
+    """Apply the rest of the epilogue to ``count`` columns of some rows of the result."""
+    pixel, columns = F32_SIZE * job.channels, job.out_width
+    for index in range(start, end):
+        _apply(job, partner, second, y, (index * columns + column) * pixel, count)
+
+
+@device
+def _next_column(place: int, several: int, columns: int) -> int:
+    """Return the first column that is computed after ``several``, the last of which reach back over those before."""
+    following: int = min(place + several, columns - several) if place + several < columns else columns
+    return following
+
+
+@device
+def _form(job: DepthwiseJob, beside: int, first: int) -> int:
+    """Return the way in which windows are computed, the first of which begins at column ``first``."""
+    form, wide = job.way, job.kernel_width
+    more = job.more
+    if form == 0 or beside < WINDOWS:
+        other = _GENERAL if beside == WINDOWS else (_GENERAL_FEW if beside == FEW_WINDOWS else _GENERAL_ONE)
+        general: int = other + more
+        return general
+    last = first + (beside - 1) * job.stride_across * job.spread
+    last += (wide - 1) * job.dilation_across
+    inside: bool = first >= 0 and last < job.width
+    found: int = form + more + (0 if inside else _PADDED)
+    return found
+
+
+@device
+def _round_block(job: DepthwiseJob, block: int, y: int, rows: int, columns: int, pitch: int) -> None:
+    """Apply the epilogue to a block of f32, and store it as bf16."""
+    words, numbers = job.epilogue_words, job.epilogue_numbers
+    channels = job.channels
+    apply_post_ops(words, numbers, 0, 0, block, 0, 0, rows * columns, channels, F32_SIZE * channels)
+    for row in range(rows):
+        round_row(
+            block + row * columns * F32_SIZE * channels,
+            columns * channels,
+            y + row * pitch,
+            columns * channels,
+        )
+
+
+def depthwise_task(name: str, slide: Instruction) -> Task:
+    """Return the task of depthwise convolutions.
+
+    Args:
+        name: of its function.
+        slide: computes neighbouring windows.
+    """
+    compute = _windows_of(slide)
+
+    def depthwise(call: int) -> None:
+        address, y, x, partner, second, _ = load_args(call)
+        job = DepthwiseJob.at(address)
+        channels, lines, columns = job.channels, job.out_height, job.out_width
+        units, several, size = job.units, job.rows_per_unit, job.result_size
+        stages = load_i64(job.epilogue_words, EpilogueHeader.post_ops)
+        is_staged = size == BF16_SIZE and (stages > 0 or job.data_size == F32_SIZE)
+        beside = WINDOWS if columns >= WINDOWS else (FEW_WINDOWS if columns >= FEW_WINDOWS else 1)
+        spread = job.spread
+        step, wide, several_columns = size * channels, F32_SIZE * channels, beside * spread
+        block = scratch_memory(wide * several * several_columns if is_staged else 0)
+        together = job.channel_block
+        for unit in each_unit(call, units):
+            start, end = unit * several, min(unit * several + several, lines)
+            for place in range(0, columns, several_columns):
+                column = min(place, columns - several_columns)
+                target = y + (start * columns + column) * step
+                for phase in range(spread):
+                    first = (column + phase) * job.stride_across - job.pad_left
+                    form = _form(job, beside, first)
+                    for c in range(0, channels, together):
+                        stop = min(c + together, channels)
+                        if is_staged:
+                            compute(
+                                form, job, x, block + phase * wide, spread * wide, several_columns * wide, start,
+                                end, first, c, stop, F32_SIZE,
+                            )  # fmt: skip
+                        else:
+                            compute(
+                                form, job, x, target + phase * step, spread * step, columns * step, start, end,
+                                first, c, stop, size,
+                            )  # fmt: skip
+                if is_staged:
+                    _round_block(job, block, target, end - start, several_columns, columns * step)
+                elif size == F32_SIZE:
+                    count = _next_column(place, several_columns, columns) - column
+                    _apply_rows(job, partner, second, y, start, end, column, count)
+
+    depthwise.__qualname__ = name
+    return Task(depthwise)
+
+
+DEPTHWISE = depthwise_task("_depthwise", _slide)
+"""Compute several rows of the result; the same columns of all rows first, so that their data stay in the L1 cache.
+
+The data are f32, and so are results before they are rounded, if they are.
+"""
+GROUPED = depthwise_task("_grouped", _slide_groups)
+"""The same for groups of `GROUP_CHANNELS`."""
+BF16_DEPTHWISE = depthwise_task("_bf16_depthwise", _slide_bf16)
+"""The same for data that are bf16. Sums are f32, as are weights."""
+
 
 # Rows of the result of a block, and vectors of channels with one weight for each element of the kernel, whose data and
 # weights stay in the L1 cache.

@@ -1,9 +1,16 @@
-"""Depthwise transposed convolution in NHWC layout: also the bilinear upsampling of segmentation networks."""
+"""Depthwise transposed convolution in NHWC layout, as the bilinear upsampling of segmentation networks.
+
+Element ``o`` of an axis reads the data at ``(o + cut - k * dilation) / stride``, for those elements ``k`` of the kernel
+for which that is an integer and inside: the first of them, and how many there are, follow from ``o``. Elements a stride
+apart read the same elements of the kernel, and neighbours of the data; such runs are computed several elements at a time.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,17 +21,201 @@ from ... import Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from .._backend import backend
-from ..codegen.descriptor import Job
+from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.vectors import LANES, Emit
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, pays_to_share, threads
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
-from ._packed_epilogue import PackedEpilogue
-from ._spread_rows import SPREAD, SpreadAxis, SpreadJob, SpreadRun
-from ._windows import drop_padding, pad_channels
-from .contiguous import contiguous
+from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._windows import F32_SIZE, drop_padding, pad_channels
 
 __all__: list[str] = []
+
+# Elements of a run that are computed at a time: enough accumulators to hide the latency of FMA.
+AT_ONCE = 8
+
+
+class SpreadJob(Descriptor):
+    """The job of `SPREAD`.
+
+    Sizes: rows of the result, also of a unit and of an image; its columns and channels; rows and columns of the data. Bytes
+    between the elements of the kernel, and the rows and columns of data, that an element of the result reads one after the
+    other; the data go backwards. Addresses: a `SpreadRun` for each row of an image, and those of columns with their number;
+    weights ``[height, width, channels]``, bias, epilogue.
+    """
+
+    rows: i64
+    rows_per_unit: i64
+    out_height: i64
+    out_width: i64
+    channels: i64
+    height: i64
+    width: i64
+    kernel_row_bytes: i64
+    kernel_row_step: i64
+    kernel_column_step: i64
+    data_row_step: i64
+    data_column_step: i64
+    column_stride: i64
+    row_runs: i64
+    column_runs: i64
+    run_count: i64
+    weights: i64
+    bias: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+
+
+class SpreadRun(Descriptor):
+    """Elements of an axis that are a stride apart: the first one, and their number.
+
+    The first one reads ``taps`` elements of the kernel, from ``kernel`` on, and of the data, from ``data`` on.
+    """
+
+    start: i64
+    count: i64
+    data: i64
+    kernel: i64
+    taps: i64
+
+
+class SpreadAxis(NamedTuple):
+    """An axis of a transposed convolution: lengths of data and result, of which ``begin`` elements are cut off before."""
+
+    length: int
+    out_length: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """How far the elements of the kernel that one element reads are apart, and those of the data."""
+        common = math.gcd(self.stride, self.dilation)
+        return self.stride // common, self.dilation // common
+
+    def runs(self, joined: bool) -> Array:
+        """Return a `SpreadRun` for each element in order, or for runs that are as long as possible."""
+        found = [self._reads(place) for place in range(self.out_length)]
+        if not joined:
+            return _records([(place, 1, *reads) for place, reads in enumerate(found)])
+        runs: list[tuple[int, ...]] = []
+        for phase in range(min(self.stride, self.out_length)):
+            start = phase
+            for place in range(phase, self.out_length, self.stride):
+                data, *others = found[place]
+                following = place + self.stride
+                count = (following - start) // self.stride
+                if following >= self.out_length or found[following] != (data + 1, *others):
+                    runs.append((start, count, *found[start]))
+                    start = following
+        return _records(runs)
+
+    def _reads(self, place: int) -> tuple[int, int, int]:
+        """Return the first elements of the data and of the kernel that an element reads, and how many it reads."""
+        place += self.begin
+        kernel_step, data_step = self.steps
+        for kernel in range(min(kernel_step, self.kernel)):
+            data, rest = divmod(place - kernel * self.dilation, self.stride)
+            if not rest:
+                skipped = max(-(-(data - self.length + 1) // data_step), 0)
+                first, start = kernel + skipped * kernel_step, data - skipped * data_step
+                inside = min(-(-(self.kernel - first) // kernel_step), start // data_step + 1)
+                return (start, first, inside) if inside > 0 else (0, 0, 0)
+        return 0, 0, 0
+
+
+def _records(runs: list[tuple[int, ...]]) -> Array:
+    return np.array(runs, np.int64).reshape(-1, SpreadRun.words)
+
+
+def _emit_sums(  # noqa: PLR0913 (values in registers)
+    emit: Emit, number: int, x: Register, step: Register, down: Register, across: Register, w: Register, kernel_down: Register,
+    kernel_across: Register, rows: Register, columns: Register, bias: Register, out: Register, out_step: Register,
+) -> None:  # fmt: skip
+    """Emit the sums of ``number`` elements of a run."""
+    builder = emit.builder
+    places = [builder.mul(step, emit.i64(j)) for j in range(number)]
+    with emit.loop(rows, [x, w, *[emit.load(bias)] * number]) as (_, (line, taps, *sums), below):
+        with emit.loop(columns, [line, taps, *sums]) as (_, (place, tap, *now), beside):
+            weight = emit.load(tap)
+            found = [
+                emit.fma(emit.load(emit.at(place, at)), weight, one)
+                for at, one in zip(places, now, strict=True)
+            ]
+            beside += [builder.sub(place, across), emit.at(tap, kernel_across), *found]
+        below += [builder.sub(line, down), emit.at(taps, kernel_down), *beside[2:]]
+    for j, sum in enumerate(below[2:]):
+        emit.store(sum, emit.at(out, builder.mul(out_step, emit.i64(j))))
+
+
+@instruction(*[types.int64] * 13)
+def _sum_taps(emit: Emit, several: Register, *given: Register) -> None:
+    """Compute a vector of channels of one element of a run, or of `AT_ONCE`.
+
+    Arguments: whether there are several; data, bytes between the elements of a run, between rows and columns (backwards);
+    weights, bytes between their rows and columns; numbers of both; initial values; result, bytes between elements.
+    """
+    is_one = emit.builder.icmp_signed("==", several, emit.i64(0))
+    with emit.builder.if_else(is_one) as (one, many):
+        with one:
+            _emit_sums(emit, 1, *given)
+        with many:
+            _emit_sums(emit, AT_ONCE, *given)
+
+
+@device
+def _spread_run(job: SpreadJob, run: SpreadRun, x: int, w: int, rows: int, out: int) -> None:
+    """Compute a run of columns of a row, given the first row of data and of the kernel that it reads."""
+    channels, count = job.channels, run.count
+    down, across = job.data_row_step, job.data_column_step
+    kernel_down, kernel_across = job.kernel_row_step, job.kernel_column_step
+    columns, bias, step = run.taps, job.bias, F32_SIZE * channels
+    source, weights = x + run.data * step, w + run.kernel * step
+    target, apart = out + run.start * step, job.column_stride * step
+    beside = AT_ONCE if count >= AT_ONCE else 1
+    for c in range(0, channels, LANES):
+        at = F32_SIZE * min(c, channels - LANES)
+        for index in range(0, count, beside):
+            place = min(index, count - beside)
+            _sum_taps(
+                beside - 1, source + place * step + at, step, down, across, weights + at, kernel_down, kernel_across,
+                rows, columns, bias + at, target + place * apart + at, apart,
+            )  # fmt: skip
+
+
+def _spread(call: int) -> None:
+    address, y, x, first, second, _ = load_args(call)
+    job = SpreadJob.at(address)
+    rows, several = job.rows, job.rows_per_unit
+    tall, wide, channels = job.out_height, job.out_width, job.channels
+    line = F32_SIZE * channels * job.width
+    image = line * job.height
+    runs, count = job.column_runs, job.run_count
+    words, numbers = job.epilogue_words, job.epilogue_numbers
+    units = (rows + several - 1) // several
+    for unit in each_unit(call, units):
+        for row in range(unit * several, min(unit * several + several, rows)):
+            entry = row // tall
+            of_row = SpreadRun.at(job.row_runs + 8 * SpreadRun.words * (row - entry * tall))
+            data = x + entry * image + of_row.data * line
+            kernel = of_row.kernel * job.kernel_row_bytes
+            w, taps = job.weights + kernel, of_row.taps
+            at = F32_SIZE * channels * wide * row
+            for index in range(count):
+                run = SpreadRun.at(runs + 8 * SpreadRun.words * index)
+                _spread_run(job, run, data, w, taps, y + at)
+            apply_epilogue(words, numbers, first, second, y, at, 0, wide, channels, F32_SIZE * channels)
+
+
+SPREAD = Task(_spread)
+"""Compute rows of the result; a unit is several of them."""
+
 
 # Multiplications of a unit.
 WORK_PER_UNIT = 1 << 14

@@ -1,35 +1,398 @@
-"""Chains of element-wise operations, fused into one pass over the data."""
+"""Chains of element-wise operations, fused into one pass over the data: a program, and plans of it for layouts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...._util.cached import cached_property
 from ....ir.operation import Operation
+from ....ir.pages import held
+from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
+from ....ops.activation.clipped import PReLU, ReLU, known_slopes
+from ....ops.arithmetic.binary import (
+    Add,
+    Divide,
+    FloorMod,
+    Maximum,
+    Minimum,
+    Mod,
+    Multiply,
+    Power,
+    SquaredDifference,
+    Subtract,
+)
+from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
+from ....ops.normalization import BatchNormInference, BatchNormInference1
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
+from ...common.epilogue import BINARY_UFUNCS
+from ...common.fake_quantize import quantize_parameters
 from ...common.kept_memory import empty
+from ...common.layout import is_f32
+from ...common.post_op import PostOp, match_post_op
 from ...core.lengths import any_lengths
 from .._backend import backend
+from ..codegen.descriptor import Job, concatenate
 from ..threading.capture import replayed
-from ..threading.parallel import parallel_for, threads
+from ..threading.parallel import parallel_for, pays_to_share, threads
 from ..threading.recording import RECORD, is_recording
-from ..threading.task import UNUSED
+from ..threading.task import UNUSED, Task
 from ._activation_code import ActivationKind
-from ._copy import MAX_SIZE, expanded
+from ._copy import MAX_SIZE, contiguous, expanded
 from ._elementwise_code import Opcode
-from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op, numpy_function, outer_op
-from ._elementwise_plan import OPERAND_SLOTS, Plan, make_plan
-from ._epilogue import BF16, F32
+from ._elementwise_program import RUN_BF16_PROGRAM, RUN_PROGRAM, SHORT, Instruction, ProgramJob
+from ._epilogue import ACTIVATION_TYPES, BF16, F32, activation_of
+from ._nest import (
+    BLOCK,
+    aligned_strides,
+    collapse_axes,
+    contiguous_strides,
+    in_memory_order,
+    nest_fields,
+    operand_axes,
+    stored,
+)
 from ._products import asked_products
 
-__all__ = ["ElementwiseChain"]
+__all__: list[str] = []
+
+# The opcode if the result so far is the first input, and if it is the second.
+_BINARY: dict[type[Operation], tuple[Opcode, Opcode]] = {
+    Add: (Opcode.ADD, Opcode.ADD),
+    Subtract: (Opcode.SUBTRACT, Opcode.SUBTRACT_FROM),
+    Multiply: (Opcode.MULTIPLY, Opcode.MULTIPLY),
+    Divide: (Opcode.DIVIDE, Opcode.DIVIDE_INTO),
+    Maximum: (Opcode.MAXIMUM, Opcode.MAXIMUM_OF),
+    Minimum: (Opcode.MINIMUM, Opcode.MINIMUM_OF),
+    SquaredDifference: (Opcode.SQUARED_DIFFERENCE, Opcode.SQUARED_DIFFERENCE),
+    Mod: (Opcode.MOD, Opcode.MOD_OF),
+    FloorMod: (Opcode.FLOOR_MOD, Opcode.FLOOR_MOD_OF),
+}
+_UNARY: dict[type[Operation], Opcode] = {
+    Abs: Opcode.ABSOLUTE,
+    Negative: Opcode.NEGATIVE,
+    Sqrt: Opcode.ROOT,
+    Floor: Opcode.FLOOR,
+    Ceiling: Opcode.CEILING,
+}
+
+
+ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
+    *_BINARY,
+    *_UNARY,
+    Round,
+    Power,
+    FakeQuantize,
+    BatchNormInference,
+    BatchNormInference1,
+    *ACTIVATION_TYPES,
+)
+"""Operations that can be part of a chain."""
+
+_ZERO = np.float32(0)
+# Operations with several constants.
+_SEVERAL = Opcode.QUANTIZE, Opcode.BATCH_NORM
+_REMAINDERS = Opcode.MOD, Opcode.MOD_OF, Opcode.FLOOR_MOD, Opcode.FLOOR_MOD_OF
+
+
+@dataclass(frozen=True)
+class ElementwiseOp:
+    """One layer of a chain.
+
+    Args:
+        op: its operation.
+        place: which of its inputs is the result so far.
+        inputs: how many other inputs it has.
+        code: its opcode.
+        parameters: of an activation.
+        constant: the operand, if it is constant; of a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``; of a
+            BatchNormInference, mean, deviation, factor and shift, ``[4, ...]``.
+        paired: whether the operand is another input.
+    """
+
+    op: Operation
+    place: int
+    inputs: int
+    code: int
+    parameters: tuple[float, float] = (0.0, 0.0)
+    constant: Array | None = None
+    paired: bool = False
+
+    @property
+    def planes(self) -> tuple[Array, ...]:
+        """Return the constant operands: several for a FakeQuantize and a BatchNormInference."""
+        if self.constant is None:
+            return ()
+        return tuple(self.constant) if self.code in _SEVERAL else (self.constant,)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether it takes several times as long as a sum."""
+        return self.code in _REMAINDERS or self.code >= Opcode.ACTIVATION or len(self.planes) > 1
+
+
+def numpy_function(op: Operation) -> Callable[..., Array]:
+    """Return what computes a layer of f32 in NumPy: a ufunc, where it has the same results as the reference."""
+    if isinstance(op, ReLU):
+        return lambda x: np.maximum(x, _ZERO)
+    return BINARY_UFUNCS.get(type(op)) or op.evaluate
+
+
+def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
+    """Convert a layer on f32 whose input ``place`` is the result so far; ``None`` if its result may have another shape."""
+    if isinstance(op, BatchNormInference | BatchNormInference1):
+        return _batch_norm(op, inputs, place)
+    post_op = match_post_op(op, inputs, place)
+    if post_op is None:
+        return None
+    others, operand = post_op.extra_inputs, post_op.operand
+    if isinstance(op, FakeQuantize):
+        return _quantize(post_op)
+    if place == 0 and (activation := activation_of(op, inputs)) is not None:
+        code = Opcode.ACTIVATION + activation.kind
+        return ElementwiseOp(op, place, others, code, (activation.a, activation.b))
+    if (unary := _unary(op, inputs)) is not None:
+        return ElementwiseOp(op, place, others, unary)
+    if isinstance(op, PReLU):
+        return _slopes(op, *inputs)
+    if operand is None or type(op) not in _BINARY or not _broadcasts(operand.shape, post_op.data.shape):
+        return None
+    constant = operand.known()
+    return ElementwiseOp(
+        op, place, others, _BINARY[type(op)][place], constant=constant, paired=constant is None
+    )
+
+
+def outer_op(op: Operation, inputs: Sequence[Value]) -> ElementwiseOp | None:
+    """Convert a layer on two tensors of f32 that may both broadcast; the first one counts as the result so far."""
+    if type(op) not in _BINARY or not is_f32(*inputs) or getattr(op, "auto_broadcast", "") != "numpy":
+        return None
+    return ElementwiseOp(op, 0, 1, _BINARY[type(op)][0], paired=True)
+
+
+def _quantize(post_op: PostOp) -> ElementwiseOp | None:
+    parameters = quantize_parameters(post_op.op, post_op.inputs)
+    if parameters is None or not _broadcasts(PartialShape(parameters.shape[1:]), post_op.data.shape):
+        return None
+    limits = zip(reversed(parameters.shape[1:]), reversed(list(post_op.data.shape)), strict=False)
+    if any(count != 1 and dim.is_dynamic for count, dim in limits):
+        return None  # an open length could broadcast, which inference refuses
+    return ElementwiseOp(post_op.op, 0, post_op.extra_inputs, Opcode.QUANTIZE, constant=parameters)
+
+
+def _batch_norm(
+    op: BatchNormInference | BatchNormInference1, inputs: Sequence[Value], place: int
+) -> ElementwiseOp | None:
+    """Convert a layer whose parameters are constant, with the numbers that the reference computes of them."""
+    data_place = 0 if isinstance(op, BatchNormInference) else 2
+    shape = inputs[place].shape
+    if place != data_place or not is_f32(*inputs) or not shape.rank:
+        return None
+    if not shape[min(1, shape.rank - 1)].is_static:  # an open length could broadcast, which inference refuses
+        return None
+    known = [value.known() for index, value in enumerate(inputs) if index != place]
+    if any(array is None for array in known):
+        return None
+    gamma, beta, mean, variance = (array for array in known if array is not None)
+    with np.errstate(invalid="ignore"):
+        deviation = np.sqrt(variance + np.float32(op.epsilon))
+    constant = np.stack([mean, deviation, gamma, beta]).reshape(4, -1, *[1] * (shape.rank - 2))
+    if not _broadcasts(PartialShape(constant.shape[1:]), shape):
+        return None
+    return ElementwiseOp(op, place, 4, Opcode.BATCH_NORM, constant=constant)
+
+
+def _slopes(op: PReLU, data: Value, slope: Value) -> ElementwiseOp | None:
+    """Convert a layer with constant slopes; one axis is that of the channels, if it has as many."""
+    known = known_slopes(data, slope)
+    if known is None or not _broadcasts(PartialShape(known.shape), data.shape):
+        return None
+    return ElementwiseOp(op, 0, 1, Opcode.SLOPE, constant=known)
+
+
+def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:
+    if isinstance(op, Round):
+        return Opcode.ROUND if op.mode == "half_to_even" else None
+    if isinstance(op, Power):
+        exponent = inputs[1].known()
+        is_square = exponent is not None and exponent.size == 1 and exponent.reshape(-1)[0] == 2
+        return Opcode.SQUARE if is_square and _broadcasts(inputs[1].shape, inputs[0].shape) else None
+    return _UNARY.get(type(op))
+
+
+def _broadcasts(other: PartialShape, ours: PartialShape) -> bool:
+    """Return whether ``other`` probably broadcasts to ``ours``, and not the reverse; checked in each run."""
+    if other.rank is None or ours.rank is None or other.rank > ours.rank:
+        return False
+    pairs = zip(other[::-1], ours[::-1], strict=False)
+    return all(a == 1 or (a == b if a.is_static and b.is_static else b != 1) for a, b in pairs)
+
+
+# Cost of an activation, in operations.
+ACTIVATION_COST = 4
+AFFINE = [Opcode.MULTIPLY, Opcode.ADD]
+# Indices of operands that are not constant.
+OPERAND_SLOTS = 1, 2
+
+
+class Plan(NamedTuple):
+    """The program for arrays of one layout."""
+
+    job: Array
+    shape: tuple[int, ...]
+    """The shape of the result, its axes in memory order."""
+    back: tuple[int, ...]
+    copied: list[tuple[int, ...] | None]
+    """For the data and each operand, the order of the axes of a contiguous copy; ``None`` for the array as it is."""
+    large: bool
+    task: Task
+
+    def read(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the arrays that the task reads: the data and the operands."""
+        return [
+            array if order is None else contiguous(array.transpose(order))
+            for array, order in zip(arrays, self.copied, strict=True)
+        ]
+
+
+class _Layout(NamedTuple):
+    """Lengths of three axes; the strides of the data and of each operand, constants included; which arrays are copied."""
+
+    lengths: tuple[int, ...]
+    strides: list[tuple[int, ...]]
+    copied: list[tuple[int, ...] | None]
+
+
+def make_plan(ops: Sequence[ElementwiseOp], arrays: Sequence[Array], rounds: bool) -> Plan | None:
+    """Return the plan for data and operands; ``None`` if one does not broadcast, or there are too many axes."""
+    x, others = arrays[0], list(arrays[1:])
+    is_bf16 = rounds or x.dtype == BF16
+    shape = x.shape if is_bf16 or not ops[0].paired else _broadcast(x.shape, others[0].shape)
+    if shape is None:
+        return None
+    order = next((stored(array) for array in arrays[:2] if array.shape == shape), tuple(range(len(shape))))
+    waiting = iter(others)
+    operands = [next(waiting) if op.paired else op.planes[0] for op in ops if op.paired or op.planes]
+    is_given = [op.paired for op in ops if op.paired or op.planes]
+    found = _layout([x, *operands], [True, *is_given], shape, order, is_bf16)
+    if found is None:
+        return None
+    job = _job(ops, found, order, (x.dtype == BF16, rounds))
+    size, cost = math.prod(shape), sum(ACTIVATION_COST if op.is_costly else 1 for op in ops)
+    copied = [each for each, given in zip(found.copied, [True, *is_given], strict=True) if given]
+    return Plan(
+        job, tuple(shape[axis] for axis in order), tuple(np.argsort(order).tolist()), copied,
+        pays_to_share(moved=2 * F32.itemsize * size, computed=cost * size),
+        RUN_BF16_PROGRAM if rounds or x.dtype == BF16 else RUN_PROGRAM,
+    )  # fmt: skip
+
+
+def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:
+    try:
+        return np.broadcast_shapes(shape, other)
+    except ValueError:
+        return None  # which the operation says better
+
+
+def _layout(
+    arrays: Sequence[Array],
+    given: Sequence[bool],
+    shape: tuple[int, ...],
+    order: tuple[int, ...],
+    is_bf16: bool,
+) -> _Layout | None:
+    """Return how arrays are read: as they are, if that is possible, else those that are not contiguous are copied.
+
+    Args:
+        arrays: the data and all operands.
+        given: which of them are not constant.
+        shape: of the result.
+        order: of its axes in memory.
+        is_bf16: whether the data or the result are bf16: then the data is contiguous, its strides those of f32.
+    """
+    lengths = tuple(shape[axis] for axis in order)
+    orders = [operand_axes(array.shape, order) for array in arrays]
+    if any(array.ndim > len(shape) for array in arrays):
+        return None
+    is_ready = [array.transpose(each).flags.c_contiguous for array, each in zip(arrays, orders, strict=True)]
+    for copies in (False, True):
+        strides, copied = [], list[tuple[int, ...] | None]()
+        for index, (array, own, ready, is_given) in enumerate(
+            zip(arrays, orders, is_ready, given, strict=True)
+        ):
+            moved = copies or not is_given or (is_bf16 and index == 0)  # constants are stored in this order
+            steps = contiguous_strides(array.shape, own) if moved else array.strides
+            strides.append(aligned_strides(array.shape, steps, shape, order))
+            copied.append(own if moved and is_given and not ready else None)
+        if any(each is None for each in strides):
+            return None
+        collapsed = collapse_axes(lengths, [each for each in strides if each is not None])
+        if collapsed is not None:
+            return _Layout(*collapsed, copied)
+    return None
+
+
+def _job(
+    ops: Sequence[ElementwiseOp], layout: _Layout, order: tuple[int, ...], rounded: tuple[bool, bool]
+) -> Array:
+    """Return the job of a program for data and a result that are in bf16, or not, as ``rounded`` says."""
+    own, *strides = layout.strides
+    records, kept = _instructions(ops, strides, order)
+    flat = contiguous_strides(layout.lengths)
+    is_flat = all(step == n for step, n, length in zip(own, flat, layout.lengths, strict=True) if length != 1)
+    data, result = (BF16.itemsize if is_bf16 else F32.itemsize for is_bf16 in rounded)
+    axes = [
+        (length, there * result // F32.itemsize, here * data // F32.itemsize)
+        for length, there, here in zip(layout.lengths, flat, own, strict=True)
+    ]
+    fields = nest_fields(axes[::-1])
+    assert fields is not None
+    width = layout.lengths[-1]
+    job = ProgramJob.fill(
+        **fields, room=F32.itemsize * BLOCK if width < SHORT else 0, operations=len(ops), rounded_data=rounded[0],
+        rounded_result=rounded[1], is_affine=all(rounded) and _is_affine(ops, strides), is_expanded=not is_flat,
+        is_single=own[-1] == 0,
+    )  # fmt: skip
+    return Job.of(concatenate(job, *records), kept)
+
+
+def _instructions(
+    ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]], order: tuple[int, ...]
+) -> tuple[list[Array], list[Array]]:
+    """Return an `Instruction` for each layer, and the constants that they point to."""
+    records, kept = list[Array](), list[Array]()
+    places, slots = iter(strides), iter(OPERAND_SLOTS)
+    for op in ops:
+        slot = address = plane = 0
+        apart: tuple[int, ...] = (0, 0, 0)
+        if op.planes:
+            kept.append(np.stack([in_memory_order(held(each), order) for each in op.planes]))
+            address, plane, apart = kept[-1].ctypes.data, kept[-1][0].nbytes, next(places)
+        elif op.paired:
+            slot, apart = next(slots), next(places)
+        by_image, by_row, by_column = apart
+        a, b = op.parameters
+        records.append(
+            Instruction.fill(
+                opcode=op.code, operand=slot, address=address, image_stride=by_image, row_stride=by_row,
+                column_stride=by_column, plane=plane, a=a, b=b,
+            )
+        )  # fmt: skip
+    return records, kept
+
+
+def _is_affine(ops: Sequence[ElementwiseOp], strides: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether operations are a product with a constant row, a sum with one, and bounds at most."""
+    codes = [op.code for op in ops]
+    rows = all(apart == (0, 0, 4) for apart in strides) and all(len(op.planes) == 1 for op in ops[:2])
+    return rows and codes in (AFFINE, [*AFFINE, Opcode.ACTIVATION + ActivationKind.CLAMP])
+
 
 # Results with fewer elements are computed by NumPy, whose calls are cheaper, unless a run is recorded or NumPy rounds
 # otherwise; FakeQuantize takes some twenty calls.
@@ -45,7 +408,7 @@ MAP_RANK = 4
 MAX_SHARED = 256
 
 _SHARED: dict[tuple[object, ...], Kernel] = {}
-_Layout: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+_LayoutKey: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +424,7 @@ class ElementwiseChain(KernelTemplate):
     bf16: bool = False
     rounds: bool = False
     small: bool = False
-    _plans: dict[_Layout, Plan | None] = field(default_factory=dict, compare=False)
+    _plans: dict[_LayoutKey, Plan | None] = field(default_factory=dict, compare=False)
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseChain | None:
         """Return a kernel that also computes ``op``, or ``None``."""
@@ -101,7 +464,7 @@ class ElementwiseChain(KernelTemplate):
         if len(self.ops) > 1 or self.ops[0].paired or self.ops[0].planes:
             return self._for_few(self._op_by_op)
         (only,) = self.ops
-        key = (type(only.op), only.code, only.parameters, self.arity)
+        key = type(only.op), only.code, only.parameters, self.arity
         if key not in _SHARED:
             if len(_SHARED) >= MAX_SHARED:
                 _SHARED.clear()
@@ -131,7 +494,7 @@ class ElementwiseChain(KernelTemplate):
         parallel_for(plan.task.address, plan.job, out, source, first, second, threads() if plan.large else 1)
         return out.transpose(plan.back)
 
-    def _remember(self, key: _Layout, read: Sequence[Array]) -> Plan | None:
+    def _remember(self, key: _LayoutKey, read: Sequence[Array]) -> Plan | None:
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         plan = self._plans[key] = make_plan(self.ops, read, self.rounds)

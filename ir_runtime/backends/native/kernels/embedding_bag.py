@@ -31,8 +31,8 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import uses_constant, was_refused
 from ..threading.task import Task, each_counted, load_args
+from ._copy import contiguous
 from ._rows import copy_row
-from .contiguous import contiguous
 
 __all__: list[str] = []
 

@@ -27,11 +27,11 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import was_refused
 from ..threading.task import Task, each_unit, load_args, load_fourth
+from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._indices import load_index
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
 from ._rows import add_weighted_rows, clear_row, dot_rows
-from .contiguous import contiguous
 
 __all__: list[str] = []
 

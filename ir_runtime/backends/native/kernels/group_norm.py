@@ -23,9 +23,9 @@ from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import Task, each_unit, load_args
+from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
-from .contiguous import contiguous
 from .normalization import GROW, NEGLIGIBLE, SHRINK, Mode, overflows, reciprocal_deviation
 
 __all__: list[str] = []
@@ -138,24 +138,9 @@ def _measure(x: int, stride: int, size: int, count: int, width: int, means: int,
 def _normalize(call: int) -> None:
     address, out, x, partner, second, _ = load_args(call)
     job = GroupNormJob.at(address)
-    units, blocks, size, channels = (
-        job.units,
-        job.blocks,
-        job.size,
-        job.channels,
-    )
-    width, most, mode, eps = (
-        job.group_channels,
-        job.unit_channels,
-        job.mode,
-        job.epsilon,
-    )
-    scale, shift, words, numbers = (
-        job.scale,
-        job.shift,
-        job.epilogue_words,
-        job.epilogue_numbers,
-    )
+    units, blocks, size, channels = job.units, job.blocks, job.size, job.channels
+    width, most, mode, eps = job.group_channels, job.unit_channels, job.mode, job.epsilon
+    scale, shift, words, numbers = job.scale, job.shift, job.epilogue_words, job.epilogue_numbers
     stride, means = 4 * channels, scratch_memory(12 * most)
     sums, shrinks = means + 4 * most, means + 8 * most
     for unit in each_unit(call, units):

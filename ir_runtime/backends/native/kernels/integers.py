@@ -1,18 +1,133 @@
-"""Quotients and remainders of many integers, shared among threads."""
+"""Quotients and remainders of integers."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from ....ir.element import ElementType
 from ....ir.tensor import Value
 from ....ops.arithmetic.binary import Divide, Division, FloorMod, Mod
 from ... import Kernel
 from .._backend import backend
-from ..codegen.language import device
+from ..codegen import ir
+from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add
+from ..codegen.typed import F64S, I64S, constant_lanes, load_lanes, store_typed, typed_loop
+from ..codegen.vectors import I64, INTS, LANES, Emit
+from ..codegen.vectors import Value as Register
 from ._broadcast_rows import BroadcastJob, broadcast_kernel, broadcast_task
-from ._integer_code import FLOOR_DIVIDE, FLOOR_MOD, MOD, TRUNCATE_DIVIDE, divide_rows
 
 __all__: list[str] = []
+
+FLOOR_DIVIDE, TRUNCATE_DIVIDE, FLOOR_MOD, MOD = range(4)
+_DOWN, _QUOTIENT = (FLOOR_DIVIDE, FLOOR_MOD), (FLOOR_DIVIDE, TRUNCATE_DIVIDE)
+# A quotient in f64 of smaller integers is rounded to an integer only if it is one.
+_BITS = 52
+_WORD = ir.IntType(LANES)
+
+
+@instruction(*[types.int64] * 7, returns=types.int64)
+def divide_rows(
+    emit: Emit, code: Register, size: Register, singles: Register, a: Register, b: Register, count: Register, out: Register
+) -> Register:  # fmt: skip
+    """Divide rows of integers of ``size`` bytes, either of which may be one number; return how many divisors are 0.
+
+    By 0, the result is that by 1.
+    """
+    builder = emit.builder
+    zeros = emit.stack_words(1)
+
+    def go(code: int, kind: ir.VectorType, single: int) -> None:
+        def body(index: Register, mask: Register | None) -> None:
+            x, y = (
+                _operand(emit, kind, address, index, mask, bool(single >> place & 1))
+                for place, address in enumerate((a, b))
+            )
+            is_zero = builder.icmp_signed("==", y, ir.Constant(y.type, None))
+            there = is_zero if mask is None else builder.and_(is_zero, mask)
+            any_zero = builder.icmp_unsigned("!=", builder.bitcast(there, _WORD), ir.Constant(_WORD, 0))
+            emit.store(builder.add(emit.load(zeros, I64), builder.zext(any_zero, I64)), zeros)
+            y = builder.select(is_zero, constant_lanes(I64S, 1), y)
+            found = _divided(emit, code, x, y, is_wide=kind == I64S)
+            store_typed(emit, found if kind == I64S else builder.trunc(found, kind), out, index, mask)
+
+        typed_loop(emit, count, body)
+
+    branches = {
+        (code * 4 + single) * 16 + width: partial(go, code, kind, single)
+        for code in range(4) for width, kind in ((4, INTS), (8, I64S)) for single in range(4)
+    }  # fmt: skip
+    number = builder.add(builder.mul(code, emit.i64(4)), builder.and_(singles, emit.i64(3)))
+    emit.switch(builder.add(builder.mul(number, emit.i64(16)), size), branches)
+    return emit.load(zeros, I64)
+
+
+def _operand(
+    emit: Emit, kind: ir.VectorType, address: Register, index: Register, mask: Register | None, single: bool
+) -> Register:
+    """Return numbers as i64."""
+    builder = emit.builder
+    found = load_lanes(emit, kind, address, index, mask, single)
+    return found if kind == I64S else builder.sext(found, I64S)
+
+
+def _divided(emit: Emit, code: int, x: Register, y: Register, is_wide: bool) -> Register:
+    """Return quotients or remainders; in f64, unless an integer is large, as only those of 64 bits are."""
+    if not is_wide:
+        return _by_reals(emit, code, x, y)
+    builder = emit.builder
+    above = [builder.ashr(n, constant_lanes(I64S, _BITS)) for n in (x, y)]
+    # The bits above are all as the sign: so 0 or -1.
+    large = [
+        builder.icmp_unsigned(">", builder.add(n, constant_lanes(I64S, 1)), constant_lanes(I64S, 1))
+        for n in above
+    ]
+    any_large = builder.icmp_unsigned(
+        "!=", builder.bitcast(builder.or_(*large), _WORD), ir.Constant(_WORD, 0)
+    )
+    (found,) = emit.if_else(
+        any_large, lambda: [_one_by_one(emit, code, x, y)], lambda: [_by_reals(emit, code, x, y)]
+    )
+    return found
+
+
+def _by_reals(emit: Emit, code: int, x: Register, y: Register) -> Register:
+    builder = emit.builder
+    real = builder.fdiv(builder.sitofp(x, F64S), builder.sitofp(y, F64S))
+    return _corrected(emit, code, x, y, builder.fptosi(real, I64S))
+
+
+def _corrected(emit: Emit, code: int, x: Register, y: Register, quotient: Register) -> Register:
+    """Return the result of a quotient that is rounded towards zero."""
+    builder = emit.builder
+    if code == TRUNCATE_DIVIDE:
+        return quotient
+    rest = builder.sub(x, builder.mul(quotient, y))
+    if code == MOD:
+        return rest
+    zero = ir.Constant(rest.type, None)
+    differs = builder.icmp_signed("<", builder.xor(rest, y), zero)
+    is_above = builder.and_(differs, builder.icmp_signed("!=", rest, zero))
+    if code == FLOOR_DIVIDE:
+        return builder.sub(quotient, builder.zext(is_above, quotient.type))
+    return builder.add(rest, builder.select(is_above, y, zero))
+
+
+def _one_by_one(emit: Emit, code: int, x: Register, y: Register) -> Register:
+    """Divide lane by lane; the processor raises an error where -2^63 is divided by -1, which wraps around.
+
+    A loop, as divisions take longer than it, and all kinds of operands have one of their own.
+    """
+    builder, one = emit.builder, constant_lanes(I64S, 1)
+    is_minus = builder.icmp_signed("==", y, constant_lanes(I64S, -1))
+    divisors = builder.select(is_minus, one, y)
+    with emit.loop(emit.i64(LANES), [x]) as (lane, (found,), following):
+        a, b = builder.extract_element(found, lane), builder.extract_element(divisors, lane)
+        following.append(builder.insert_element(found, builder.sdiv(a, b), lane))
+    (quotients,) = following
+    negative = builder.sub(ir.Constant(I64S, None), x)
+    return _corrected(emit, code, x, y, builder.select(is_minus, negative, quotients))
+
 
 # Fewer elements are left to NumPy, unless a run is recorded; about how long one takes, in eighths of a nanosecond.
 MIN_SIZE, STEPS = 1 << 9, 2

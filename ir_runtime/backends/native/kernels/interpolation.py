@@ -28,7 +28,7 @@ from ..codegen.vectors import F32, I64, INTS, LANES, Emit, Load, Store
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
-from .contiguous import contiguous
+from ._copy import contiguous
 
 __all__: list[str] = []
 
@@ -209,7 +209,7 @@ def _gathered_taps(step: Taps, channels: int) -> tuple[Array, Array]:
     places = step.index.T[:, :, None] * channels + np.arange(channels)
     weights = np.repeat(step.weight.T[:, :, None], channels, 2)
     count = places[0].size
-    filled = ((0, 0), (0, -count % LANES))
+    filled = (0, 0), (0, -count % LANES)
     return (
         np.ascontiguousarray(np.pad(places.reshape(-1, count), filled), np.int32),
         np.ascontiguousarray(np.pad(weights.reshape(-1, count), filled), np.float32),

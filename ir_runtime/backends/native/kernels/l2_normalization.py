@@ -16,12 +16,18 @@ from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
 from ..codegen.vectors import Value as Emitted
-from ._axes_plan import known_axes, plan_axes
-from ._column_loop import column_loop
-from ._columns_kernel import ColumnsPlan, columns_kernel
-from ._columns_task import ColumnsJob, column_sizes, columns_task, load_sizes
-from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, square_root, widened
-from ._reductions import reduce_row
+from ._columns import (
+    ColumnsJob,
+    ColumnsPlan,
+    column_loop,
+    column_sizes,
+    columns_kernel,
+    columns_task,
+    known_axes,
+    load_sizes,
+    plan_axes,
+)
+from ._reductions import F64, STEPS, Reduction, doubles, reduce_row, spread, square_root, widened
 
 __all__: list[str] = []
 

@@ -1,7 +1,11 @@
-"""Local response normalization (LRN) along an axis: sums of squares of a window, and powers of them, in f64 as in the reference."""
+"""Local response normalization (LRN): sums of squares of a window along an axis, and powers of them, in f64.
+
+Powers have errors of about 1e-10, so results rounded to f32 are those of the reference.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,18 +14,87 @@ from ....ir.tensor import Value
 from ....ops.normalization import LRN
 from ... import Kernel
 from .._backend import backend
+from ..codegen import ir
 from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
+from ..codegen.target import TARGET
 from ..codegen.vectors import LANES, VECTOR, Emit, Load, Store
-from ..codegen.vectors import Value as Emitted
-from ._axes_plan import known_axes, plan_axes
-from ._column_loop import column_loop
-from ._columns_kernel import ColumnsPlan, columns_kernel
-from ._columns_task import ColumnsJob, column_sizes, columns_task, load_sizes
-from ._f64_power import negative_power
-from ._reduction_steps import F64, STEPS, Reduction, doubles, spread, widened
+from ..codegen.vectors import Value as Register
+from ._columns import (
+    ColumnsJob,
+    ColumnsPlan,
+    column_loop,
+    column_sizes,
+    columns_kernel,
+    columns_task,
+    known_axes,
+    load_sizes,
+    plan_axes,
+)
+from ._reductions import DOUBLES, F64, STEPS, Reduction, doubles, spread, widened
 
 __all__: list[str] = []
+
+WORDS = ir.VectorType(ir.I64, LANES)
+# The logarithm of 1 + x to the base 2 is an odd series in x / (2 + x); the power of two is the exponential series.
+_LOGARITHM = [2 / math.log(2) / n for n in range(11, 0, -2)]
+_POWER = [math.log(2) ** n / math.factorial(n) for n in range(8, -1, -1)]
+_MOST = 1020.0
+_ONE, _MANTISSA = 0x3FF0000000000000, 0x000FFFFFFFFFFFFF
+_HALF_ROOT = 0x3FE6A09E667F3BCD
+"""The bits of the square root of 1/2."""
+_ROUNDING = 1.5 * 2**52
+"""Adding this rounds a number to an integer, whose lowest bits are then those of the sum."""
+
+
+def _words(n: int) -> Register:
+    return ir.Constant(WORDS, [n] * LANES)
+
+
+def _fma(emit: Emit, a: Register, b: Register, c: Register) -> Register:
+    if not TARGET.vectors.has_fma:
+        return emit.builder.fadd(emit.builder.fmul(a, b), c)
+    return emit.intrinsic("llvm.fma", a, b, c)
+
+
+def _series(emit: Emit, x: Register, terms: list[float]) -> Register:
+    found = doubles(terms[0])
+    for term in terms[1:]:
+        found = _fma(emit, found, x, doubles(term))
+    return found
+
+
+def _logarithm(emit: Emit, x: Register) -> Register:
+    """Compute the logarithm to the base 2 of positive normal numbers."""
+    builder, bits = emit.builder, emit.builder.bitcast(x, WORDS)
+    above = builder.sub(bits, _words(_HALF_ROOT))
+    exponent = builder.ashr(above, _words(52))
+    mantissa = builder.add(builder.and_(above, _words(_MANTISSA)), _words(_HALF_ROOT))
+    part = builder.bitcast(mantissa, DOUBLES)
+    s = builder.fdiv(builder.fsub(part, doubles(1)), builder.fadd(part, doubles(1)))
+    odd = builder.fmul(s, _series(emit, builder.fmul(s, s), _LOGARITHM))
+    return builder.fadd(builder.sitofp(exponent, DOUBLES), odd)
+
+
+def _power_of_two(emit: Emit, x: Register) -> Register:
+    """Compute the power of two, for numbers within ±`_MOST`."""
+    builder = emit.builder
+    sum = builder.fadd(x, doubles(_ROUNDING))
+    part = _series(emit, builder.fsub(x, builder.fsub(sum, doubles(_ROUNDING))), _POWER)
+    scale = builder.add(builder.shl(builder.bitcast(sum, WORDS), _words(52)), _words(_ONE))
+    return builder.fmul(part, builder.bitcast(scale, DOUBLES))
+
+
+def negative_power(emit: Emit, x: Register, exponent: Register) -> Register:
+    """Compute ``x ** -exponent`` of positive f64 that are not subnormal; 0 of infinity, and NaN of NaN."""
+    builder = emit.builder
+    power = builder.fmul(builder.fneg(exponent), _logarithm(emit, x))
+    power = builder.select(builder.fcmp_ordered("<", power, doubles(_MOST)), power, doubles(_MOST))
+    power = builder.select(builder.fcmp_ordered(">", power, doubles(-_MOST)), power, doubles(-_MOST))
+    infinite = doubles(math.inf)
+    other = builder.select(builder.fcmp_ordered("==", x, infinite), doubles(0), x)
+    return builder.select(builder.fcmp_ordered("<", x, infinite), _power_of_two(emit, power), other)
+
 
 # The greatest exponent, and the least bias, whose power is far from overflow.
 MOST_BETA = 8.0
@@ -40,22 +113,22 @@ class ResponseJob(ColumnsJob):
 @instruction(*[types.int64] * 9)
 def _normalize(  # noqa: PLR0913 (values in registers)
     emit: Emit,
-    x: Emitted,
-    stride: Emitted,
-    before: Emitted,
-    window: Emitted,
-    count: Emitted,
-    out: Emitted,
-    bias: Emitted,
-    scale: Emitted,
-    beta: Emitted,
+    x: Register,
+    stride: Register,
+    before: Register,
+    window: Register,
+    count: Register,
+    out: Register,
+    bias: Register,
+    scale: Register,
+    beta: Register,
 ) -> None:
     """Normalize ``count`` neighbours in a row by windows of as many rows, ``stride`` bytes apart, which begin some bytes before."""
     builder = emit.builder
     low, factor, exponent = (spread(emit, builder.bitcast(bits, F64)) for bits in (bias, scale, beta))
     square = STEPS[Reduction.L2].step
 
-    def body(offset: Emitted, access: Sequence[tuple[Load, Store]]) -> None:
+    def body(offset: Register, access: Sequence[tuple[Load, Store]]) -> None:
         places, source = [4 * LANES * j for j in range(len(access))], emit.at(x, offset)
         start = [doubles(0)] * len(access)
         with emit.loop(window, [builder.sub(source, before), *start]) as (_, (at, *sums), following):
@@ -73,12 +146,7 @@ def _normalize(  # noqa: PLR0913 (values in registers)
 @device
 def _respond(job: ResponseJob, x: int, out: int, row: int, column: int) -> None:
     _, length, inner, block = load_sizes(job)
-    reach, bias, scale, beta = (
-        job.reach,
-        job.bias,
-        job.scale,
-        job.beta,
-    )
+    reach, bias, scale, beta = job.reach, job.bias, job.scale, job.beta
     stride = 4 * inner
     for place in range(length):
         at = 4 * ((row * length + place) * inner + column)

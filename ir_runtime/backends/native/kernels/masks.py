@@ -29,13 +29,13 @@ from ._copy import SIZES
 __all__: list[str] = []
 
 _KINDS = {ElementType.i32: INTS, ElementType.i64: I64S, ElementType.f32: VECTOR}
-_PREDICATES = ("==", "!=", "<", "<=")
+_PREDICATES = "==", "!=", "<", "<="
 # The predicate of a comparison, and whether operands are swapped.
 _QUESTIONS: dict[type[Operation], tuple[str, bool]] = {
     Equal: ("==", False), NotEqual: ("!=", False), Less: ("<", False),
     LessEqual: ("<=", False), Greater: ("<", True), GreaterEqual: ("<=", True),
 }  # fmt: skip
-_CONNECTIVES = ("and_", "or_", "xor")
+_CONNECTIVES = "and_", "or_", "xor"
 _LOGICAL: dict[type[Operation], str] = {
     BitwiseAnd: "and_", LogicalAnd: "and_", BitwiseOr: "or_", LogicalOr: "or_", BitwiseXor: "xor", LogicalXor: "xor",
 }  # fmt: skip

@@ -1,22 +1,43 @@
-"""Matrix products with constant weights."""
+"""Matrix products and Einsum, with constant weights or of two computed inputs of any batch.
+
+A unit of a computed product is some columns for some of its rows. It packs those columns of the right matrix in memory of
+its thread, so that threads wait for nothing. A few rows are multiplied by columns where they are. Long sums are sums of
+parts, as those of BLAS: their rounding errors are smaller.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+import numpy as np
 
 from ....ir.tensor import Array, Value
+from ....ops.matrix.einsum import Einsum
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel, KernelTemplate
+from ...common.constant_einsum import constant_einsum
+from ...common.einsum import EinsumProduct, einsum_product
 from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, Job, i64
+from ..codegen.language import device
+from ..codegen.memory import load_i64, scratch_memory, store_i64
+from ..codegen.vectors import LANES
 from ..threading.capture import replayed
-from ..threading.task import UNUSED
+from ..threading.parallel import parallel_for, threads_for
+from ..threading.task import UNUSED, Task, each_unit, load_args, load_fourth
+from ._attention_panels import next_panel, pack_rows, pack_transposed
+from ._copy import contiguous, contiguous_rows, reshaped
 from ._epilogue import Epilogue, FusedKernel
 from ._gemm import Gemm
+from ._gemm_tile import ROW_MULTIPLE, WIDE, gemm_panel
+from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
 from ._products import Products, asked_products, few_row_products
-from .contiguous import contiguous
+from ._rows import add_weighted_rows, clear_row, dot_rows
 
 __all__ = ["constant_product"]
 
@@ -62,3 +83,266 @@ def constant_product(weights: Array, transposed: bool, epilogue: Epilogue, produ
         return y
 
     return Kernel(kernel, name=products.name, replay=replayed())
+
+
+# Units for each thread, so that others can do the work of a thread that is interrupted.
+UNITS_PER_THREAD = 4
+# Most rows for which columns are not packed.
+MAX_FEW_ROWS = 4
+# Columns of a unit of few rows, where they are contiguous and where rows are; fewest rows of a unit that packs columns, which
+# takes as long as some rows, where threads have several and where each has one.
+FEW_COLUMNS, FEW_ROW_COLUMNS = 64, 256
+MIN_ROWS, MIN_OWN_ROWS = 6 * ROW_MULTIPLE, 16
+# Numbers of packed columns, and of the rows that they are multiplied by: together they stay in the L2 cache.
+PACKED_NUMBERS, ROW_NUMBERS = 1 << 16, 1 << 15
+PANEL = WIDE * LANES
+# Numbers of a part of a sum.
+PART = 256
+# Shapes whose jobs a kernel keeps.
+MAX_JOBS = 64
+F32_SIZE = 4
+_INFINITY = np.float32(np.inf)
+_ZEROS = np.zeros(PANEL, np.float32)
+
+
+class ProductJob(Descriptor):
+    """The job of `COMPUTED`: ``products`` of ``rows`` rows by ``[depth, columns]``, transposed if ``by_rows``.
+
+    ``places`` has the byte offsets of both matrices of each product, ``row_stride`` and ``other_stride`` the bytes between
+    their rows in memory. A unit has ``unit_rows`` rows and ``unit_columns`` columns, and multiplies ``some_rows`` at a time;
+    ``packed`` is the size in bytes of its packed columns, 0 for few rows, ``scratch`` that of all the memory of a thread.
+    ``zeros`` is the address of a row of zeros.
+    """
+
+    products: i64
+    rows: i64
+    depth: i64
+    columns: i64
+    by_rows: i64
+    places: i64
+    row_stride: i64
+    other_stride: i64
+    unit_rows: i64
+    unit_columns: i64
+    some_rows: i64
+    packed: i64
+    scratch: i64
+    zeros: i64
+    has_epilogue: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+
+
+@device
+def _few_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, part: int) -> None:
+    """Multiply rows by columns where they are.
+
+    The addresses are those of the first row, column and result, and of memory for a part of the sums of a row.
+    """
+    depth, apart = job.depth, job.other_stride
+    columns, stride = job.columns, job.row_stride
+    for row in range(rows):
+        line, target = x + stride * row, out + 4 * columns * row
+        if job.by_rows != 0:
+            dot_rows(line, y, apart, count, depth, target)
+            continue
+        clear_row(target, count)
+        for first in range(0, depth, PART):
+            clear_row(part, count)
+            add_weighted_rows(
+                line + 4 * first, y + apart * first, apart, min(PART, depth - first), count, part
+            )
+            add_rows(target, part, count)
+
+
+@device
+def _panel_products(job: ProductJob, places: int, rows: int, packed: int, count: int, out: int) -> None:
+    """Multiply the rows at some addresses, which the byte offset of a part follows, by packed columns."""
+    depth, stride = job.depth, 4 * job.columns
+    offset, zeros = places + 8 * job.some_rows, job.zeros
+    done = 0
+    while done < count:
+        vectors, some = next_panel(count - done)
+        target, size = out + 4 * done, 4 * LANES * vectors
+        for first in range(0, max(depth, 1), PART):
+            store_i64(offset, 0, 4 * first)
+            gemm_panel(
+                vectors, rows, places, 0, 0, offset, 1, min(PART, depth - first), packed + size * first, target, stride,
+                zeros, 0, target if first > 0 else 0, some - (vectors - 1) * LANES, -_INFINITY, _INFINITY,
+            )  # fmt: skip
+        packed += size * depth
+        done += some
+
+
+@device
+def _many_rows(job: ProductJob, x: int, rows: int, y: int, count: int, out: int, packed: int) -> None:
+    """Pack columns, and multiply rows by them; the addresses as those of `_few_rows`, and memory."""
+    depth, apart = job.depth, job.other_stride
+    stride, width = job.row_stride, 4 * job.columns
+    some, places = job.some_rows, packed + job.packed
+    if job.by_rows != 0:
+        pack_transposed(y, apart, count, depth, packed)
+    else:
+        pack_rows(y, apart, depth, count, packed)
+    for first in range(0, rows, some):
+        here = min(some, rows - first)
+        for row in range(here):
+            store_i64(places, row, x + stride * (first + row))
+        _panel_products(job, places, here, packed, count, out + width * first)
+
+
+def _computed(call: int) -> None:
+    """Multiply; a unit is a block of rows and columns of a product."""
+    address, out, x, y, extra, _ = load_args(call)
+    job = ProductJob.at(address)
+    other, places = load_fourth(call), job.places
+    columns, rows = job.columns, job.rows
+    wide, tall = job.unit_columns, job.unit_rows
+    across, down = (columns + wide - 1) // wide, (rows + tall - 1) // tall
+    by_column = job.other_stride if job.by_rows != 0 else 4
+    words, numbers = job.epilogue_words, job.epilogue_numbers
+    packed, units = job.packed, job.products * across * down
+    memory = scratch_memory(job.scratch)
+    for unit in each_unit(call, units):
+        block = unit // across
+        left = (unit - block * across) * wide
+        product = block // down
+        top = (block - product * down) * tall
+        count, here = min(wide, columns - left), min(tall, rows - top)
+        start = 4 * ((product * rows + top) * columns + left)
+        line = x + load_i64(places, 2 * product) + top * job.row_stride
+        column = y + load_i64(places, 2 * product + 1) + left * by_column
+        if packed == 0:
+            _few_rows(job, line, here, column, count, out + start, memory)
+        else:
+            _many_rows(job, line, here, column, count, out + start, memory)
+        if job.has_epilogue != 0:
+            apply_epilogue(words, numbers, extra, other, out, start, 4 * left, here, count, 4 * columns)
+
+
+COMPUTED = Task(_computed)
+"""Multiplies A by B; C and D are other inputs of the epilogue."""
+
+
+@backend.accelerates(MatMul)
+def computed_matmul(op: MatMul, a: Value, b: Value) -> KernelTemplate | None:
+    """f32 matrices, of any batch; one constant matrix would be packed again in each run."""
+    if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
+        return None
+    known = b.known()
+    if known is not None and math.prod(known.shape[:-2]) == 1:
+        return None
+    return FusedKernel(partial(matrix_product, op), accepts=partial(_accepts, op))
+
+
+def _accepts(op: MatMul, a: Array, b: Array, *others: object) -> bool:
+    try:
+        np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        return False
+    depth: int = a.shape[-2 if op.transpose_a else -1]
+    found: bool = depth == b.shape[-1 if op.transpose_b else -2]
+    return found
+
+
+def matrix_product(op: MatMul, epilogue: Epilogue) -> Kernel:
+    """Return a kernel for f32 matrices whose batches broadcast, and lengths fit."""
+    COMPUTED.prepare()
+    after = epilogue.without_weights()
+    packed = PackedEpilogue.of(after)
+    find = lru_cache(MAX_JOBS)(partial(_job, packed if after.post_ops else None))
+
+    def kernel(a: Array, b: Array, *extras: Array) -> Array:
+        a = a.swapaxes(-1, -2) if op.transpose_a else a
+        b = b.swapaxes(-1, -2) if op.transpose_b else b
+        out = empty((*_batch(a.shape, b.shape), a.shape[-2], b.shape[-1]), np.float32)
+        if not out.size:
+            return out
+        if b.shape[-1] == 1 and not packed.rows:  # the same numbers are a row
+            a, b = b.swapaxes(-1, -2), a.swapaxes(-1, -2)
+        a = contiguous_rows(a)
+        b = b if b.strides[-2] == F32_SIZE else contiguous_rows(b)
+        count = threads_for(computed=2 * out.size * a.shape[-1])
+        job = find(a.shape, a.strides, b.shape, b.strides, count)
+        first, second = packed.extra_arrays(extras, -1)
+        parallel_for(COMPUTED.address, job, out, a, b, first, count, second)
+        return out
+
+    return Kernel(kernel, replay=replayed())
+
+
+_Axes: TypeAlias = tuple[int, ...]
+
+
+def _batch(a: _Axes, b: _Axes) -> _Axes:
+    return np.broadcast_shapes(a[:-2], b[:-2])
+
+
+def _job(
+    epilogue: PackedEpilogue | None, a: _Axes, a_strides: _Axes, b: _Axes, b_strides: _Axes, count: int
+) -> Array:
+    """Return the job for matrices of these shapes and strides, for a number of threads."""
+    batch = _batch(a, b)
+    sides = [_offsets(shape[:-2], strides, batch) for shape, strides in ((a, a_strides), (b, b_strides))]
+    places = np.stack(sides, 1)
+    rows, depth, columns = *a[-2:], b[-1]
+    by_rows = b_strides[-2] == F32_SIZE and (columns == 1 or b_strides[-1] != F32_SIZE)
+    if rows <= MAX_FEW_ROWS:
+        wide, tall = FEW_COLUMNS if by_rows else FEW_ROW_COLUMNS, rows
+    else:
+        wide, tall = _unit(rows, depth, columns, len(places), count)
+    some = min(tall, max(ROW_NUMBERS // max(depth, 1) // ROW_MULTIPLE, 1) * ROW_MULTIPLE)
+    packed = 0 if rows <= MAX_FEW_ROWS else 4 * max(depth, 1) * -(-min(wide, columns) // LANES) * LANES
+    job = ProductJob.fill(
+        products=len(places), rows=rows, depth=depth, columns=columns, by_rows=by_rows, places=places.ctypes.data,
+        row_stride=a_strides[-2], other_stride=b_strides[-1 if by_rows else -2], unit_rows=tall, unit_columns=wide,
+        some_rows=some, packed=packed, scratch=packed + 8 * (some + 1) if packed else 4 * FEW_ROW_COLUMNS, zeros=_ZEROS.ctypes.data, has_epilogue=epilogue is not None,
+        epilogue_words=0 if epilogue is None else epilogue.words.ctypes.data,
+        epilogue_numbers=0 if epilogue is None else epilogue.numbers.ctypes.data,
+    )  # fmt: skip
+    return Job.of(job, places, epilogue)
+
+
+def _offsets(shape: _Axes, strides: _Axes, batch: _Axes) -> Array:
+    """Return the byte offset of the matrix of each product."""
+    axes = [np.arange(n) * stride for n, stride in zip(shape, strides, strict=False)]
+    found = sum(np.ix_(*axes), np.zeros((1,) * len(axes), np.int64)) if axes else np.zeros((), np.int64)
+    return np.broadcast_to(found, batch).reshape(-1).astype(np.int64)
+
+
+def _unit(rows: int, depth: int, columns: int, products: int, count: int) -> tuple[int, int]:
+    """Return the columns and rows of a unit: some for each of ``count`` threads, if they do not become too small."""
+    parts = -(-UNITS_PER_THREAD * count // products) if count > 1 else 1
+    panels = min(PACKED_NUMBERS // (max(depth, 1) * PANEL), -(-columns // (parts * PANEL)))
+    wide = max(panels, 1) * PANEL
+    blocks = -(-columns // wide)
+    tall = max(-(-rows // -(-parts // blocks)), min(MIN_ROWS, rows))
+    own = -(-count // (products * blocks))
+    return wide, min(tall, max(-(-rows // own), MIN_OWN_ROWS))
+
+
+@backend.accelerates(Einsum)
+def constant_weights(op: Einsum, *operands: Value) -> KernelTemplate | None:
+    """Return a kernel for f32 by one constant matrix, which is packed."""
+    return constant_einsum(backend, op, operands, reshaped)
+
+
+@backend.accelerates(Einsum)
+def products(op: Einsum, *operands: Value) -> Kernel | None:
+    """Return a kernel for f32 matrices in batches; the axes of inputs and result are put in order by views."""
+    if len(operands) != 2 or not is_f32(*operands) or None in (value.shape.rank for value in operands):
+        return None
+    found = einsum_product(op.equation, tuple(len(value.shape) for value in operands))
+    return None if found is None else _kernel(op, found)
+
+
+def _kernel(op: Einsum, found: EinsumProduct) -> Kernel:
+    multiply = matrix_product(MatMul(transpose_a=False, transpose_b=False), Epilogue())
+
+    def kernel(a: Array, b: Array) -> Array:
+        left, right = found.ordered(a, b)
+        if not found.fits(left, right):  # lengths of 1 are broadcast
+            return op.evaluate(a, b)
+        return found.result(np.asarray(multiply(*found.matrices(left, right, reshaped))), left, right)
+
+    return Kernel(kernel, replay=replayed())

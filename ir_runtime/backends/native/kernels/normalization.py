@@ -28,11 +28,21 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
 from ..threading.task import UNUSED, Task, each_chunk, load_args
-from ._columns import SOFTMAX_COLUMNS, softmax_columns
+from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
 from ._packed_epilogue import PackedEpilogue, apply_epilogue
-from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms, sqrt, sum_row, sum_squares
-from .contiguous import contiguous
+from ._reductions import (
+    SOFTMAX_COLUMNS,
+    log,
+    normalize_row,
+    scale_row,
+    shift_row,
+    softmax_columns,
+    softmax_terms,
+    sqrt,
+    sum_row,
+    sum_squares,
+)
 
 __all__ = [
     "GROW", "NEGLIGIBLE", "SHRINK", "Mode", "overflows", "reciprocal_deviation",
@@ -97,18 +107,8 @@ def overflows(mean: np.float32, factor: np.float32) -> bool:
 def _normalize(call: int) -> None:
     address, out, x, partner, second, _ = load_args(call)
     job = NormalizationJob.at(address)
-    rows, length, unit, mode = (
-        job.rows,
-        job.length,
-        job.rows_per_unit,
-        job.mode,
-    )
-    scale, shift, words, numbers = (
-        job.scale,
-        job.shift,
-        job.epilogue_words,
-        job.epilogue_numbers,
-    )
+    rows, length, unit, mode = job.rows, job.length, job.rows_per_unit, job.mode
+    scale, shift, words, numbers = job.scale, job.shift, job.epilogue_words, job.epilogue_numbers
     eps = job.epsilon
     stride = 4 * length
     for first, end in each_chunk(call, rows, unit):
@@ -146,12 +146,7 @@ def _normalize(call: int) -> None:
 def _softmax(call: int) -> None:
     address, out, x, sums, _, counter = load_args(call)
     job = SoftmaxJob.at(address)
-    rows, length, unit, logarithm = (
-        job.rows,
-        job.length,
-        job.rows_per_unit,
-        job.logarithm,
-    )
+    rows, length, unit, logarithm = job.rows, job.length, job.rows_per_unit, job.logarithm
     stride = 4 * length
     about = sums + fetch_add(counter + 8) * 4 * _SUM_STRIDE
     for first, end in each_chunk(call, rows, unit):

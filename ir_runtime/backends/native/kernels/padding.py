@@ -26,8 +26,8 @@ from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.task import UNUSED, Task, each_unit, load_args
+from ._copy import contiguous
 from ._rows import copy_row
-from .contiguous import contiguous
 
 __all__ = ["pad_images"]
 
@@ -78,16 +78,8 @@ def _pad_rows(call: int) -> None:
     chunks, units = (last + ROWS_PER_UNIT - 1) // ROWS_PER_UNIT, 1
     for axis in range(OUTER - 1):
         units *= load_i64(job, PadRowsJob.lengths + axis)
-    columns, before, inside = (
-        job.columns,
-        job.before,
-        job.inside,
-    )
-    table, fill, first = (
-        job.column_table,
-        job.number,
-        job.first,
-    )
+    columns, before, inside = job.columns, job.before, job.inside
+    table, fill, first = job.column_table, job.number, job.first
     rows, fills_sides, after = (
         load_i64(job, PadRowsJob.tables + OUTER - 1),
         job.fills_sides,

@@ -1,4 +1,8 @@
-"""Max and average pooling, adaptive average pooling, and spatial means in NHWC layout."""
+"""Max, average and adaptive average pooling, and spatial means, in NHWC layout.
+
+Volumes are passes of the kernel of maps: over planes first, then inside them. Of a spatial mean, threads sum the lines of a
+map that they have just computed, as a rule, which are in their own caches; then they add the sums of the parts.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ...._util.cached import cached_property
 from ....ir.tensor import Array, Value
 from ....ops.kernels.statistics import lowest
+from ....ops.pooling.adaptive import AdaptiveAvgPool
 from ....ops.pooling.windowed import (
     AvgPool1,
     AvgPool14,
@@ -23,36 +29,41 @@ from ....ops.pooling.windowed import (
     MaxPoolWithIndices,
     Pooling,
 )
+from ....ops.reduction import ReduceMean
 from ... import UNREAD, Kernel, KernelTemplate
 from ...common.kept_memory import empty
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen import ir
 from ..codegen.bf16 import as_bf16, load_bf16, store_bf16
-from ..codegen.descriptor import f32, i64
-from ..codegen.language import Device, Instruction, device, types
+from ..codegen.descriptor import Descriptor, f32, i64
+from ..codegen.language import Device, Instruction, device, instruction, types
+from ..codegen.memory import barrier, fetch_add
 from ..codegen.vectors import LANES, Emit
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task, each_unit, load_args
+from ..threading.recording import workspace
+from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, load_args
+from ._copy import contiguous
 from ._epilogue import BF16, F32
 from ._products import asked_products
-from ._reductions import scale_row
+from ._reductions import REDUCE, Reduction, reduce_columns, scale_row
 from ._windows import (
     F32_SIZE,
     WINDOWS,
     Memory,
     SlidingWindows,
     are_better_channels,
+    drop_padding,
     general_window,
     geometry,
     load_f32_vector,
+    pad_channels,
     sliding_window,
     window_range,
 )
-from .contiguous import contiguous
 
-__all__ = ["AVERAGE", "LOWEST", "MAX", "POOL", "PoolJob", "pool_maps"]
+__all__: list[str] = []
 
 # Vectors of channels that are summed at a time.
 MAX_VECTORS = 4
@@ -87,7 +98,7 @@ def _ways(memory: Memory) -> dict[int, Callable[..., None]]:
 
 
 # The last arguments multiply results that are rounded, and count lanes.
-_MORE = (types.float32, types.int64)
+_MORE = types.float32, types.int64
 _slide = sliding_window(_ways(Memory()), _MORE)
 _f32, _bf16 = (_ways(Memory(load, _store_rounded)) for load in (load_f32_vector, load_bf16))
 _slide_bf16 = sliding_window(_f32 | {form + _FROM_BF16: way for form, way in _bf16.items()}, _MORE)
@@ -191,7 +202,7 @@ BF16_POOL = _pool_task("_bf16_pool", _slide_bf16)
 
 @backend.accelerates(MaxPool1)
 def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
-    """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
+    """f32. As in the reference, no result is NaN, nor below the lowest number."""
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster) if _is_supported(op, data) else None
 
 
@@ -199,14 +210,14 @@ def max_pool(op: MaxPool1, data: Value) -> KernelTemplate | None:
 def max_pool_values(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> KernelTemplate | None:
-    """f32 over two spatial axes, where the indices are not read."""
+    """f32, where the indices are not read."""
     supported = _is_supported(op, data) and 1 in unread
     return _Pooling(op, MAX, LOWEST, asked_products().is_faster, UNREAD) if supported else None
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
-    """f32 over two spatial axes."""
+    """f32."""
     if not _is_supported(op, data):
         return None
     inside = op.auto_pad in ("explicit", "valid") and op.rounding_type == "floor"
@@ -215,18 +226,18 @@ def average_pool(op: AvgPoolBase, data: Value) -> KernelTemplate | None:
 
 
 def _is_supported(op: Pooling, data: Value) -> bool:
-    return is_f32(data) and len(op.kernel) == 2
+    return is_f32(data) and 1 <= len(op.kernel) <= 3
 
 
 @dataclass(frozen=True)
 class _Pooling(KernelTemplate):
-    """Pooling of maps.
+    """Pooling of rows, maps and volumes.
 
     Args:
         op: the operation.
         form: what is computed.
         fill: stands for the padding.
-        bf16: whether the result may be stored in bf16.
+        bf16: whether the result may be stored in bf16, if it is maps.
         other: what is returned beside the result, if anything.
         rounds: whether the result is stored in bf16; then the data may be, too.
     """
@@ -244,11 +255,12 @@ class _Pooling(KernelTemplate):
 
     def storing_bf16(self) -> _Pooling | None:
         """Return a kernel that stores its result in bf16, or ``None``."""
-        return replace(self, rounds=True) if self.bf16 else None
+        return replace(self, rounds=True) if self.bf16 and len(self.op.kernel) == 2 else None
 
     @cached_property
     def _kernel(self) -> Kernel:
-        pool, other = pool_maps(self.op, self.form, self.fill, self.rounds), self.other
+        op, form, fill, other = self.op, self.form, self.fill, self.other
+        pool = pool_maps(op, form, fill, self.rounds) if len(op.kernel) == 2 else _pool(op, form, fill)
         return Kernel(pool if other is None else lambda x: (pool(x), other), replay=replayed())
 
     def prepare(self) -> Kernel:
@@ -271,7 +283,7 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
         if isinstance(op, AvgPoolBase):
             has_padding = any(map(any, op.pads(lengths, op.kernel)))
             factor = 1 / math.prod(op.kernel) if rounds or (has_padding and not op.exclude_pad) else 0.0
-        out = (images, windows["out_height"], windows["out_width"], channels)
+        out = images, windows["out_height"], windows["out_width"], channels
         job = PoolJob.fill(
             **windows, rows=images * out[1], mode=form, fill_values=fillers[size].ctypes.data,
             start_values=start.ctypes.data, factor=factor, data_size=size,
@@ -290,3 +302,364 @@ def pool_maps(op: Pooling, form: int, fill: float, rounds: bool) -> Callable[[Ar
         return channels_first(y)
 
     return pool
+
+
+# Vectors of channels that are summed at a time.
+MAX_MEAN_VECTORS = 4
+
+
+def vectors_abreast(channels: int) -> int:
+    """Return how many vectors of this many channels, at least those of one, are summed at a time."""
+    return next(n for n in (MAX_MEAN_VECTORS, 2, 1) if channels >= n * LANES)
+
+
+def _rectangle_mean(
+    abreast: int, size: int = 4, load_vector: Callable[[Emit, ir.Value], ir.Value] = Emit.load
+) -> Instruction:
+    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row.
+
+    Args:
+        abreast: how many vectors.
+        size: bytes of a number.
+        load_vector: loads a vector as f32.
+    """
+
+    def write(
+        emit: Emit,
+        x: ir.Value,
+        down: ir.Value,
+        right: ir.Value,
+        rows: ir.Value,
+        columns: ir.Value,
+        y: ir.Value,
+        factor: ir.Value,
+    ) -> None:
+        zeros = [emit.constant(0)] * abreast
+        with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):
+            with emit.loop(columns, [begin, *zeros]) as (_, (place, *sums), following):
+                loaded = [load_vector(emit, emit.at(place, size * LANES * i)) for i in range(abreast)]
+                sums = [emit.add(a, b) for a, b in zip(sums, loaded, strict=True)]
+                following += [emit.at(place, right), *sums]
+            totals = [emit.add(a, b) for a, b in zip(totals, following[1:], strict=True)]
+            below += [emit.at(begin, down), *totals]
+        same = emit.splat(factor)
+        for i, total in enumerate(below[1:]):
+            emit.store(emit.multiply(total, same), emit.at(y, 4 * LANES * i))
+
+    return instruction(*[types.int64] * 6, types.float32)(write)
+
+
+_mean_wide, _mean_double, _mean_single = (
+    _rectangle_mean(MAX_MEAN_VECTORS),
+    _rectangle_mean(2),
+    _rectangle_mean(1),
+)
+_bf16_mean = _rectangle_mean(1, 2, load_bf16)
+
+
+@device
+def channel_means(  # noqa: PLR0913 (values in registers)
+    x: int, size: int, down: int, right: int, rows: int, columns: int, y: int, vectors: int, factor: np.float32
+) -> None:  # fmt: skip
+    """Store the sums over a rectangle, times a factor, of some vectors of channels of ``size`` bytes, f32 or bf16.
+
+    Lines are ``down`` bytes apart, and elements of a line ``right`` bytes.
+    """
+    if size < F32_SIZE:
+        for i in range(vectors):
+            at = i * LANES
+            _bf16_mean(x + size * at, down, right, rows, columns, y + F32_SIZE * at, factor)
+    elif vectors == MAX_MEAN_VECTORS:
+        _mean_wide(x, down, right, rows, columns, y, factor)
+    elif vectors == 2:
+        _mean_double(x, down, right, rows, columns, y, factor)
+    else:
+        _mean_single(x, down, right, rows, columns, y, factor)
+
+
+# Elements of a part of a map.
+PART_SIZE = 1 << 13
+
+
+class SpatialMeanJob(Descriptor):
+    """The job of `SPATIAL_MEAN`: maps, their parts, lines of a part, and vectors of channels that are summed at a time."""
+
+    images: i64
+    height: i64
+    width: i64
+    channels: i64
+    parts: i64
+    part_lines: i64
+    vectors: i64
+    data_size: i64
+
+
+def _spatial_mean(call: int) -> None:
+    address, y, x, sums, _, counter = load_args(call)
+    job = SpatialMeanJob.at(address)
+    images, height, width, channels = job.images, job.height, job.width, job.channels
+    parts, lines = job.parts, job.part_lines
+    vectors, size = job.vectors, job.data_size
+    span, step = LANES * vectors, size * channels
+    groups = (channels + span - 1) // span
+    for index in each_unit(call, images * parts):
+        image = index // parts
+        top = (index - image * parts) * lines
+        source, target = x + (image * height + top) * width * step, sums + F32_SIZE * index * channels
+        for group in range(groups):
+            first = min(group * span, channels - span)
+            channel_means(
+                source + size * first, size, width * step, step, min(lines, height - top), width,
+                target + F32_SIZE * first, vectors, np.float32(1),
+            )  # fmt: skip
+        fetch_add(counter + 8)
+    barrier(counter + 8, images * parts, failure_word(call))
+    factor = np.float32(1) / np.float32(height * width)
+    for index in each_counted(counter + 16, images * groups):
+        image = index // groups
+        first = min((index - image * groups) * span, channels - span)
+        source = sums + F32_SIZE * (image * parts * channels + first)
+        target = y + F32_SIZE * (image * channels + first)
+        channel_means(source, 4, 4 * channels, 0, parts, 1, target, vectors, factor)
+
+
+SPATIAL_MEAN = Task(_spatial_mean)
+"""Sum parts of maps; a unit is some lines. Then add the sums; a unit is some channels of a map."""
+
+
+@backend.accelerates(ReduceMean)
+def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> KernelTemplate | None:
+    """f32 over the two axes after the channels."""
+    found = axes.ints()
+    if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
+        return None
+    REDUCE.prepare()
+    return _SpatialMean(op, np.array(found), asked_products().is_faster)
+
+
+@dataclass(frozen=True)
+class _SpatialMean(KernelTemplate):
+    """Means over the two axes after the channels; with ``bf16``, the data may be stored so. The result is f32."""
+
+    op: ReduceMean
+    axes: Array
+    bf16: bool
+
+    def reads_bf16(self, place: int) -> bool:
+        """Return whether an input may be stored in bf16."""
+        return self.bf16 and place == 0
+
+    def prepare(self) -> Kernel:
+        """Return a function, which is called faster."""
+        return Kernel(self._means, replay=replayed())
+
+    def _means(self, *arrays: Array) -> Array:
+        """Compute the means of the first input."""
+        x = arrays[0]
+        if not x.size:
+            return self.op.evaluate(x, self.axes)
+        means = spatial_means(x)
+        return means if self.op.keep_dims else means[:, :, 0, 0]
+
+
+def spatial_means(x: Array) -> Array:
+    """Return the means of the maps of ``[N, C, height, width]``, f32 or bf16, not empty, as ``[N, C, 1, 1]``."""
+    if x.itemsize == F32_SIZE and x.flags.c_contiguous and x.shape[1] > 1:
+        return _means_of_rows(x)
+    rows = pad_channels(channels_last(x))
+    images, height, width, channels = rows.shape
+    lines = max(PART_SIZE // (width * channels), 1)
+    parts = -(-height // lines)
+    job = SpatialMeanJob.fill(
+        images=images, height=height, width=width, channels=channels, parts=parts, part_lines=lines,
+        vectors=vectors_abreast(channels), data_size=x.itemsize,
+    )  # fmt: skip
+    y, sums = empty((images, 1, 1, channels), np.float32), workspace(images * parts * channels)
+    shared = threads_for(moved=8 * x.size)
+    parallel_for(SPATIAL_MEAN.address, job, y, contiguous(rows), sums, UNUSED, shared)
+    return channels_first(drop_padding(y, x.shape[1]))
+
+
+def _means_of_rows(x: Array) -> Array:
+    """Return the means of maps that are stored channels first."""
+    images, channels, height, width = x.shape
+    y = empty((images, channels, 1, 1), np.float32)
+    reduce_columns(x, y, (images * channels, height * width, 1), Reduction.MEAN, height * width)
+    return y
+
+
+class AdaptivePoolJob(Descriptor):
+    """The job of `ADAPTIVE_MEAN`: ``vectors`` of channels of an element are a unit."""
+
+    height: i64
+    width: i64
+    channels: i64
+    out_height: i64
+    out_width: i64
+    units: i64
+    vectors: i64
+    data_size: i64
+
+
+def _adaptive_mean(call: int) -> None:
+    address, y, x, _, _, _ = load_args(call)
+    job = AdaptivePoolJob.at(address)
+    height, width, channels, lines, columns = (
+        job.height,
+        job.width,
+        job.channels,
+        job.out_height,
+        job.out_width,
+    )
+    count, vectors = job.units, job.vectors
+    size = job.data_size
+    step = size * channels
+    span = LANES * vectors
+    groups = (channels + span - 1) // span
+    for index in each_unit(call, count):
+        place = index // groups
+        first = min((index - place * groups) * span, channels - span)
+        image, column = place // (lines * columns), place % columns
+        across = place // columns - image * lines
+        top, left = across * height // lines, column * width // columns
+        rows = ((across + 1) * height + lines - 1) // lines - top
+        breadth = ((column + 1) * width + columns - 1) // columns - left
+        source = x + ((image * height + top) * width + left) * step + size * first
+        target, factor = y + F32_SIZE * (place * channels + first), np.float32(1) / np.float32(rows * breadth)
+        channel_means(source, size, width * step, step, rows, breadth, target, vectors, factor)
+
+
+ADAPTIVE_MEAN = Task(_adaptive_mean)
+"""Compute means over windows that are as equal as possible; a unit is some channels of an element."""
+
+
+@backend.accelerates(AdaptiveAvgPool)
+def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | None:
+    """f32 over two spatial axes, into a constant number of windows."""
+    counts = output_size.ints()
+    if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
+        return None
+    means = spatial_means if counts == (1, 1) else lambda x: _adaptive_means(x, counts)
+    return Kernel(lambda x, _: means(x) if x.size else op.evaluate(x, np.array(counts)), replay=replayed())
+
+
+def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
+    rows = pad_channels(channels_last(x))
+    n, height, width, channels = rows.shape
+    y = empty((n, *counts, channels), np.float32)
+    vectors = vectors_abreast(channels)
+    groups = -(-channels // (LANES * vectors))
+    job = AdaptivePoolJob.fill(
+        height=height, width=width, channels=channels, out_height=counts[0], out_width=counts[1],
+        units=n * math.prod(counts) * groups, vectors=vectors, data_size=x.itemsize,
+    )  # fmt: skip
+    shared = threads_for(computed=x.size)
+    parallel_for(ADAPTIVE_MEAN.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
+    return channels_first(drop_padding(y, x.shape[1]))
+
+
+class _Axis(NamedTuple):
+    """A spatial axis: its length, the windows along it, and of these kernel, stride, dilation and padding before."""
+
+    length: int
+    windows: int
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+
+
+class _Pass(NamedTuple):
+    """Windows over two axes of some images: the job, and the shape of the result."""
+
+    job: Array
+    shape: tuple[int, ...]
+
+
+def _whole_vectors(plane: int, channels: int) -> tuple[_Axis, int]:
+    """Return the axis of a plane whose elements all have a window of one, and their channels: a vector, if possible.
+
+    Along planes, it does not matter which number belongs to which element.
+    """
+    if channels < LANES and plane * channels % LANES == 0:
+        plane, channels = plane * channels // LANES, LANES
+    return _Axis(plane, plane), channels
+
+
+def _pool(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
+    filler = np.full(LANES, fill, np.float32)
+    POOL.prepare()
+    of_maps = _pool_maps(op, form, fill)
+
+    def one_pass(images: int, down: _Axis, across: _Axis, channels: int, counts_padding: bool) -> _Pass:
+        pairs = [n for pair in zip(down, across, strict=True) for n in pair]
+        windows = dict(zip(SlidingWindows.dtype.names or (), [*pairs[:2], channels, *pairs[2:]], strict=True))
+        job = PoolJob.fill(
+            **windows, rows=images * down.windows, mode=form, fill_values=filler.ctypes.data,
+            start_values=filler.ctypes.data, data_size=F32_SIZE, result_size=F32_SIZE,
+            factor=1 / (down.kernel * across.kernel) if counts_padding else 0.0,
+        )  # fmt: skip
+        return _Pass(job, (images, down.windows, across.windows, channels))
+
+    @lru_cache(maxsize=16)
+    def passes(images: int, lengths: tuple[int, ...], channels: int) -> tuple[list[_Pass], tuple[int, ...]]:
+        """Return the passes, and the number of windows along each axis."""
+        pads, counts = op.pads(lengths, op.kernel), op.windows(lengths, op.kernel)
+        before = [begin for begin, _ in pads]
+        numbers = zip(lengths, counts, op.kernel, op.strides, op.spread(), before, strict=True)
+        *ahead, down, across = [_Axis(1, 1), *(_Axis(*map(int, each)) for each in numbers)]
+        counted = isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, pads))
+        found = []
+        if len(lengths) == 3:
+            found.append(
+                one_pass(images, ahead[-1], *_whole_vectors(down.length * across.length, channels), counted)
+            )
+            images *= ahead[-1].windows
+        return [*found, one_pass(images, down, across, channels, counted)], counts
+
+    def pool(x: Array) -> Array:
+        if of_maps is not None and (maps := _as_maps(op, x)) is not None:
+            return _as_volumes(of_maps(maps), x.shape)
+        found, (steps, counts) = contiguous(channels_last(x)), passes(len(x), x.shape[2:], x.shape[1])
+        for job, shape in steps:
+            y = empty(shape, np.float32)
+            shared = threads_for(computed=y.size * math.prod(op.kernel))
+            parallel_for(POOL.address, job, y, found, UNUSED, UNUSED, shared)
+            found = y
+        return channels_first(found.reshape(len(x), *counts, x.shape[1]))
+
+    return pool
+
+
+def _pool_maps(op: Pooling, form: int, fill: float) -> Callable[[Array], Array] | None:
+    """Return a kernel for the maps of volumes whose windows are of one plane; ``None`` for other windows."""
+    if len(op.kernel) != 3 or op.kernel[0] != 1 or op.pads_begin[0] or op.pads_end[0]:
+        return None
+    fields = ["kernel", "strides", "pads_begin", "pads_end"]
+    if getattr(op, "dilations", ()):
+        fields.append("dilations")
+    return pool_maps(op.replace(**{name: getattr(op, name)[1:] for name in fields}), form, fill, False)
+
+
+def _as_maps(op: Pooling, x: Array) -> Array | None:
+    """Return the planes that have windows as channels or as images, whichever is a view; ``None`` if neither is."""
+    if not x.size:
+        return None
+    count = op.windows(x.shape[2:], op.kernel)[0]
+    x = x[:, :, :: op.strides[0]]
+    images, channels, planes = x.shape[:3]
+    if planes != count:
+        return None
+    if channels == 1 or x.strides[1] == planes * x.strides[2]:
+        return x.reshape(images, channels * planes, *x.shape[3:])
+    if images == 1 or x.strides[0] == planes * x.strides[2]:
+        return x.swapaxes(1, 2).reshape(images * planes, channels, *x.shape[3:])
+    return None
+
+
+def _as_volumes(y: Array, shape: tuple[int, ...]) -> Array:
+    """Return the result for maps of volumes of a shape as volumes."""
+    images, channels = shape[:2]
+    if len(y) == images and y.shape[1] % channels == 0:
+        return y.reshape(images, channels, -1, *y.shape[2:])
+    return y.reshape(images, -1, *y.shape[1:]).swapaxes(1, 2)

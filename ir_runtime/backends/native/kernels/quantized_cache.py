@@ -1,8 +1,9 @@
-"""Caches of keys and values in 8 bits, and attention to them."""
+"""Caches of keys and values in 8 bits (see `ir.quantized_cache`): packing and unpacking rows, and attention to them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,22 +17,268 @@ from ...common.kept_memory import empty
 from ...common.sdpa import Attend, Factor
 from ...core.kv_cache import CachedAttention, CacheKernels
 from ...patterns.cached_attention import match_cached_attention
+from ..codegen import ir
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import Instruction, device, instruction, types
+from ..codegen.memory import load_f32
+from ..codegen.vectors import F32, I32, INTS, LANES, VECTOR, Emit, Value
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ..threading.task import UNUSED, Task
-from ._packed_attention import DECODE_PACKED, PACK, UNPACK, RowsJob
-from .contiguous import contiguous
-from .sdpa import (
-    MAX_DECODE_ROWS,
-    SCALE,
-    attention,
-    decode,
-    followed,
-    grouped_attention,
-    shared_contents,
-)
+from ..threading.task import UNUSED, Task, each_chunk, load_args
+from ._attention import decode_task
+from ._copy import contiguous
+from ._reductions import sum_row
+from .sdpa import MAX_DECODE_ROWS, SCALE, attention, decode, followed, grouped_attention, shared_contents
 
-__all__ = ["KERNELS", "pack", "packed_attention", "unpack"]
+__all__ = ["pack", "packed_attention", "unpack"]
+
+_CODES = ir.VectorType(ir.I8, LANES)
+_MOST = 255.0
+
+
+@instruction(*[types.int64] * 3)
+def pack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
+    """Pack a row of ``count`` numbers."""
+    builder = emit.builder
+    low, high, wrong = _extremes(emit, x, count)
+    scale = builder.fdiv(builder.fsub(high, low), ir.Constant(F32, _MOST))
+    _store(emit, scale, out)
+    # A scale that is no number makes the row NaN: its difference from itself is NaN.
+    _store(emit, builder.fadd(builder.fadd(low, wrong), builder.fsub(scale, scale)), emit.at(out, 4))
+    is_usable = builder.and_(
+        builder.fcmp_ordered(">", scale, ir.Constant(F32, 0.0)),
+        builder.fcmp_ordered("<", builder.fadd(scale, wrong), ir.Constant(F32, float("inf"))),
+    )
+    kept = emit.splat(builder.sext(is_usable, I32))
+    first, step = emit.splat(low), emit.splat(builder.select(is_usable, scale, ir.Constant(F32, 1.0)))
+    codes = emit.at(out, PREFIX)
+
+    def body(done: Value, mask: Value | None) -> None:
+        found = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
+        found = emit.round(builder.fdiv(emit.subtract(found, first), step))
+        found = builder.bitcast(emit.minimum(found, emit.constant(_MOST)), INTS)
+        found = builder.fptosi(builder.bitcast(builder.and_(found, kept), VECTOR), INTS)
+        _store_codes(emit, builder.trunc(found, _CODES), emit.at(codes, done), mask)
+
+    _each_vector(emit, count, body)
+
+
+@instruction(*[types.int64] * 3)
+def unpack_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
+    """Unpack a row of ``count`` numbers."""
+    scale, low = (emit.splat(side) for side in _sides(emit, x))
+
+    def body(done: Value, mask: Value | None) -> None:
+        found = emit.add(emit.multiply(_codes(emit, emit.at(emit.at(x, PREFIX), done), mask), scale), low)
+        place = emit.at(out, emit.builder.mul(done, emit.i64(4)))
+        if mask is None:
+            emit.store(found, place)
+        else:
+            emit.masked_store(found, place, mask)
+
+    _each_vector(emit, count, body)
+
+
+@instruction(*[types.int64] * 6, types.float32)
+def dot_packed(
+    emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value, total: Value
+) -> None:  # fmt: skip
+    """Compute the dot products of a row, whose numbers sum up to ``total``, with packed rows ``stride`` bytes apart."""
+    builder = emit.builder
+    at_once = 4
+
+    def of(rows_here: int, start: Value, target: Value) -> None:
+        places = [emit.at(start, builder.mul(stride, emit.i64(r))) for r in range(rows_here)]
+        sums = [emit.constant(0)] * rows_here
+
+        def body(done: Value, mask: Value | None, sums: Sequence[Value]) -> list[Value]:
+            factor = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
+            others = (_codes(emit, emit.at(emit.at(place, PREFIX), done), mask) for place in places)
+            return [emit.fma(factor, other, sum) for other, sum in zip(others, sums, strict=True)]
+
+        for r, (place, sum) in enumerate(zip(places, _reduced(emit, count, sums, body), strict=True)):
+            scale, low = _sides(emit, place)
+            found = builder.fadd(builder.fmul(emit.reduce_add(sum), scale), builder.fmul(total, low))
+            emit.store(found, emit.at(target, 4 * r))
+
+    many = builder.sdiv(rows, emit.i64(at_once))
+    with emit.loop(many, [y, out]) as (_, (start, target), following):
+        of(at_once, start, target)
+        following += [emit.at(start, builder.mul(stride, emit.i64(at_once))), emit.at(target, 4 * at_once)]
+    left = builder.sub(rows, builder.mul(many, emit.i64(at_once)))
+    with emit.loop(left, list(following)) as (_, (start, target), after):
+        of(1, start, target)
+        after += [emit.at(start, stride), emit.at(target, 4)]
+
+
+@instruction(*[types.int64] * 6)
+def add_weighted_packed(
+    emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
+) -> None:
+    """Add the weighted sum of ``rows`` packed rows, which are ``stride`` bytes apart, to ``out``."""
+    builder = emit.builder
+
+    def block(vectors: int, done: Value, mask: Value | None) -> None:
+        target = emit.at(out, builder.mul(done, emit.i64(4)))
+        places = [emit.at(target, 4 * LANES * j) for j in range(vectors)]
+        now = [y, weights, ir.Constant(F32, 0.0), *(_numbers(emit, place, mask) for place in places)]
+        with emit.loop(rows, now) as (_, (at, weight, lows, *sums), following):
+            scale, low = _sides(emit, at)
+            number = emit.load(weight, F32)
+            factor = emit.splat(builder.fmul(number, scale))
+            codes = emit.at(emit.at(at, PREFIX), done)
+            following += [
+                emit.at(at, stride),
+                emit.at(weight, 4),
+                builder.fadd(lows, builder.fmul(number, low)),
+            ]
+            following += [
+                emit.fma(factor, _codes(emit, emit.at(codes, LANES * j), mask), sum)
+                for j, sum in enumerate(sums)
+            ]
+        lowest = emit.splat(following[2])
+        for place, sum in zip(places, following[3:], strict=True):
+            found = emit.add(sum, lowest)
+            if mask is None:
+                emit.store(found, place)
+            else:
+                emit.masked_store(found, place, mask)
+
+    wide = 8
+    many = builder.sdiv(count, emit.i64(wide * LANES))
+    with emit.loop(many) as (i, _, _following):
+        block(wide, builder.mul(i, emit.i64(wide * LANES)), None)
+    first = builder.mul(many, emit.i64(wide * LANES))
+    whole = builder.sdiv(builder.sub(count, first), emit.i64(LANES))
+    half = builder.sdiv(whole, emit.i64(4))
+    with emit.loop(half) as (i, _, _following):
+        block(4, builder.add(first, builder.mul(i, emit.i64(4 * LANES))), None)
+    first = builder.add(first, builder.mul(half, emit.i64(4 * LANES)))
+    whole = builder.sub(whole, builder.mul(half, emit.i64(4)))
+    with emit.loop(whole) as (i, _, _following):
+        block(1, builder.add(first, builder.mul(i, emit.i64(LANES))), None)
+    first = builder.add(first, builder.mul(whole, emit.i64(LANES)))
+    rest = builder.sub(count, first)
+    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
+        block(1, first, emit.lane_mask(rest))
+
+
+def _each_vector(emit: Emit, count: Value, body: Callable[[Value, Value | None], None]) -> None:
+    """Call ``body`` with the numbers that are done, and a mask at the end."""
+
+    def step(done: Value, mask: Value | None, none: Sequence[Value]) -> list[Value]:
+        body(done, mask)
+        return []
+
+    _reduced(emit, count, [], step)
+
+
+def _reduced(
+    emit: Emit, count: Value, start: Sequence[Value],
+    step: Callable[[Value, Value | None, Sequence[Value]], list[Value]],
+) -> list[Value]:  # fmt: skip
+    """Return what ``step`` makes of values, vector by vector; the last one has a mask."""
+    builder = emit.builder
+    whole = builder.sdiv(count, emit.i64(LANES))
+    with emit.loop(whole, start) as (i, now, following):
+        following += step(builder.mul(i, emit.i64(LANES)), None, now)
+    done = builder.mul(whole, emit.i64(LANES))
+    rest = builder.sub(count, done)
+    return emit.if_else(
+        builder.icmp_signed(">", rest, emit.i64(0)),
+        lambda: step(done, emit.lane_mask(rest), following),
+        lambda: following,
+    )
+
+
+def _extremes(emit: Emit, x: Value, count: Value) -> tuple[Value, Value, Value]:
+    """Return the smallest and the largest number of a row, and 0, or NaN where one is not finite."""
+    builder = emit.builder
+
+    def smaller(a: Value, b: Value) -> Value:
+        return builder.select(builder.fcmp_ordered("<", b, a), b, a)
+
+    def larger(a: Value, b: Value) -> Value:
+        return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+    def step(done: Value, mask: Value | None, now: Sequence[Value]) -> list[Value]:
+        found = _numbers(emit, emit.at(x, builder.mul(done, emit.i64(4))), mask)
+        low, high = smaller(now[0], found), larger(now[1], found)
+        if mask is not None:
+            low, high = builder.select(mask, low, now[0]), builder.select(mask, high, now[1])
+        return [low, high, emit.fma(found, emit.constant(0), now[2])]
+
+    start = [emit.constant(float("inf")), emit.constant(float("-inf")), emit.constant(0)]
+    low, high, wrong = _reduced(emit, count, start, step)
+    return emit.reduce(low, smaller), emit.reduce(high, larger), emit.reduce_add(wrong)
+
+
+def _numbers(emit: Emit, address: Value, mask: Value | None) -> Value:
+    return emit.load(address) if mask is None else emit.masked_load(address, mask)
+
+
+def _codes(emit: Emit, address: Value, mask: Value | None) -> Value:
+    """Return a vector of codes as f32; 0 where the mask is not set."""
+    codes = emit.load(address, _CODES, 1) if mask is None else emit.masked_load(address, mask, _CODES, 1)
+    return emit.builder.sitofp(emit.builder.zext(codes, INTS), VECTOR)
+
+
+def _store_codes(emit: Emit, codes: Value, address: Value, mask: Value | None) -> None:
+    if mask is None:
+        emit.store(codes, address, 1)
+    else:
+        emit.masked_store(codes, address, mask, 1)
+
+
+def _sides(emit: Emit, row: Value) -> tuple[Value, Value]:
+    """Return the scale and the lowest number of a packed row."""
+    return emit.load(row, F32, 1), emit.load(emit.at(row, 4), F32, 1)
+
+
+def _store(emit: Emit, number: Value, address: Value) -> None:
+    """Store an f32, which need not be aligned."""
+    emit.store(number, address, 1)
+
+
+class RowsJob(Descriptor):
+    """The job of `PACK` and `UNPACK`: rows, their width, bytes of one that is read and written, and rows of a unit."""
+
+    rows: i64
+    width: i64
+    source_stride: i64
+    target_stride: i64
+    chunk: i64
+
+
+def _rows_task(name: str, convert: Instruction) -> Task:
+    """Return the task that converts rows; a unit is a chunk of them."""
+
+    def rows_task(call: int) -> None:
+        address, out, x, _, _, _ = load_args(call)
+        job = RowsJob.at(address)
+        rows, chunk = job.rows, job.chunk
+        source, target = job.source_stride, job.target_stride
+        for start, end in each_chunk(call, rows, chunk):
+            for row in range(start, end):
+                convert(x + source * row, job.width, out + target * row)
+
+    rows_task.__qualname__ = name
+    return Task(rows_task)
+
+
+@device
+def _sum(query: int, width: int, place: int) -> None:
+    sum_row(query, width, place)
+
+
+@device
+def _dot(query: int, kept: int, keys: int, stride: int, count: int, width: int, out: int) -> None:
+    dot_packed(query, keys, stride, count, width, out, load_f32(kept, 0))
+
+
+PACK, UNPACK = _rows_task("_pack_rows", pack_row), _rows_task("_unpack_rows", unpack_row)
+DECODE_PACKED = decode_task("_decode_packed", _sum, _dot, add_weighted_packed)
+
 
 # Numbers of a unit.
 CHUNK = 1 << 13

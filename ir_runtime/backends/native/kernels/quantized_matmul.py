@@ -24,15 +24,20 @@ from ..threading.capture import replayed
 from ..threading.parallel import parallel_for
 from ..threading.recording import workspace
 from ..threading.task import Task, each_unit, load_args, load_fourth
-from ._dequantize import dequantize_columns, dot_column, permute_row, permuted_size
 from ._dynamic_matmul import dynamic_product
 from ._epilogue import Epilogue, FusedKernel, KernelFactory
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import add_rows, apply_epilogue
-from ._packed_matrix import PackedMatrix, pack
 from ._products import F32_PRODUCTS
-from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord
-from ._quantized_product import QuantizedProduct, copy_columns
+from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord, PackedMatrix, pack
+from ._quantized_product import (
+    QuantizedProduct,
+    copy_columns,
+    dequantize_columns,
+    dot_column,
+    permute_row,
+    permuted_size,
+)
 from .matmul import constant_product
 
 __all__: list[str] = []

@@ -1,10 +1,16 @@
-"""RNN, GRU and LSTM cells and sequences: one matrix product for all inputs, then the steps."""
+"""RNN, GRU and LSTM cells and sequences: one matrix product for all inputs, then the steps, in one call.
+
+A unit is some columns of the hidden state, with all their gates, for a chunk of the batch. In every step, each thread
+begins with the same units, so that their weights stay in its cache, and then takes units that are left; a barrier ends
+the step. The hidden states that a step reads are rows of the result. The gates of an LSTM are in the order f, i, o, c.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 import numpy as np
 
@@ -17,24 +23,364 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...common.recurrence import sigmoid_gates_first
 from .._backend import backend
-from ..codegen.descriptor import Job
-from ..codegen.vectors import LANES
+from ..codegen.descriptor import Descriptor, Job, f32, i64
+from ..codegen.language import Instruction, device, instruction, types
+from ..codegen.memory import barrier, fetch_add, load_atomic, load_i64, scratch_memory, store_i64
+from ..codegen.vectors import LANES, Emit, Load, Store
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
 from ..threading.recording import workspace
-from ..threading.task import UNUSED
-from ._activation_code import ActivationKind
-from ._copy import COPY, recorded_copy
+from ..threading.task import UNUSED, Task, each_counted, each_unit, failure_word, load_args, load_fourth
+from ._activation_code import ActivationKind, apply_activation
+from ._copy import COPY, contiguous, recorded_copy
 from ._epilogue import Epilogue
 from ._gemm import NO_OFFSET, Gemm
-from ._gemm_tile import ROW_MULTIPLE, WIDE
-from ._panels import PackedPanels
+from ._gemm_tile import ROW_MULTIPLE, WIDE, bf16_panel, gemm_panel, round_row, widened_panel
+from ._panels import PackedPanels, Panel
 from ._products import BF16_PRODUCTS, WIDENED_PRODUCTS, Products, asked_products, few_row_products
-from ._recurrent_cells import CellKind, StepsJob
-from ._recurrent_steps import RUN_CELL, RUN_STEPS
-from .contiguous import contiguous
 
-__all__: list[str] = []
+__all__ = ["StepsJob", "RUN_CELL", "RUN_STEPS"]
+
+
+def _row_instruction(count: int, how: Callable[..., Register]) -> Instruction:
+    """Return an instruction ``(out, *rows, length, low, high)`` that combines ``count`` rows element by element."""
+
+    def write(emit: Emit, out: Register, *given: Register) -> None:
+        rows, (length, low, high) = given[:count], given[count:]
+        bounds = emit.splat(low), emit.splat(high)
+
+        def body(offset: Register, load: Load, store: Store) -> None:
+            found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
+            store(found, emit.at(out, offset))
+
+        emit.vector_loop(length, body)
+
+    write.__name__ = how.__name__
+    return instruction(*[types.int64] * (count + 2), types.float32, types.float32)(write)
+
+
+def _clamp(emit: Emit, x: Register, low: Register, high: Register) -> Register:
+    return emit.minimum(emit.maximum(x, low), high)
+
+
+def _add(emit: Emit, a: Register, b: Register, low: Register, high: Register) -> Register:
+    """Compute ``clamp(a + b)``."""
+    return _clamp(emit, emit.add(a, b), low, high)
+
+
+def _add_scaled(emit: Emit, a: Register, b: Register, c: Register, low: Register, high: Register) -> Register:
+    """Compute ``clamp(a + b * c)``."""
+    return _clamp(emit, emit.add(a, emit.multiply(b, c)), low, high)
+
+
+def _multiply(emit: Emit, a: Register, b: Register, low: Register, high: Register) -> Register:
+    return emit.multiply(a, b)
+
+
+def _interpolate(
+    emit: Emit, part: Register, new: Register, old: Register, low: Register, high: Register
+) -> Register:
+    """Compute ``(1 - part) * new + part * old``."""
+    one = emit.constant(1)
+    return emit.add(emit.multiply(emit.subtract(one, part), new), emit.multiply(part, old))
+
+
+def _lstm_cell_state(
+    emit: Emit, forget: Register, old: Register, take: Register, new: Register, low: Register, high: Register
+) -> Register:
+    return emit.add(emit.multiply(forget, old), emit.multiply(take, new))
+
+
+def _identity(emit: Emit, x: Register, low: Register, high: Register) -> Register:
+    return x
+
+
+add_rows, add_scaled_rows = _row_instruction(2, _add), _row_instruction(3, _add_scaled)
+multiply_rows, copy_rows = _row_instruction(2, _multiply), _row_instruction(1, _identity)
+interpolate_rows, update_cell_state = (
+    _row_instruction(3, _interpolate),
+    _row_instruction(4, _lstm_cell_state),
+)
+
+
+_INFINITY = np.float32(np.inf)
+
+
+class StepsJob(Descriptor):
+    """The job of `RUN_STEPS`."""
+
+    kind: i64
+    steps: i64
+    batch: i64
+    directions: i64
+    hidden: i64
+    time: i64
+    panels: i64
+    gates: i64
+    chunk: i64
+    chunks: i64
+    table: i64
+    weights: i64
+    bias: i64
+    lengths: i64
+    backwards: i64
+    hidden_states: i64
+    cell_states: i64
+    cell_states_before: i64
+    reset_states: i64
+    tap_offset: i64
+    phases: i64
+    activation_f: i64
+    activation_g: i64
+    activation_h: i64
+    low: f32
+    high: f32
+    units: i64
+    threads: i64
+    counters: i64
+    depth: i64
+    in_bf16: i64
+    widened: i64
+    scratch_bytes: i64
+
+
+class CellKind(IntEnum):
+    """The kind of cell; a GRU resets its state before or after the product with its weights."""
+
+    RNN = 0
+    GRU = 1
+    GRU_AFTER = 2
+    LSTM = 3
+
+
+@device
+def _activate(address: int, count: int, kind: int) -> None:
+    """Apply an activation; a clamp is ReLU here."""
+    apply_activation(address, 0, 1, count, kind, np.float32(0), _INFINITY)
+
+
+@device
+def rnn_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
+    """Compute the state of an RNN."""
+    add_rows(y, gates, given, count, job.low, job.high)
+    _activate(y, count, job.activation_f)
+
+
+@device
+def lstm_row(  # noqa: PLR0913 (values in registers)
+    job: StepsJob, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int, before: int
+) -> None:  # fmt: skip
+    """Compute the state of an LSTM, and its cell state from the one before."""
+    low, high = job.low, job.high
+    for gate in range(4):
+        add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
+    for gate in range(3):
+        _activate(gates + gate * span, count, job.activation_f)
+    forget, input_gate, output_gate, candidate = gates, gates + span, gates + 2 * span, gates + 3 * span
+    _activate(candidate, count, job.activation_g)
+    update_cell_state(cell, forget, before, input_gate, candidate, count, low, high)
+    copy_rows(candidate, cell, count, low, high)
+    _activate(candidate, count, job.activation_h)
+    multiply_rows(y, output_gate, candidate, count, low, high)
+
+
+@device
+def gru_gates_row(job: StepsJob, gates: int, span: int, given: int, size: int, count: int) -> None:
+    """Compute the update and reset gates in place of the products with the inputs."""
+    for gate in range(2):
+        target = given + gate * size
+        add_rows(target, gates + gate * span, target, count, job.low, job.high)
+        _activate(target, count, job.activation_f)
+
+
+@device
+def gru_state_row(job: StepsJob, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
+    """Compute the state of a GRU from its update gate and the sums of its new state."""
+    _activate(new, count, job.activation_g)
+    interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)
+
+
+@device
+def _state_addresses(
+    job: StepsJob, y: int, step: int, phase: int, direction: int, first: int, rows: int, table: int
+) -> None:
+    """Write the addresses of the states to multiply: of the step before, initial, or reset."""
+    directions, hidden, time = job.directions, job.hidden, job.time
+    size, backwards = 4 * hidden, load_i64(job.backwards, direction)
+    for r in range(rows):
+        entry = first + r
+        length = load_i64(job.lengths, entry)
+        before = length - step if backwards != 0 else step - 1
+        at = y + ((entry * directions + direction) * time + before) * size
+        if phase == 1:
+            at = job.reset_states + (entry * directions + direction) * size
+        elif step == 0 or step >= length:
+            at = job.hidden_states + (entry * directions + direction) * size
+        store_i64(table, r, at)
+
+
+@device
+def _round_states(job: StepsJob, rows: int, table: int, rounded: int) -> int:
+    """Round states to bf16, behind a table of the addresses that they get; return that table."""
+    depth, hidden = job.depth, job.hidden
+    for r in range(rows):
+        at = rounded + 8 * job.chunk + 4 * depth * r
+        round_row(load_i64(table, r), hidden, at, 2 * depth)
+        store_i64(rounded, r, at)
+    return rounded
+
+
+@device
+def _multiply_states(job: StepsJob, phase: int, known: Panel, rows: int, table: int, gates: int) -> None:
+    """Multiply states with the weights of the gates of a phase; ``known`` is the `Panel` of the first gate."""
+    total, parts, vectors, last = job.gates, job.panels, known.vectors, known.last_columns
+    span = 4 * LANES * vectors
+    stride = total * span
+    at_once = 4 if rows == 8 else rows  # two tiles of 4 rows instead of 6 and 2
+    lowest = 2 * phase
+    highest = 2 if job.kind == 1 and phase == 0 else total
+    for gate in range(lowest, highest):
+        entry = Panel.at(known + 8 * Panel.words * gate * parts)
+        panel, bias, out = job.weights + entry.start, job.bias + entry.bias, gates + gate * span
+        for begin in range(0, rows, at_once):
+            some, places, target = min(at_once, rows - begin), table + 8 * begin, out + begin * stride
+            if job.widened != 0:
+                widened_panel(
+                    vectors, some, places, 0, 0, job.tap_offset, 1, job.depth,
+                    panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY,
+                )  # fmt: skip
+            elif job.in_bf16 != 0:
+                bf16_panel(
+                    vectors, some, places, 0, 0, job.tap_offset, 1, job.depth,
+                    panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY, 0, 0,
+                )  # fmt: skip
+            else:
+                gemm_panel(
+                    vectors, some, places, 0, 0, job.tap_offset, 1, job.depth,
+                    panel, target, stride, bias, 0, 0, last, -_INFINITY, _INFINITY,
+                )  # fmt: skip
+
+
+@device
+def _finish_row(  # noqa: PLR0913 (values in registers)
+    job: StepsJob, y: int, x: int, step: int, phase: int, direction: int, entry: int, gates: int, span: int, count: int,
+    column: int, old: int,
+) -> None:  # fmt: skip
+    """Compute the state of one entry after a step from the products for its gates and the state ``old``."""
+    kind, directions, hidden = job.kind, job.directions, job.hidden
+    time, total, length = job.time, job.gates, load_i64(job.lengths, entry)
+    backwards, size = load_i64(job.backwards, direction), 4 * hidden
+    low, high = job.low, job.high
+    now = length - 1 - step if backwards != 0 else step
+    inputs = x + ((entry * time + now) * directions + direction) * total * size + column
+    place = entry * directions + direction
+    out, state, inner = y + (place * time + now) * size + column, place * size + column, gates + 2 * span
+    if kind == 3:
+        before = job.cell_states_before + state
+        cell = job.cell_states + state
+        lstm_row(job, gates, span, inputs, size, count, out, cell, before)
+    elif kind == 0:
+        rnn_row(job, gates, span, inputs, size, count, out)
+    elif kind == 2:
+        gru_gates_row(job, gates, span, inputs, size, count)
+        add_scaled_rows(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
+        gru_state_row(job, inner, inputs, size, count, out, old)
+    elif phase == 0:
+        gru_gates_row(job, gates, span, inputs, size, count)
+        multiply_rows(job.reset_states + state, inputs + size, old, count, _INFINITY, _INFINITY)
+    else:
+        add_rows(inner, inner, inputs + 2 * size, count, low, high)
+        previous = now + 1 if backwards != 0 else now - 1
+        old = job.hidden_states + state if step == 0 else y + (place * time + previous) * size + column
+        gru_state_row(job, inner, inputs, size, count, out, old)
+
+
+@device
+def _compute_unit(job: StepsJob, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
+    """Compute some columns of the state after a step; in the first phase of a GRU that resets before, the reset state."""
+    parts, total, chunk, chunks = job.panels, job.gates, job.chunk, job.chunks
+    place, some = unit // chunks, unit % chunks
+    direction, part = place // parts, place % parts
+    first = some * chunk
+    rows = min(chunk, job.batch - first)
+    known = Panel.at(job.table + 8 * Panel.words * (direction * total * parts + part))
+    span, count = 4 * LANES * known.vectors, (known.vectors - 1) * LANES + known.last_columns
+    column = 4 * (known.column - direction * total * job.hidden)
+    gates = table + 8 * chunk
+    _state_addresses(job, y, step, phase, direction, first, rows, table)
+    places = table
+    if job.in_bf16 != 0:
+        places = _round_states(job, rows, table, gates + chunk * total * 4 * LANES * WIDE)
+    _multiply_states(job, phase, known, rows, places, gates)
+    for r in range(rows):
+        if step < load_i64(job.lengths, first + r):
+            _finish_row(
+                job, y, x, step, phase, direction, first + r, gates + r * total * span, span, count, column,
+                load_i64(table, r) + column,
+            )  # fmt: skip
+
+
+def _run_steps(call: int) -> None:
+    address, y, x, _, _, counter = load_args(call)
+    job = StepsJob.at(address)
+    phases, units, threads, done = job.phases, job.units, job.threads, job.counters
+    table = scratch_memory(job.scratch_bytes)
+    home = fetch_add(counter) * units // threads
+    for turn in range(job.steps * phases):
+        step, phase = turn // phases, turn % phases
+        counted = done + 8 * turn * (units + 1)
+        if threads > 1 and load_atomic(counted) == units:
+            continue
+        for index in range(units):
+            unit = (home + index) % units
+            taken = counted + 8 * (unit + 1)
+            if threads == 1:
+                _compute_unit(job, y, x, step, phase, unit, table)
+            elif load_atomic(taken) == 0 and fetch_add(taken) == 0:
+                _compute_unit(job, y, x, step, phase, unit, table)
+                fetch_add(counted)
+        if threads > 1:
+            barrier(counted, units, failure_word(call))
+
+
+RUN_STEPS = Task(_run_steps)
+"""Run all steps.
+
+A is the product of the inputs and the weights of the gates, ``[batch, time, directions, gate, hidden]``, which may be
+overwritten; the result is ``[batch, directions, time, hidden]``.
+"""
+
+
+def _run_cell(call: int) -> None:
+    """Run one step with states that are inputs of the call, whose threads share units by its own counters."""
+    address, y, x, hidden, cells, counter = load_args(call)
+    job = StepsJob.at(address)
+    own = StepsJob.at(scratch_memory(8 * StepsJob.words + job.scratch_bytes))
+    for index in range(StepsJob.words):
+        store_i64(own, index, load_i64(job, index))
+    store_i64(own, StepsJob.hidden_states, hidden)
+    store_i64(own, StepsJob.cell_states_before, cells)
+    states = job.batch * job.hidden
+    store_i64(own, StepsJob.cell_states, y + 4 * states)
+    store_i64(own, StepsJob.reset_states, load_fourth(call))
+    table, units = own + 8 * StepsJob.words, job.units
+    phases = job.phases
+    for unit in each_unit(call, units):
+        _compute_unit(own, y, x, 0, 0, unit, table)
+        if phases > 1:
+            fetch_add(counter + 8)
+    if phases > 1:
+        barrier(counter + 8, units, failure_word(call))
+        for unit in each_counted(counter + 16, units):
+            _compute_unit(own, y, x, 0, 1, unit, table)
+
+
+RUN_CELL = Task(_run_cell)
+"""Run one step: A as of `RUN_STEPS`, B the hidden states, C the cell states, D memory for states that are reset.
+
+The result is the new hidden states, then the cell states of an LSTM."""
+
 
 _ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
 
@@ -174,7 +520,7 @@ class Runner:
 
     def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
         """Return whether the inputs are valid and not empty; the reference handles others."""
-        expected = (len(x), len(self.backwards), self.hidden)
+        expected = len(x), len(self.backwards), self.hidden
         if not x.size or x.shape[2] != self.width or lengths.shape != x.shape[:1]:
             return False
         if any(state.shape != expected for state in states):
@@ -189,7 +535,7 @@ class Runner:
         whole = bool((lengths == time).all())
         given = empty(rows * directions * self.gates * self.hidden, np.float32)
         self.inputs.multiply(self.rows_of_inputs(contiguous(x)), given)
-        shape = (batch, directions, time, self.hidden)
+        shape = batch, directions, time, self.hidden
         y = empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
         hidden = np.ascontiguousarray(hidden)
         states = () if cell is None else (np.array(cell, order="C"),)

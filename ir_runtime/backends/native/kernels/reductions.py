@@ -22,10 +22,10 @@ from ...common.kept_memory import empty
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..threading.capture import replayed
-from ._axes_plan import AxesPlan, known_axes, plan_axes
-from ._columns import REDUCE, reduce_columns
-from ._reduction_steps import Reduction as Code
-from .contiguous import contiguous
+from ._columns import AxesPlan, known_axes, plan_axes
+from ._copy import contiguous
+from ._reductions import REDUCE, reduce_columns
+from ._reductions import Reduction as Code
 
 __all__: list[str] = []
 

@@ -21,8 +21,16 @@ from ..codegen.language import device, instruction, types
 from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.capture import replayed
 from ..threading.parallel import parallel_for, threads_for
-from ._elementwise_axes import aligned_strides, contiguous_strides
-from ._nest import Addresses, NestJob, Place, nest_fields, nest_task, row_stride
+from ._nest import (
+    Addresses,
+    NestJob,
+    Place,
+    aligned_strides,
+    contiguous_strides,
+    nest_fields,
+    nest_task,
+    row_stride,
+)
 
 __all__: list[str] = []
 

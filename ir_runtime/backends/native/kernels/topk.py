@@ -1,10 +1,17 @@
-"""The best elements along an axis: few are kept sorted by one pass, as those that choose experts or tokens; many are sorted."""
+"""TopK: of few, the best are kept sorted by one pass, as those that choose experts or tokens; many are sorted.
+
+Columns are processed `LANES` at once; what is held are ``kept`` vectors of elements, then as many of indices, i32.
+
+Sorting is byte by byte (LSD radix sort), of words: above, the bits of an element as a number that grows as elements get
+worse; below, its index. NaN counts as larger than any number. Of long rows, the words of all but the best are left out
+first, by their highest bits.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,22 +23,312 @@ from ...common.kept_memory import empty
 from ...common.layout import is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.language import device
-from ..codegen.memory import fetch_add, load_f32, scratch_memory, store_f32
-from ..codegen.vectors import LANES
+from ..codegen import ir
+from ..codegen.descriptor import i64
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import fetch_add, load_f32, load_i64, scratch_memory, store_f32, store_i64
+from ..codegen.vectors import F32, I64, INTS, LANES, VECTOR, Emit, Load, splat_bits
+from ..codegen.vectors import Value as Register
 from ..threading.capture import replayed
 from ..threading.recording import was_refused
 from ..threading.task import Task, each_unit, load_args
-from ._axes_plan import plan_axes
-from ._columns_task import column_sizes, load_sizes, run_columns
+from ._columns import ColumnsJob, column_sizes, load_sizes, plan_axes, run_columns
+from ._copy import contiguous
 from ._indices import load_index, store_index
 from ._rows import transpose_part
-from ._topk_job import TopKJob
-from ._topk_lanes import WIDTH, better_lanes, hold_best, order_by_index, store_held
-from ._topk_sort import SORT_ROWS
-from .contiguous import contiguous
 
 __all__: list[str] = []
+
+
+class TopKJob(ColumnsJob):
+    """The job of tasks that choose ``count`` elements along A ``[outer, length, inner]``; ``refused`` counts NaN.
+
+    The result has all indices, of ``index_size`` bytes, then the elements from ``values`` bytes on.
+    """
+
+    count: i64
+    largest: i64
+    by_index: i64
+    index_size: i64
+    values: i64
+    refused: i64
+
+
+WIDTH = 4 * LANES
+"""Bytes of a vector."""
+# How many are held in registers: the next of these numbers.
+REGISTERS = 1, 4, 8
+_MASK = ir.VectorType(ir.I1, LANES)
+_NO_LANES = ir.Constant(_MASK, [0] * LANES)
+
+
+def _bits(emit: Emit, mask: Register) -> Register:
+    return emit.builder.zext(emit.builder.bitcast(mask, ir.IntType(LANES)), I64)
+
+
+def _better(emit: Emit, largest: bool, x: Register, other: Register) -> Register:
+    """Return where ``x`` is better, or one of both is NaN."""
+    return emit.builder.fcmp_unordered(">" if largest else "<", x, other)
+
+
+@instruction(*[types.int64] * 7, returns=types.int64)
+def hold_best(
+    emit: Emit, x: Register, stride: Register, length: Register, count: Register, held: Register, kept: Register, largest: Register
+) -> Register:  # fmt: skip
+    """Hold the best of ``length`` vectors, ``stride`` bytes apart, of which ``count`` lanes are read; return where NaN was."""
+    builder = emit.builder
+
+    def in_registers(width: int, largest: bool, load: Load) -> list[Register]:
+        """Hold ``width``, of which the best ``kept`` are stored; every vector is inserted."""
+        nothing = [emit.constant(float("nan"))] * width + [splat_bits(0)] * width
+        with emit.loop(length, [x, splat_bits(0), _NO_LANES, *nothing]) as (_, now, following):
+            at, index, is_nan, *found = now
+            value = load(at)
+            is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
+            following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
+            following += _inserted(emit, value, index, found, largest)
+        for place, vector in enumerate(following[3:]):
+            slot = place % width
+            with builder.if_then(builder.icmp_signed(">", kept, emit.i64(slot))):
+                skipped = emit.i64(slot) if place < width else builder.add(kept, emit.i64(slot))
+                emit.store(vector, emit.at(held, builder.mul(skipped, emit.i64(WIDTH))))
+        return [_bits(emit, following[2])]
+
+    def go(largest: bool, load: Load, widths: tuple[int, ...] = REGISTERS) -> list[Register]:
+        if not widths:
+            return several(largest, load)
+        fits = builder.icmp_signed("<=", kept, emit.i64(widths[0]))
+        return emit.if_else(
+            fits, partial(in_registers, widths[0], largest, load), partial(go, largest, load, widths[1:])
+        )
+
+    def several(largest: bool, load: Load) -> list[Register]:
+        with emit.loop(kept, [held]) as (_, (place,), following):
+            emit.store(emit.constant(float("nan")), place)  # anything is better
+            following.append(emit.at(place, WIDTH))
+        worst = emit.at(following[0], -WIDTH)
+        start = [x, splat_bits(0), _NO_LANES]
+        with emit.loop(length, start) as (_, (at, index, is_nan), following):
+            value = load(at)
+            is_better = _better(emit, largest, value, emit.load(worst))
+            some = builder.icmp_unsigned("!=", _bits(emit, is_better), emit.i64(0))
+            with builder.if_then(some):
+                _insert_lanes(emit, value, index, held, kept, largest)
+            is_nan = builder.or_(is_nan, builder.fcmp_unordered("uno", value, value))
+            following += [emit.at(at, stride), builder.add(index, splat_bits(1)), is_nan]
+        return [_bits(emit, following[2])]
+
+    def either(load: Load) -> list[Register]:
+        is_largest = builder.icmp_signed("!=", largest, emit.i64(0))
+        return emit.if_else(is_largest, partial(go, True, load), partial(go, False, load))
+
+    is_whole = builder.icmp_signed(">=", count, emit.i64(LANES))
+    return emit.if_else(
+        is_whole, lambda: either(emit.load), lambda: either(emit.masked_access(count)[0])
+    )[0]  # fmt: skip
+
+
+def _inserted(
+    emit: Emit, value: Register, index: Register, found: list[Register], largest: bool
+) -> list[Register]:
+    """Return sorted vectors, and then their indices, with one more, and without the last."""
+    count = len(found) // 2
+    vectors, numbers = found[:count], found[count:]
+    is_better = [_better(emit, largest, value, old) for old in vectors]
+
+    def shifted(new: Register, held: list[Register]) -> list[Register]:
+        select = emit.builder.select
+        before = [new, *map(select, is_better, held, [new] * count)]  # the one before, where that moves
+        return [*map(select, is_better, before, held)]
+
+    return shifted(value, vectors) + shifted(index, numbers)
+
+
+def _insert_lanes(
+    emit: Emit, value: Register, index: Register, held: Register, kept: Register, largest: bool
+) -> None:
+    """Insert a vector behind what is not worse, lane by lane: from there on, each takes the place of the next.
+
+    What is held is sorted, so each lane is compared with the new one, and none waits for those before it.
+    """
+    builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
+    with emit.loop(kept, [held, value, index, _NO_LANES]) as (_, (place, before, number, moved), following):
+        at = emit.at(place, indices)
+        old, old_number = emit.load(place), emit.load(at, INTS)
+        is_better = _better(emit, largest, value, old)
+        new, new_number = builder.select(moved, before, value), builder.select(moved, number, index)
+        emit.store(builder.select(is_better, new, old), place)
+        emit.store(builder.select(is_better, new_number, old_number), at)
+        following += [emit.at(place, WIDTH), old, old_number, is_better]
+
+
+@instruction(*[types.int64] * 2)
+def order_by_index(emit: Emit, held: Register, kept: Register) -> None:
+    """Sort what is held by indices, lane by lane, by exchanges of neighbours: there are few."""
+    builder, indices = emit.builder, emit.builder.mul(kept, emit.i64(WIDTH))
+    pairs = builder.sub(kept, emit.i64(1))
+    with emit.loop(pairs), emit.loop(pairs, [held]) as (_, (place,), following):
+        at = emit.at(place, indices)
+        first, second = emit.load(at, INTS), emit.load(emit.at(at, WIDTH), INTS)
+        is_later = builder.icmp_signed(">", first, second)
+        _exchange(emit, is_later, at, first, second)
+        _exchange(emit, is_later, place, emit.load(place), emit.load(emit.at(place, WIDTH)))
+        following.append(emit.at(place, WIDTH))
+
+
+def _exchange(emit: Emit, where: Register, place: Register, first: Register, second: Register) -> None:
+    emit.store(emit.builder.select(where, second, first), place)
+    emit.store(emit.builder.select(where, first, second), emit.at(place, WIDTH))
+
+
+@instruction(*[types.int64] * 7)
+def store_held(
+    emit: Emit, held: Register, kept: Register, values: Register, indices: Register, apart: Register, count: Register, size: Register
+) -> None:  # fmt: skip
+    """Store ``count`` lanes of what is held as rows, ``apart`` elements from each other; indices have ``size`` bytes."""
+    builder, (_, store) = emit.builder, emit.masked_access(count)
+    twice = builder.mul(count, emit.i64(2))
+    _, store_low = emit.masked_access(twice)
+    _, store_high = emit.masked_access(builder.sub(twice, emit.i64(LANES)))
+    with emit.loop(kept, [held, values, indices]) as (_, (place, value, index), following):
+        store(emit.load(place), value)
+        found = emit.load(emit.at(place, builder.mul(kept, emit.i64(WIDTH))), INTS)
+
+        def narrow(found: Register = found, index: Register = index) -> None:
+            store(builder.bitcast(found, VECTOR), index)
+
+        def wide(found: Register = found, index: Register = index) -> None:
+            words = builder.sext(found, ir.VectorType(I64, LANES))
+            both = builder.bitcast(words, ir.VectorType(F32, 2 * LANES))
+            low, high = (
+                builder.shuffle_vector(both, both, ir.Constant(INTS, list(range(first, first + LANES))))
+                for first in (0, LANES)
+            )
+            store_low(low, index)
+            store_high(high, emit.at(index, WIDTH))
+
+        emit.switch(size, {4: narrow, 8: wide})
+        following += [
+            emit.at(place, WIDTH),
+            emit.at(value, builder.mul(apart, emit.i64(4))),
+            emit.at(index, builder.mul(apart, size)),
+        ]
+
+
+@instruction(types.int64, types.float32, types.int64, returns=types.int64)
+def better_lanes(emit: Emit, x: Register, worst: Register, largest: Register) -> Register:
+    """Return a bit for each element of a vector that is better than a number, or NaN."""
+    value, other = emit.load(x), emit.splat(worst)
+    found = (_bits(emit, _better(emit, is_largest, value, other)) for is_largest in (True, False))
+    return emit.builder.select(emit.builder.icmp_signed("!=", largest, emit.i64(0)), *found)
+
+
+# Counters of the highest bits, and how many times as long as the result a row is whose elements are counted by them.
+BUCKETS = 1 << 12
+MIN_RATIO = 4
+_INDEX, _LEAST, _MOST = (1 << 32) - 1, -(1 << 31), (1 << 31) - 1
+_INFINITE = 0x7F800000
+
+
+@device
+def _rank(bits: int, largest: bool) -> int:
+    """Return an integer of 32 bits for the bits of an f32, which is less for a better one; equal ones have the same."""
+    if bits & _MOST > _INFINITE:
+        found = _MOST
+    elif bits == _LEAST:  # -0
+        found = 0
+    else:
+        found = bits ^ _MOST if bits < 0 else bits
+    return (_MOST - found if largest else found - _LEAST) & _INDEX
+
+
+@device
+def _clear(counters: int, count: int) -> None:
+    for place in range(count):
+        store_i64(counters, place, 0)
+
+
+@device
+def _count(counters: int, place: int) -> None:
+    store_i64(counters, place, load_i64(counters, place) + 1)
+
+
+@device
+def _sort(words: int, other: int, count: int, counters: int) -> int:
+    """Sort words by their upper halves, and return where they are then; the other memory is as large."""
+    _clear(counters, 1024)
+    for place in range(count):
+        word = load_i64(words, place)
+        for byte in range(4):
+            _count(counters, 256 * byte + ((word >> (32 + 8 * byte)) & 255))
+    for byte in range(4):
+        shift, counts = 32 + 8 * byte, counters + 2048 * byte
+        if load_i64(counts, (load_i64(words, 0) >> shift) & 255) == count:
+            continue  # all have the same
+        start = 0
+        for digit in range(256):
+            more = load_i64(counts, digit)
+            store_i64(counts, digit, start)
+            start += more
+        for place in range(count):
+            word = load_i64(words, place)
+            digit = (word >> shift) & 255
+            target = load_i64(counts, digit)
+            store_i64(other, target, word)
+            store_i64(counts, digit, target + 1)
+        words, other = other, words
+    return words
+
+
+@device
+def _best(words: int, length: int, kept: int, counters: int) -> int:
+    """Leave at least as many of the best words as are kept, in order; return how many."""
+    _clear(counters, BUCKETS)
+    for place in range(length):
+        _count(counters, (load_i64(words, place) >> 52) & (BUCKETS - 1))
+    bucket, total = 0, load_i64(counters, 0)
+    while total < kept:
+        bucket += 1
+        total += load_i64(counters, bucket)
+    left = 0
+    for place in range(length):
+        word = load_i64(words, place)
+        store_i64(words, left, word)
+        left += 1 if (word >> 52) & (BUCKETS - 1) <= bucket else 0
+    return left
+
+
+def _sort_rows(call: int) -> None:
+    """Choose elements; a unit is a row."""
+    address, out, x, _, _, _ = load_args(call)
+    job = TopKJob.at(address)
+    rows, length, kept = job.outer, job.length, job.count
+    largest, size = job.largest != 0, job.index_size
+    scratch = scratch_memory(16 * length + 8 * BUCKETS)
+    other, counters = scratch + 8 * length, scratch + 16 * length
+    for row in each_unit(call, rows):
+        line, indices = x + 4 * length * row, out + size * kept * row
+        values = out + job.values + 4 * kept * row
+        for index in range(length):
+            store_i64(scratch, index, (_rank(load_index(line, index, 4), largest) << 32) | index)
+        left = length
+        if length >= MIN_RATIO * kept and length >= BUCKETS:
+            left = _best(scratch, length, kept, counters)
+        words = _sort(scratch, other, left, counters)
+        if job.by_index != 0:
+            for place in range(kept):
+                index = load_i64(words, place) & _INDEX
+                store_i64(words, place, (index << 32) | index)
+            words = _sort(words, other if words == scratch else scratch, kept, counters)
+        for place in range(kept):
+            index = load_i64(words, place) & _INDEX
+            store_f32(values, place, load_f32(line, index))
+            store_index(indices, place, index, size)
+
+
+SORT_ROWS = Task(_sort_rows)
+"""Stores the indices and the elements of the best of each row of A, whatever NaN there is."""
+
 
 # The most elements that a pass keeps; the longest rows that are transposed, and from how many.
 MAX_COUNT = 32
@@ -96,11 +393,7 @@ def _topk(call: int) -> None:
     """Choose elements; a unit is a row."""
     address, out, x, _, _, _ = load_args(call)
     job = TopKJob.at(address)
-    rows, length, count = (
-        job.outer,
-        job.length,
-        job.count,
-    )
+    rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     for row in each_unit(call, rows):
         indices = out + size * count * row
@@ -115,11 +408,7 @@ def _topk_short(call: int) -> None:
     """Choose elements of short rows; a unit are `LANES` of them, which are transposed."""
     address, out, x, _, _, _ = load_args(call)
     job = TopKJob.at(address)
-    rows, length, count = (
-        job.outer,
-        job.length,
-        job.count,
-    )
+    rows, length, count = job.outer, job.length, job.count
     largest, size = job.largest, job.index_size
     held = scratch_memory(WIDTH * (2 * count + length))
     columns, units = held + 2 * WIDTH * count, (rows + LANES - 1) // LANES
@@ -149,11 +438,7 @@ def _topk_columns(call: int) -> None:
     address, out, x, _, _, _ = load_args(call)
     job = TopKJob.at(address)
     outer, length, inner, block = load_sizes(job)
-    count, largest, size = (
-        job.count,
-        job.largest,
-        job.index_size,
-    )
+    count, largest, size = job.count, job.largest, job.index_size
     held, across = scratch_memory(2 * WIDTH * count), (inner + block - 1) // block
     for unit in each_unit(call, outer * across):
         row = unit // across

@@ -30,13 +30,13 @@ from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..packed_memory import aligned_empty
 from ..threading.capture import replayed
+from ._copy import contiguous
 from ._epilogue import Epilogue, FusedKernel
-from ._few_channels import repeated
 from ._gemm import NO_OFFSET, Gemm, Rows
 from ._gemm_job import OutputLines
 from ._products import Products, asked_products
 from ._window_geometry import Layout, Windows, tap_offsets
-from .contiguous import contiguous
+from .convolution import repeated
 
 __all__: list[str] = []
 

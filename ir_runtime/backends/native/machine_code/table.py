@@ -7,5 +7,5 @@ __all__ = ["TABLE", "WORDS"]
 TABLE = "ir_runtime_host"
 """The symbol of the table."""
 
-WORDS = ("allocate", "release", "yield", "log", "array_data")
+WORDS = "allocate", "release", "yield", "log", "array_data"
 """Its words: addresses of four C functions, and the offset of the address of the data in NumPy's array objects."""

@@ -12,11 +12,7 @@ from ....ops.elementwise import Binary
 from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelTemplate
 from ...common.activations import ACTIVATIONS
-from ...common.epilogue import (
-    BINARY_UFUNCS,
-    MINMAX_UFUNCS,
-    binary_ufunc,
-)
+from ...common.epilogue import BINARY_UFUNCS, MINMAX_UFUNCS, binary_ufunc
 from ...common.layout import flat_view, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
