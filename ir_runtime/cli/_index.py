@@ -24,7 +24,7 @@ COMMANDS = {
     "profile": "Measure how long each layer of MODEL takes, and what limits it",
     "reduce": "Find the smallest part of MODEL on which another execution differs from f64 by more than rounding",
     "report": "Write a page with the graph of MODEL, everything about its layers, and what was measured",
-    "run": "Run MODEL and show its outputs",
+    "run": "Run MODEL, an .xml or a page of the specification, and show its outputs",
     "shapes": "List every shape in MODEL, and the constraints on its inputs",
     "trace-nan": "Find the layers of MODEL that make Inf or NaN of finite inputs, and those that are near the limit of a type",
     "upgrade": "Write OLD, a model of any IR version, as NEW of version 11, or for an older release of OpenVINO",

@@ -27,7 +27,7 @@ _files = click.option(
     "files",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="An input: .npy, .npz with inputs by name, an image, a folder of images, or - for stdin. Repeatable.",
+    help=".npy, .npz, image, folder of images; - for stdin.",
 )
 
 
@@ -38,9 +38,9 @@ def input_files(command: Command) -> Command:
 
 def data_options(command: Command) -> Command:
     """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``, and the options for images."""
-    random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
+    random = click.option("--random", is_flag=True, help="Random data for inputs without a file.")
     seed = click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random."
+        "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="For --random."
     )
     return input_files(image_layout(random(seed(shaped(command)))))
 

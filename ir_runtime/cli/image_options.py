@@ -50,10 +50,10 @@ def image_options(command: Command) -> Command:
             "--resize",
             type=click.Choice(["stretch", "letterbox", "crop", "none"]),
             metavar="HOW",
-            help="Stretch, letterbox or crop them to the size of the input, or none.",
+            help="stretch, letterbox, crop or none.",
         ),
-        numbers("--scale", help="Then divide by this, one number or one per channel."),
-        numbers("--mean", help="Subtract this, one number or one per channel."),
+        numbers("--scale", help="Then divide by this: one number or one a channel."),
+        numbers("--mean", help="Subtract this: one number or one a channel."),
     ):
         command = option(command)
     return command

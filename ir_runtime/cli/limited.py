@@ -44,13 +44,13 @@ def limited(command: Command) -> Command:
         "--max-memory",
         callback=_size,
         metavar="SIZE",
-        help="The most memory for the data of a run, beside the program: 512M, 4G; by default, what the machine has.",
+        help="Memory limit of the data of a run: 512M, 4G.",
     )
     @click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Stop this long after the program started; by default, an hour.",
+        help="Time limit; an hour by default.",
     )
     @functools.wraps(command)
     def with_limits(

@@ -43,15 +43,13 @@ class PortRecord(TypedDict):
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 weights = click.option(
-    "-w", "--weights", metavar="BIN", help="Weights of the model; by default the .bin beside it."
+    "-w", "--weights", metavar="BIN", help="Weights; by default the .bin beside the model."
 )
 
 count_option = functools.partial(click.option, type=click.IntRange(min=1), metavar="N")
 """An option that takes a positive number."""
 
-strictly = click.option(
-    "--strict", is_flag=True, help="Refuse a model whose ports declare what inference contradicts."
-)
+strictly = click.option("--strict", is_flag=True, help="Refuse shapes that inference contradicts.")
 
 
 def selects(command: Command) -> Command:
@@ -62,7 +60,7 @@ def selects(command: Command) -> Command:
         "values",
         multiple=True,
         metavar="PORT=NUMBERS",
-        help="Contents of an example's input port, by id or name: 1=2,3 or axes=-1. Repeatable.",
+        help="Contents of an example's port: 1=2,3 or axes=-1.",
     )
     return example(value(command))
 

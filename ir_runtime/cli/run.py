@@ -38,18 +38,11 @@ __all__ = ["run"]
 
 _EPILOG = """\b
 ir-runtime run net.xml -i image=cat.npy -o out.npz
-ir-runtime run net.xml -i image=cat.png --scale 255 --labels names.txt
-ir-runtime run net.xml -i cat.npy -o out.npy --precision f16
-ir-runtime run net.xml --random -shape '[1,3,224,224]' --layers 'conv*'
+ir-runtime run net.xml -i cat.png --scale 255 --labels names.txt
+ir-runtime run net.xml --random --shape 1,3,224,224 --layers 'conv*'
 ir-runtime run one.xml -i x.npy -o - | ir-runtime run two.xml -i -
-ir-runtime run ReduceL2-4.txt --example 2 --random
 
-Random floating-point numbers are normal, integers 0 or 1, axes 0, 1, 2 …; a length that is open
-takes its lower bound, or 1.
-
-Minimum, mean and maximum pass over NaN. Types that NumPy lacks (bf16, f8, i4 …) are saved as raw
-bytes, as NumPy does; -i takes them back, and .view(ml_dtypes.bfloat16) shows them. In JSON,
-numbers may also be "NaN", "Infinity" and "-Infinity".
+-i, --shape, --layers and --value may be repeated.
 """
 
 
@@ -63,14 +56,14 @@ _REST = "--layers GLOB selects, a pipe gets all"
     "-o",
     "--output",
     metavar="PATH",
-    help="Save the outputs: out.npz, out.npy for one, out/ for a folder of .npy, - for stdout.",
+    help="Save outputs: .npz, .npy, folder/; - for stdout.",
 )
-@click.option("--labels", metavar="FILE", help="Names of classes, one in each line, for the best scores.")
+@click.option("--labels", metavar="FILE", help="Names of classes, one in each line.")
 @click.option(
     "--layers",
     multiple=True,
     metavar="GLOB",
-    help="Also show and save the outputs of these layers. Repeatable.",
+    help="Also show and save the outputs of these layers.",
 )
 @selects
 @weights
@@ -78,11 +71,10 @@ _REST = "--layers GLOB selects, a pipe gets all"
 @click.option(
     "--precision",
     type=PRECISION,
-    help="The type to compute in, as INFERENCE_PRECISION_HINT; by default, the types of the model.",
+    metavar="TYPE",
+    help="f32, f16 or bf16; by default as the model says.",
 )
-@click.option(
-    "--nan-check", is_flag=True, help="Say which layers make NaN or Inf of finite inputs; end with 1."
-)
+@click.option("--nan-check", is_flag=True, help="Name layers that make NaN or Inf; end with 1.")
 @streams
 @strictly
 @limited
@@ -107,10 +99,7 @@ def run(
     as_json: bool,
     limits: Limits,
 ) -> None:
-    """Run MODEL and show its outputs.
-
-    MODEL is the .xml of an IR, or a page of the specification with an example.
-    """
+    """Run MODEL, an .xml or a page of the specification, and show its outputs."""
     from ..openvino.core import compile_model
     from .feeding import collect
     from .labels import labels_of

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["input_layouts", "reshaped", "shape_option", "shaped", "shapes_of"]
 
-_HELP = "Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only one. Repeatable."
+_HELP = "Reshape: data=[1..8,3,?,?], or 1,3,224,224."
 
 # One of several inputs with their shapes, as in "ids[1,16], mask[?,16]".
 _NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")

@@ -59,22 +59,23 @@ def streams(command: Command) -> Command:
     option = partial(click.option, cls=SectionOption, section=_SECTION)
     count = partial(count_option, cls=SectionOption, section=_SECTION)
 
-    @count("--batch", metavar="ROWS", help="Run data sets by this many rows at a time.")
-    @count("--chunk", metavar="ROWS", help="Rows to read and write at once; by default a batch.")
+    @count("--batch", metavar="ROWS", help="Rows to run at once.")
+    @count("--chunk", metavar="ROWS", help="Rows to read and write at once.")
     @option(
         "--scheduler",
         metavar="NAME",
-        help="local (processes), threads, or the address of a Dask scheduler: tcp://…",
+        help="local, threads, or a Dask scheduler: tcp://…",
     )
-    @count("--workers", help="Processes or threads; by default, all cores.")
-    @option("--resume", is_flag=True, help="Go on with a run by rows that was interrupted.")
+    @count("--workers", help="How many processes or threads.")
+    @option("--resume", is_flag=True, help="Go on with an interrupted run by rows.")
     @option(
         "--on-error",
         type=click.Choice(["stop", "skip", "nan"]),
-        help="What to do with rows that the model fails on.",
+        metavar="HOW",
+        help="stop, skip or nan, for rows that fail.",
     )
-    @count("--sequence-axis", metavar="AXIS", help="The axis of the steps, for models with states.")
-    @option("--send-model", is_flag=True, help="Send the model to workers that do not see its file.")
+    @count("--sequence-axis", metavar="AXIS", help="Axis of the steps of models with states.")
+    @option("--send-model", is_flag=True, help="Send the model to workers without its file.")
     @functools.wraps(command)
     def with_streaming(
         *args: object,

@@ -137,6 +137,10 @@ def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, command: str, c
     assert too_wide(plain(on_terminal(monkeypatch, f"{command} --help", columns)), columns) == []
 
 
+def test_the_help_of_run_fits_two_screens(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(plain(on_terminal(monkeypatch, "run --help", 80)).splitlines()) <= 2 * 24
+
+
 def test_help_says_all_about_each_command(invoke: Invoke) -> None:
     found = invoke("--help")
     said = " ".join(found.stdout.split())

@@ -185,7 +185,10 @@ def _refuse_other(head: bytes, name: str) -> None:
     elif is_webpage(head):
         what, hint = "a web page about the weights", DOWNLOAD
     elif head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<?xml", b"<net")):
-        what, hint = "the .xml of a model", "give its .bin, or nothing where that lies beside the .xml"
+        what, hint = (
+            "the .xml of a model",
+            "give the .bin of the model; the one beside the .xml is the default",
+        )
     else:
         return
     raise ParseError(
