@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONOPTIMIZE PYTHONPATH PYTHONSAFEPATH PYTHONWARNINGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type kernels wheels vendor index releases docs browser fuzz table oracle bench conformance zoo clients world clean
+.PHONY: help demo setup test lint type kernels wheels vendor index releases docs browser fuzz table oracle emulated bench conformance zoo clients world clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ table: $(VENV)/test ## what each operation version was tested against
 oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted networks
 	IR_RUNTIME_ZOO="$(abspath $(ZOO))" $(PYTEST) -m oracle
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/ops/test_robustness.py
+
+emulated: $(VENV)/test kernels ## run networks on the kernels of all instruction sets, and AArch64's tests, emulated: TARGETS="--tests", "--help" for more
+	PYTHONPATH=tests $(BIN)/python -m targets out/emulated --emulated $(TARGETS)
 
 conformance: $(VENV)/test ## build the conformance corpus from the samples, into out/conformance
 	PYTHONPATH=tests $(BIN)/python -m conformance.build out/conformance

@@ -18,6 +18,7 @@ SETTINGS = {
     "COLUMNS": "47",
     "FORCE_COLOR": "1",
     "IR_RUNTIME_BACKEND": "reference",
+    "IR_RUNTIME_TARGET": "x86-64-v3",
     "IR_RUNTIME_TRACEBACK": "1",
     "OMP_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",

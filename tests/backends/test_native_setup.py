@@ -156,6 +156,21 @@ def test_the_best_library_that_the_processor_runs_is_used(
     assert (found.target.name, found.reason) == ("x86-64-v3", "IR_RUNTIME_TARGET names it")
 
 
+def test_libraries_for_another_family_are_not_loaded(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source tree has them when wheels are tried on an emulated processor."""
+    monkeypatch.setattr(library, "TARGETS", dict(reversed(TARGETS.items())))
+    other = next(target for target in TARGETS.values() if target.family != TARGET.family)
+    (installed / f"{other.name}{_BUILT.suffix}").write_bytes(b"machine code of another processor")
+    with pytest.raises(ir.InputError, match=f"it is for {other.family}, not {TARGET.family}"):
+        library.library()
+    add(installed)
+    found = library.library()
+    assert found.target == TARGET
+    assert found.others == {other.name: f"it is for {other.family}, not {TARGET.family}"}
+
+
 def test_a_target_that_is_named_but_not_built(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(installed)
     monkeypatch.setenv("IR_RUNTIME_TARGET", "aarch64")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -10,10 +11,21 @@ import pytest
 pytest.importorskip("hatchling")
 
 from ir_runtime.backends.native.build import wheels
+from ir_runtime.backends.native.build.compiler import compile_module, data_module
 from ir_runtime.backends.native.build.systems import SYSTEMS
 from ir_runtime.backends.native.codegen.targets import TARGETS
 
 FOLDER = "ir_runtime/backends/native"
+# It calls the C library for the copy, and a probe of Windows for a frame of several pages.
+COPY = """
+define void @copy(ptr %to, ptr %from, i64 %size) {
+  %frame = alloca [65536 x i8]
+  call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr %from, i64 %size, i1 0)
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %frame, i64 %size, i1 0)
+  ret void
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
 
 
 def names_in(wheel: Path) -> list[str]:
@@ -47,3 +59,26 @@ def test_targets_of_wheels_are_of_the_family_of_their_system(name: str) -> None:
     targets = [TARGETS[target] for target in SYSTEMS[name].targets]
     assert {target.family for target in targets} == {name.partition("-")[2]}
     assert all(targets[-1].features <= target.features for target in targets)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_library_is_the_same_wherever_it_is_linked(name: str, tmp_path: Path) -> None:
+    """And needs nothing but libraries that every process of the system has."""
+    system = SYSTEMS[name]
+    target = TARGETS[system.targets[-1]]
+    data = compile_module(data_module({"constant": b"its bytes"}) + COPY, target, system.triple)
+    linked = []
+    for place in (tmp_path / "one", tmp_path / "two"):
+        place.mkdir()
+        (place / "data.o").write_bytes(data)
+        out = place / f"library{system.suffix}"
+        system.link([place / "data.o"], out)
+        linked.append(out.read_bytes())
+    first, second = linked
+    assert first == second
+    assert b"its bytes" in first
+    assert str(tmp_path).encode() not in first
+    needed = set(re.findall(rb"[\w.-]+\.(?:dll|DLL|dylib|so(?:\.\d+)?)\b", first)) - {out.name.encode()}
+    assert needed == {"windows": {b"ntdll.dll"}, "macos": {b"libSystem.B.dylib"}}.get(
+        name.partition("-")[0], set()
+    )

@@ -27,9 +27,11 @@ class System:
         name: of the system.
         triple: LLVM's name of it.
         suffix: of the names of libraries.
-        linker: the arguments with which Zig links a library; what it links comes after them.
+        linker: the arguments with which Zig links a library; ``{out}`` stands for its path and ``{name}`` for the name of its
+            file, and what it links comes after them.
         tag: the tag of wheels.
         targets: the names of the targets whose libraries wheels have.
+        imports: the definition of an import library, for functions that linkers want to know the library of.
     """
 
     name: str
@@ -38,6 +40,7 @@ class System:
     linker: tuple[str, ...]
     tag: str
     targets: tuple[str, ...]
+    imports: str = ""
 
     def link(self, objects: Sequence[Path], out: Path) -> None:
         """Link object files to a library.
@@ -45,16 +48,37 @@ class System:
         Raises:
             LinkError: if that fails, with what the linker says.
         """
-        # Zig compiles what systems lack, such as parts of the C library of Windows, once.
-        cache = {"ZIG_GLOBAL_CACHE_DIR": str(_CACHE), "ZIG_LOCAL_CACHE_DIR": str(_CACHE)}
-        done = run_program(_zig(), [*self.linker, "-o", str(out), *map(str, objects)], **cache)
-        if done.returncode:
-            raise LinkError(f"{out.name} cannot be linked:\n{done.stderr}")
+        options = [option.format(out=out, name=out.name) for option in self.linker]
+        files = [*objects]
+        if self.imports:
+            definition, library = out.with_suffix(".def"), out.with_suffix(".lib")
+            definition.write_text(self.imports, "ascii")
+            _run_zig(out, ["dlltool", "-m", "i386:x86-64", "-d", str(definition), "-l", str(library)])
+            files.append(library)
+        _run_zig(out, [*options, *map(str, files)])
+
+
+def _run_zig(out: Path, arguments: Sequence[str]) -> None:
+    cache = {"ZIG_GLOBAL_CACHE_DIR": str(_CACHE), "ZIG_LOCAL_CACHE_DIR": str(_CACHE)}
+    done = run_program(_zig(), arguments, **cache)
+    if done.returncode:
+        raise LinkError(f"{out.name} cannot be linked:\n{done.stderr}")
 
 
 _CACHE = FOLDER.parents[3] / "out" / "zig"
 # The linker alone: libraries need nothing but functions that every process has.
-_ELF = "ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack"
+_ELF = "ld.lld", "-shared", "--strip-all", "-Bsymbolic", "-z", "noexecstack", "-o", "{out}"
+# A library of macOS holds a name, which would be the path where it is linked.
+_MACHO = "-shared", "-s", "-Wl,-install_name,@rpath/{name}", "-o", "{out}"
+# Every process of Windows has that library; -lldmingw exports all functions.
+_PE = "lld-link", "-dll", "-noentry", "-lldmingw", "-machine:x64", "-timestamp:0", "-out:{out}"
+_NTDLL = """LIBRARY ntdll.dll
+EXPORTS
+memcpy
+memmove
+memset
+___chkstk_ms == __chkstk
+"""
 _MANYLINUX = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 
 
@@ -74,16 +98,15 @@ SYSTEMS = {
         ),
         System(
             "macos-aarch64", "arm64-apple-macosx11.0.0", ".dylib",
-            ("cc", "-target", "aarch64-macos.11.0", "-shared", "-s"), "macosx_11_0_arm64", ("aarch64-dotprod",),
+            ("cc", "-target", "aarch64-macos.11.0", *_MACHO), "macosx_11_0_arm64", ("aarch64-dotprod",),
         ),
         # Macs with AVX-512 are few, and save its registers only once a thread has used them.
         System(
             "macos-x86_64", "x86_64-apple-macosx11.0.0", ".dylib",
-            ("cc", "-target", "x86_64-macos.11.0", "-shared", "-s"), "macosx_11_0_x86_64", ("x86-64-v3",),
+            ("cc", "-target", "x86_64-macos.11.0", *_MACHO), "macosx_11_0_x86_64", ("x86-64-v3",),
         ),
         System(
-            "windows-x86_64", "x86_64-w64-windows-gnu", ".dll", ("cc", "-target", "x86_64-windows-gnu", "-shared", "-s"),
-            "win_amd64", _X86_TARGETS,
+            "windows-x86_64", "x86_64-w64-windows-gnu", ".dll", _PE, "win_amd64", _X86_TARGETS, _NTDLL,
         ),
     )
 }  # fmt: skip

@@ -24,7 +24,7 @@ from ...._util.nearest import did_you_mean
 from ....codes import Code
 from ....errors import InputError
 from ..codegen.targets import TARGETS, Target, target_named
-from .processor import Processor, identify
+from .processor import Processor, family, identify
 from .sources import fingerprint, is_source_tree
 from .table import TABLE, WORDS
 
@@ -98,14 +98,15 @@ def library() -> Library:
         files = {name: path for name in [named_target(wanted).name] if (path := file_of(name)).exists()}
     if not files:
         _refuse_missing(wanted)
-    any_file = next(iter(files.values()))
-    processor = identify(_open(any_file, wanted))
     targets = [named_target(name) for name in files]
+    own = [target for target in targets if target.family == family()]
+    # A library for another family cannot be loaded; any for this one asks the processor.
+    processor = identify(_open(files[own[0].name], wanted)) if own else Processor(family(), "", frozenset())
     lacking = {target.name: _lacking(target, processor) for target in targets}
-    target = next((target for target in targets if not lacking[target.name]), None)
+    target = next((target for target in own if not lacking[target.name]), None)
     if target is None:
         raise NoLibraryError(
-            f"no compiled kernels run here: {lacking[targets[-1].name]}",
+            f"no compiled kernels run here: {lacking[(own or targets)[-1].name]}",
             code=Code.BAD_REQUEST,
             hint="set IR_RUNTIME_BACKEND=numpy",
         )
