@@ -38,7 +38,7 @@ from ._rows import copy_bytes
 __all__: list[str] = []
 
 
-def join(parts: Sequence[Array], axis: int) -> Array:
+def join_by_copies(parts: Sequence[Array], axis: int) -> Array:
     """Return arrays of one dtype and at least one axis joined along an axis, by tasks where that is possible.
 
     The axes of the result are in memory as those of the first array are that is not broadcast.
@@ -240,7 +240,7 @@ def _kernel(op: Concat, count: int, epilogue: Epilogue) -> Kernel:
             plans[key] = plan(parts)
         if (found := plans[key]) is None:
             if is_plain and RECORD.get() is not None and {x.dtype for x in parts} == {stored}:
-                return join(parts, op.axis % parts[0].ndim)
+                return join_by_copies(parts, op.axis % parts[0].ndim)
             if is_plain or len({(x.shape[0], *x.shape[2:]) for x in parts}) > 1:
                 return np.asarray(join(parts))  # which raises, if lengths differ
             maps = (channels_first(contiguous(channels_last(x))) for x in parts)
@@ -319,6 +319,6 @@ def small(op: Concat, *parts: Value) -> Kernel | None:
 @cache
 def _small(axis: int) -> Kernel:
     def kernel(*arrays: Array) -> Array:
-        return join(arrays, axis) if is_recording() else np.concatenate(arrays, axis)
+        return join_by_copies(arrays, axis) if is_recording() else np.concatenate(arrays, axis)
 
     return Kernel(kernel, accepts=any_lengths, replay=replayed(alone=False))
