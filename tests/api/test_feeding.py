@@ -248,7 +248,7 @@ def test_a_busy_request_is_refused_and_a_failure_is_raised_when_waiting(compiled
     import threading
 
     request, hold = compiled.create_infer_request(), threading.Event()
-    request.set_callback(lambda _: hold.wait(30))
+    request.set_callback(lambda _: hold.wait(600))
     request.start_async([A, B])
     for again in (request.infer, request.start_async):
         with pytest.raises(ir.InputError, match="still running"):

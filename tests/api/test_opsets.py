@@ -142,7 +142,7 @@ def test_threads_are_given_the_same_function(monkeypatch: pytest.MonkeyPatch) ->
 
     def late(opset: int, name: str) -> object:
         function = create(opset, name)
-        barrier.wait(60)
+        barrier.wait(600)
         return function
 
     monkeypatch.setattr(opsets, "_create", late)

@@ -87,7 +87,7 @@ def work(numbers):
 threads = [threading.Thread(target=work, args=(range(n, 8, 4),)) for n in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]; note([found[n] for n in range(8)])
 r = c.create_infer_request(); seen = []; done = threading.Event()
-r.set_callback(lambda userdata: (seen.append(userdata), done.set()), {"n": 1}); r.start_async([IMAGE]); r.wait(); done.wait(5); note(seen, r.userdata)
+r.set_callback(lambda userdata: (seen.append(userdata), done.set()), {"n": 1}); r.start_async([IMAGE]); r.wait(); done.wait(600); note(seen, r.userdata)
 r.set_callback(lambda request, kept=r: seen.append(request is None), None); r.start_async({"image": IMAGE}); r.wait(); note(seen)
 r.start_async({"image": IMAGE}, userdata=[1, 2]); r.wait(); note(r.userdata, len(seen), r.wait_for(10)); note(r.latency > 0, r.get_compiled_model().inputs, r.model_outputs)
 def bad(userdata):

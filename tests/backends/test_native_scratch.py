@@ -24,7 +24,7 @@ def test_runs_without_scratch_memory_end_with_an_error() -> None:
     """Nothing is left behind, no thread waits, and the next run has the right results."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-m", "harness.scratch"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
     (said,) = set(done.stdout.splitlines())
     same_as_before("messages/native_scratch", said)

@@ -9,22 +9,22 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from harness.routines import call_of, forgetting, load
+from harness.routines import address_of, forgetting, load, set_words
 from harness.snapshots import same_as_before
 
 import ir_runtime as ir
 from ir_runtime import backends
-from ir_runtime._util.cores import parallelism, processors
+from ir_runtime._util.cores import parallelism
 from ir_runtime.backends.core import default
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.native.build import compiler
@@ -303,32 +303,32 @@ def test_threads_share_units(own_routines: None, count: int) -> None:
         doubled(task, count)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads choose their core on Linux only")
 def test_who_waits_lets_others_have_the_core(own_routines: None) -> None:
-    """On one core, each poll after the first ones gives what is waited for a slice of time."""
+    """After the first polls, each yields the core to what is waited for, which here is ready the third time it gets it."""
 
     @routine(types.int64, returns=types.int64)
     def wait(at: int) -> int:
         return barrier(at, 1, at + 8)
 
-    @routine(types.int64)
-    def work(at: int) -> None:
-        for _ in range(10_000_000):
-            fetch_add(at + 64)
-        fetch_add(at)
+    words = np.zeros(2, np.int64)
+    yielded: list[int] = []
 
-    words, core = np.zeros(16, np.int64), min(processors())
-    waiting, working = call_of(wait, ctypes.c_int64), call_of(work)
+    @ctypes.CFUNCTYPE(ctypes.c_int32)
+    def yield_core() -> int:
+        yielded.append(1)
+        words[0] = len(yielded) >= 3
+        return 0
 
-    def on_core(function: Any) -> Any:
-        os.sched_setaffinity(0, {core})  # of this thread
-        return function(words.ctypes.data)
-
-    with ThreadPoolExecutor(2) as pool:
-        polls = pool.submit(on_core, waiting)
-        pool.submit(on_core, working).result()
-    # Some more where other programs share the core, too; a thread that only spins polls some 100,000 times in each slice.
-    assert polls.result() < 20 * SPIN_LIMIT
+    set_words(load(wait), **{"yield": address_of(yield_core)})
+    waiting = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.library().address(wait.name))
+    ending = threading.Timer(
+        60, words.__setitem__, (1, 1)
+    )  # instead of waiting for ever, should it not yield
+    ending.start()
+    polls = waiting(words.ctypes.data)
+    ending.cancel()
+    assert polls == SPIN_LIMIT + 3
+    assert len(yielded) == 3
 
 
 @pytest.mark.skipif(not TARGET.is_x86, reason="the instruction is one of x86")

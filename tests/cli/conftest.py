@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ir_runtime.cli import main
+from ir_runtime.cli import main, progress
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "cli"
+
+# On a busy machine, each run would be one that takes long; tests of bars set another delay.
+progress.DELAY = 600.0
 
 Invoke = Callable[[str], Result]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,9 @@ from harness.loops import looping
 from harness.nets import Net
 
 import ir_runtime as ir
+from ir_runtime._util import deadline
 from ir_runtime.backends import available
+from ir_runtime.executor import plan
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
@@ -233,8 +234,28 @@ def test_parts_of_iterations_are_limited() -> None:
     refused("memory", "loop", caught)
 
 
-def test_a_loop_without_end_ends_when_the_time_is_up() -> None:
+class Clock:
+    """A clock that stands still, but for a step at each look at it."""
+
+    now = step = 0.0
+
+    def monotonic(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of deadlines, and of runs that have one."""
+    clock = Clock()
+    for module in (deadline, plan):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_a_loop_without_end_ends_when_the_time_is_up(clock: Clock) -> None:
     compiled = ir.compile_model(read(looping(), seconds=0.3))
+    clock.step = 0.001
     with pytest.raises(ir.LimitError, match=r"longer than 0\.3 seconds") as caught:
         compiled((np.array(-1), np.ones(2, np.float32)))
     assert caught.value.limit == "seconds"
@@ -242,9 +263,9 @@ def test_a_loop_without_end_ends_when_the_time_is_up() -> None:
     assert (caught.value.where.layer or "").startswith("loop")
 
 
-def test_time_is_counted_anew_for_each_run() -> None:
+def test_time_is_counted_anew_for_each_run(clock: Clock) -> None:
     compiled = ir.compile_model(read(curves("Exp"), seconds=0.2))
-    time.sleep(0.25)
+    clock.now += 0.25
     assert compiled(np.zeros(1000, np.float32))[0][0] == 1
 
 

@@ -1,7 +1,7 @@
 """A program that forks while its other threads run, compile and wait: ``forking.py backend way count``.
 
 ``fork`` does it as servers do that fork workers, ``pool`` and ``process`` as loaders of data do with `multiprocessing`.
-It prints what the children found as JSON. A child that takes a minute is taken for one that hangs.
+It prints what the children found as JSON. A child that takes ten minutes is taken for one that hangs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ir_runtime.backends.native.threading import parallel as compiled_threads
 from ir_runtime.backends.numpy import parallel
 from ir_runtime.ir.tensor import Array
 
-HANGS = 60
+HANGS = 600
 
 
 def products() -> ir.Model:

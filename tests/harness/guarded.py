@@ -22,7 +22,7 @@ from ir_runtime import backends
 
 __all__ = ["Process", "Work"]
 
-_PATIENCE = 120
+_PATIENCE = 600
 """Seconds after which a process that says nothing is given up."""
 
 # Files in which it leaves what it was at.

@@ -124,7 +124,7 @@ class Planted:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=120,
+            timeout=600,
         )
 
     def executed(self) -> list[str]:

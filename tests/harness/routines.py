@@ -16,17 +16,19 @@ from ir_runtime.backends.native.codegen.language import Routine
 from ir_runtime.backends.native.machine_code.library import library
 from ir_runtime.backends.native.machine_code.table import TABLE, WORDS
 
-__all__ = ["call_of", "forgetting", "load", "set_words", "word"]
+__all__ = ["address_of", "call_of", "forgetting", "load", "set_words", "word"]
 
 _COUNT = count()
 
 
-def load(*routines: Routine) -> None:
-    """Compile routines, and those that they call, and let `Task.address` find them."""
+def load(*routines: Routine) -> ctypes.CDLL:
+    """Compile routines, and those that they call, and let `Task.address` find them; return the library."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"tests-{next(_COUNT)}.so")
         names = link_routines(routines, file)
-        library().add(ctypes.CDLL(str(file)), names)
+        code = ctypes.CDLL(str(file))
+    library().add(code, names)
+    return code
 
 
 def call_of(routine: Routine, returns: Any = None) -> Callable[..., Any]:
@@ -45,9 +47,9 @@ def forgetting() -> Iterator[None]:
     language.ROUTINES.update(before)
 
 
-def set_words(**words: int) -> None:
-    """Replace words of the host's table: addresses of functions that kernels call from now on."""
-    table = (ctypes.c_int64 * len(WORDS)).in_dll(library().code, TABLE)
+def set_words(code: ctypes.CDLL | None = None, /, **words: int) -> None:
+    """Replace words of a library's table, by default the main one's: addresses of functions that its kernels call from now on."""
+    table = (ctypes.c_int64 * len(WORDS)).in_dll(code or library().code, TABLE)
     for name, word in words.items():
         table[WORDS.index(name)] = word
 
@@ -55,3 +57,8 @@ def set_words(**words: int) -> None:
 def word(name: str) -> int:
     """Return a word of the host's table."""
     return int((ctypes.c_int64 * len(WORDS)).in_dll(library().code, TABLE)[WORDS.index(name)])
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a function of ctypes, for a word of the table."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

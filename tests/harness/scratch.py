@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.nets import Net
-from harness.routines import set_words, word
+from harness.routines import address_of, set_words, word
 
 ALL = 1 << 30
 
@@ -113,8 +113,7 @@ def _check(build: Callable[[], tuple[Net, tuple[int, ...]]], threads: int) -> No
 
 
 if __name__ == "__main__":
-    allocate, release = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in (_allocate, _release))
-    set_words(allocate=allocate, release=release)
+    set_words(allocate=address_of(_allocate), release=address_of(_release))
     for each in (convolution, product, choice):
         for threads in (1, 2):
             _check(each, threads)

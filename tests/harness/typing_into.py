@@ -19,7 +19,7 @@ import ir_runtime
 __all__ = ["SHELLS", "Shell", "installed"]
 
 SHELLS = ("bash", "zsh", "fish")
-PATIENCE = 120
+PATIENCE = 600
 """Seconds of wall time after which a shell is taken to hang: far more than a busy machine needs."""
 # What each shell is to read before the first line is typed.
 _START = {

@@ -87,7 +87,7 @@ def counting() -> ir.Model:
 def busy() -> None:
     """Ask for a run while another one goes on."""
     request, hold = ir.compile_model(passing()).create_infer_request(), threading.Event()
-    request.set_callback(lambda _: hold.wait(30))
+    request.set_callback(lambda _: hold.wait(600))
     request.start_async([X])
     try:
         request.infer([X])
@@ -107,7 +107,7 @@ def waiting_for_itself() -> None:
 def lost_in_a_fork() -> None:
     """Wait in a child process for a request that ran in the parent."""
     request, hold = ir.compile_model(passing()).create_infer_request(), threading.Event()
-    request.set_callback(lambda _: hold.wait(30))
+    request.set_callback(lambda _: hold.wait(600))
     request.start_async([X])
     request.after_fork()
     try:

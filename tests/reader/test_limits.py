@@ -162,7 +162,7 @@ def files_opened(folder: Path) -> list[str]:
         "print([name for name in seen if 'secret' in name or 'm.' in name and name.startswith('in')])\n"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, encoding="utf-8", timeout=60, check=False,
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, encoding="utf-8", timeout=600, check=False,
         env={"PYTHONPATH": str(Path(ir.__file__).parents[1]), "PATH": ""},
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
