@@ -54,8 +54,8 @@ class Holder:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not say which files are open")
 def test_files_that_garbage_holds_are_closed_before_there_are_too_many() -> None:
-    plugin = garbage.Bounded()
     with garbage.only_new_objects():
+        plugin = garbage.Bounded()
         for _ in range(garbage.OPENED + 1):
             Holder(Path(__file__))
         before = len(os.listdir("/proc/self/fd"))

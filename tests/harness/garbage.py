@@ -1,4 +1,4 @@
-"""Collections of garbage where pytest has millions of objects: of what a test has made alone, and of large networks."""
+"""Garbage collection where pytest has millions of objects: they are left out, and large networks are freed in time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["Bounded", "only_new_objects"]
+import pytest
+
+__all__ = ["Bounded", "nothing_frozen", "only_new_objects"]
 
 GROWTH = 1 << 30
 OPENED = 200
@@ -20,22 +22,38 @@ _OPEN = Path("/proc/self/fd")
 
 @contextmanager
 def only_new_objects() -> Iterator[None]:
-    """Leave what is there out of collections: with the millions of objects that pytest has, each takes seconds."""
+    """Leave objects that exist out of collections, for good; those made inside can be told apart from them."""
+    gc.collect()
     gc.freeze()
+    yield
+
+
+@contextmanager
+def nothing_frozen() -> Iterator[None]:
+    """Let collections visit every object, as in a program that freezes none; each takes a second then."""
+    gc.collect()
+    gc.unfreeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        gc.freeze()
 
 
 class Bounded:
-    """A plugin that frees networks when a process has grown by them, or has many of their files open.
+    """A plugin that keeps collections of garbage short, and frees networks when a process has grown by them.
 
-    They refer to themselves, and the more objects there are, the later does Python look at the old ones.
+    Collected tests are millions of objects that live until the end, and each full collection would take a second to
+    visit them. Networks refer to themselves, and the more objects there are, the later does Python look at the old ones.
     """
 
     def __init__(self) -> None:
         self._before, self._open = _resident(), _open_files()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Leave all that collecting tests has made out of collections of garbage."""
+        gc.collect()
+        gc.freeze()
 
     def pytest_runtest_logfinish(self) -> None:
         """Collect garbage if the tests since the last time have taken much memory, or left many files open."""
