@@ -10,8 +10,8 @@ from _pytest.mark import ParameterSet
 
 from harness.sample import named_samples
 
-FIRST, EVERY = 4, 4
-"""Always tried, of each operation: so many, and every fourth of the rest."""
+FIRST, EVERY = 3, 8
+"""Always tried, of each operation: so many, and one in so many of the rest."""
 
 
 def _marked() -> Iterator[ParameterSet]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 
-def examples(usual: int) -> int:
-    """How many examples to try: so many in a usual run, more in the exhaustive one, many more when exploring."""
-    return usual * {"thorough": 3, "explore": 5}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
+def examples(usual: int, thorough: int) -> int:
+    """Return how many examples to try: in a usual run, in the exhaustive one, and twice as many when exploring."""
+    return {"thorough": thorough, "explore": 2 * thorough}.get(
+        os.environ.get("HYPOTHESIS_PROFILE", ""), usual
+    )

@@ -1,4 +1,4 @@
-"""Each network of some kind gives what OpenVINO gives, for a batch of 1 and of 2."""
+"""Each network of some kind gives what OpenVINO gives, for a batch of 1 or of 2; in the exhaustive run, of both."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ import ir_runtime
 from models.kinds import KINDS, inputs_of
 
 
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    ("name", "batch"),
+    [
+        pytest.param(name, batch, marks=pytest.mark.oracle if (number + batch) % 2 else ())
+        for number, name in enumerate(KINDS)
+        for batch in (1, 2)
+    ],
+)
 def test_gives_the_same_as_openvino(name: str, batch: int, tmp_path: Path) -> None:
     model = KINDS[name](batch)
     inputs = inputs_of(model)

@@ -27,7 +27,7 @@ for _sample in all_samples():
     SAMPLES.setdefault(_sample.op, []).append(_sample)
 
 ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
-often = settings(max_examples=examples(12))
+often = settings(max_examples=examples(4, thorough=36))
 
 # Wrong for nearly every attribute, and some of them right for a few.
 ODD = (

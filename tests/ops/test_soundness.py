@@ -51,7 +51,7 @@ def dimension(number: int | Interval) -> int | Interval:
 
 
 @pytest.mark.parametrize("name", sorted(BY_OP))
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, thorough=120))
 @given(random=st.randoms(use_true_random=True))
 def test_inference_contains_the_truth(name: str, random: Random) -> None:
     sample = random.choice(BY_OP[name])
