@@ -1334,7 +1334,7 @@ def reduce_mean(
     keep_dims: bool = False,
     name: str | None = None,
 ) -> Node:
-    """ReduceMean-1: Mean of ``data`` over ``axes``; for integers, without what follows the point.
+    """ReduceMean-1: Mean of ``data`` over ``axes``; for integers, truncated toward zero.
 
     Args:
         node: tensor to reduce.

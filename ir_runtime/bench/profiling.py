@@ -182,7 +182,7 @@ class _Sizes:
         """Return the type in which results of layers are computed, and others stored."""
         type = self._values[port].type
         is_stored = self._graph[port.layer].type in ("Constant", "Parameter")
-        return type if is_stored else TensorType(self.compiled._computed(type.element), type.shape)
+        return type if is_stored else TensorType(self.compiled._computed_type(type.element), type.shape)
 
     def _within_body(self, step: Step) -> int | None:
         """Return the bytes of a step that is a single layer of a body."""

@@ -42,7 +42,9 @@ class Planner:
     advise: Advise
     total: int | None
     """The rows of all chunks, if that is known."""
-    _known: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(default_factory=dict)
+    _choices: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(
+        default_factory=dict
+    )
     _rows: tuple[tuple[int, ...], ...] = ()
     """The shapes of a row of each output."""
 
@@ -85,11 +87,11 @@ class Planner:
             InputError: if the model refuses it; the message says why, and which chunks it accepts.
         """
         key = tuple(sorted(shapes.items()))
-        if key not in self._known:
+        if key not in self._choices:
             found = self._infer(shapes, chunk)
             self._check_columns(found, chunk)
-            self._known[key] = found
-        return self._known[key]
+            self._choices[key] = found
+        return self._choices[key]
 
     def _infer(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
         count = next(iter(shapes.values()))[0]

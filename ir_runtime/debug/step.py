@@ -18,7 +18,7 @@ from ..ir.tensor import Array
 from ..openvino.compiled import CompiledModel
 from ..openvino.feeding import bind
 from ..openvino.patching import checked
-from ..openvino.results import OVDict, unshared
+from ..openvino.results import OVDict, unshare
 
 __all__ = ["Stepping", "Stop", "step"]
 
@@ -86,7 +86,7 @@ class Stepping(Iterator[Stop]):
 
     def __init__(self, compiled: CompiledModel, inputs: object) -> None:
         self._compiled = compiled
-        self._plan: ExecutionPlan = compiled._unfused()
+        self._plan: ExecutionPlan = compiled._compile_unfused()
         self._feeds = bind(compiled._inputs, inputs, strict=compiled.strict)
         self._state = State(compiled._variables, advance=compiled._advance)
         self._context = copy_context()
@@ -139,8 +139,8 @@ class Stepping(Iterator[Stop]):
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)
         shared = [*self._feeds, *self._state.arrays]
-        found = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.base_buffers))
-        self._results = self._compiled._shown(found)
+        found = OVDict(self._compiled.outputs, unshare(outputs, shared, self._plan.base_buffers))
+        self._results = self._compiled._convert_strings(found)
 
 
 def step(compiled: CompiledModel, inputs: object = None) -> Stepping:

@@ -10,7 +10,7 @@ import numpy as np
 from ..codes import Code
 from ..errors import InputError
 
-__all__ = ["Entries", "OVAny", "plain", "wrapped"]
+__all__ = ["Entries", "OVAny", "plain", "wrap_values"]
 
 Entries: TypeAlias = "dict[str, Any]"
 """Runtime information: plain values, and further entries by name."""
@@ -20,7 +20,7 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
 class OVAny:
-    """A number, a text, a list of one of them, or a dictionary. As OpenVINO's ``OVAny``.
+    """A number, a string, a list of either, or a dictionary. As OpenVINO's ``OVAny``.
 
     >>> OVAny("1.5").value, OVAny("1.5").astype(float), OVAny("a b").aslist(str), OVAny("x") == "x"
     ('1.5', 1.5, ['a', 'b'], True)
@@ -37,18 +37,18 @@ class OVAny:
 
     @property
     def value(self) -> Any:
-        """The value as Python has it."""
+        """The value as a Python object."""
         return self._value
 
     def get(self) -> Any:
-        """Return the value as Python has it."""
+        """Return the value as a Python object."""
         return self._value
 
     def set(self, value: object) -> None:
         """Replace the value.
 
         Raises:
-            InputError: for a list of different types.
+            InputError: for a list of mixed types.
         """
         self._value = plain(value)
 
@@ -56,11 +56,11 @@ class OVAny:
         """Return the value as a ``bool``, ``int``, ``float`` or ``str``, or a ``dict`` of further values.
 
         Raises:
-            InputError: if it is nothing like that; a RuntimeError, as in OpenVINO.
+            InputError: if it cannot be converted; a RuntimeError, as in OpenVINO.
         """
         value = self._value
         if dtype is dict and isinstance(value, dict):
-            return wrapped(value)
+            return wrap_values(value)
         if dtype is str:
             from ..io.writer.rt_info import format_value  # most programs write no files
 
@@ -70,10 +70,10 @@ class OVAny:
         return _number(value, dtype)
 
     def aslist(self, dtype: object = str) -> list[Any]:
-        """Return a list, also of the words of a text.
+        """Return the value as a list; a string is split into words.
 
         Raises:
-            InputError: if it is neither, or the words are nothing of that type.
+            InputError: if the value or a word cannot be converted.
         """
         if dtype not in (bool, int, float, str):
             raise _not_convertible(self._value, dtype)
@@ -107,10 +107,10 @@ class OVAny:
 
 
 def plain(value: object) -> Any:
-    """Return what stands for a value in runtime information; what is not a number, text or list of them as it is.
+    """Convert a value to its plain form in runtime information; other objects are returned unchanged.
 
     Raises:
-        InputError: for a list of different types.
+        InputError: for a list of mixed types.
     """
     if isinstance(value, OVAny):
         return value.value
@@ -125,10 +125,10 @@ def plain(value: object) -> Any:
     return value
 
 
-def wrapped(entries: Mapping[str, object]) -> Entries:
+def wrap_values(entries: Mapping[str, object]) -> Entries:
     """Return nested entries with every value in an `OVAny`."""
     return {
-        name: wrapped(entry) if isinstance(entry, Mapping) else OVAny(entry)
+        name: wrap_values(entry) if isinstance(entry, Mapping) else OVAny(entry)
         for name, entry in entries.items()
     }
 
@@ -147,7 +147,7 @@ def _number(value: object, dtype: type) -> Any:
 
 
 def _integer(value: Any) -> int:
-    """OpenVINO reads the integer that a text starts with; one with a fraction loses it, other text is refused here."""
+    """Parse the leading integer of a text as OpenVINO does, which drops a fraction; refuse other text."""
     try:
         return int(value)
     except ValueError:
@@ -155,5 +155,5 @@ def _integer(value: Any) -> int:
 
 
 def _not_convertible(value: object, dtype: object) -> InputError:
-    wanted = getattr(dtype, "__name__", repr(dtype))
-    return InputError(f"{value!r} cannot be converted to {wanted}", code=Code.BAD_REQUEST)
+    target = getattr(dtype, "__name__", repr(dtype))
+    return InputError(f"{value!r} cannot be converted to {target}", code=Code.BAD_REQUEST)

@@ -18,26 +18,26 @@ Shapes: TypeAlias = "tuple[Sequence[shape.PartialShape], shape.PartialShape]"
 
 
 def attributes_of(layer: Layer, shapes: Callable[[], Shapes]) -> dict[str, Any]:
-    """Return the attributes by their names in files, with their defaults, as numbers, texts and lists.
+    """Return the attributes by their names in files, with defaults, as numbers, strings and lists.
 
     Args:
         layer: the layer.
-        shapes: returns the shapes that attributes may follow from; only called for operations that have such.
+        shapes: returns the input shapes, for attributes that depend on them.
     """
     if layer.op is None:
         return dict(layer.attributes)
     fields = layer.op.attributes()
     if not isinstance(layer.op, Op):
         return {name: _plain(value) for name, value in fields.items()}
-    if type(layer.op).shown is not Op.shown and len(layer.inputs) >= _required(layer.op):
+    if type(layer.op).shown is not Op.shown and len(layer.inputs) >= _count_required(layer.op):
         fields |= layer.op.shown(*shapes())
     schema = layer.op.schema()
     stored = ("offset", "size") if layer.type == "Constant" else ()
     return {schema[name].xml: _plain(value) for name, value in fields.items() if name not in stored}
 
 
-def _required(op: Op) -> int:
-    """Return how many inputs an operation must have; a layer of an invalid model may have fewer."""
+def _count_required(op: Op) -> int:
+    """Return the number of required inputs; a layer of an invalid model may have fewer."""
     return sum(not port.optional for port in op.inputs)
 
 

@@ -14,21 +14,21 @@ from ..errors import ExecutionError, InputError
 __all__ = ["Background"]
 
 
-# Seconds that a thread waits for another job before it ends.
+# Seconds that an idle thread waits for a job before it ends.
 IDLE_SECONDS = 10.0
 
 _Job = Callable[["_Worker"], None]
 
 
 class _Workers:
-    """Threads that wait for a job: starting one for each run takes longer than a small model runs."""
+    """A pool of idle threads: starting a thread takes longer than running a small model."""
 
     def __init__(self) -> None:
         self.idle: list[_Worker] = []
         register(self)
 
     def run(self, job: _Job) -> None:
-        """Run a job in a thread that waits, else in a new one."""
+        """Run a job in an idle thread, or else in a new one."""
         try:
             worker = self.idle.pop()
         except IndexError:
@@ -39,12 +39,12 @@ class _Workers:
             worker.jobs.put(job)
 
     def after_fork(self) -> None:
-        """Forget the threads, which the child process has not."""
+        """Forget the threads, which do not exist in a child process."""
         self.idle = []
 
 
 class _Worker:
-    """A thread that runs one job after another, each in a context of its own, as a new thread would."""
+    """A thread that runs one job after another, each in its own context, as a new thread would."""
 
     def __init__(self, idle: list[_Worker]) -> None:
         self.jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -55,7 +55,7 @@ class _Worker:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def release(self) -> None:
-        """Wait for another job as soon as this one returns; called by the job, before it says that it has ended."""
+        """Mark the thread as idle; called by the job just before it reports its end."""
         self._idle.append(self)
 
     def _serve(self) -> None:
@@ -65,11 +65,11 @@ class _Worker:
             except Empty:
                 try:
                     self._idle.remove(self)
-                except ValueError:  # just taken: a job comes
+                except ValueError:  # taken just now: a job follows
                     continue
                 return
             contextvars.Context().run(job, self)
-            del job  # with the data that it refers to
+            del job  # together with the data it refers to
             if threading.current_thread() is threading.main_thread():  # the job has forked: this is the child
                 return
 
@@ -78,11 +78,11 @@ _WORKERS = _Workers()
 
 
 class Background:
-    """Work in a thread, and what it raised.
+    """Work in a background thread, and its exception.
 
     Args:
-        work: what to do.
-        after: called when it has ended, before anyone is notified; also if it could not begin.
+        work: the function to run.
+        after: called at the end, before waiters are notified; also if the work could not start.
     """
 
     def __init__(self, work: Callable[[], None], after: Callable[[], None]) -> None:
@@ -95,7 +95,7 @@ class Background:
 
     @property
     def is_running(self) -> bool:
-        """Whether the work has not ended."""
+        """Whether the work is still running."""
         return not self._ended.is_set()
 
     def start(self) -> None:
@@ -125,7 +125,7 @@ class Background:
         self._thread = threading.get_ident()
         try:
             self._work()
-        except BaseException as reason:  # of every kind: it is raised where the result is awaited
+        except BaseException as reason:  # of any kind: it is raised where the result is awaited
             self.failure = reason
         self._end(worker)
 
@@ -138,13 +138,13 @@ class Background:
             self._ended.set()
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until it has ended, at most so long; return whether it has."""
+        """Wait for the end, at most ``seconds``; return whether the work has ended."""
         if self.is_running and self._thread == threading.get_ident():
             raise InputError("a callback cannot wait for its own request", code=Code.BAD_REQUEST)
         return not self.is_running or self._ended.wait(seconds)
 
     def after_fork(self) -> None:
-        """In a child process, it continues only if its thread is the one that forked."""
+        """In a child process, keep running only if the work's thread is the one that forked."""
         if not self.is_running or self._thread == threading.get_ident():
             return
         self.failure = ExecutionError(

@@ -1,4 +1,4 @@
-"""The batch size of a model: the dimension that the layouts of its inputs call N."""
+"""The batch size of a model: the dimension named N in the layouts of its inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["get_batch", "set_batch"]
 
 
 def get_batch(model: Model) -> Dimension:
-    """Return the length of the batch, which every input whose layout names one must share.
+    """Return the batch size, which must be the same for all inputs with a batch in their layout.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -31,11 +31,11 @@ def get_batch(model: Model) -> Dimension:
         InputError: if no layout names a batch, or if two inputs contradict each other.
     """
     batch = lengths.Dimension()
-    for port, index in _batched(model):
+    for port, index in _find_batches(model):
         merged = batch.merge(port._type.shape[index])
         if merged is None:
             raise InputError(
-                f"inputs have batches of different lengths: {_listed(model)}",
+                f"inputs have batches of different lengths: {_list_layouts(model)}",
                 code=Code.BAD_REQUEST,
                 hint="N in a layout must be the batch; see ir_runtime.layout_helpers.set_layout",
             )
@@ -46,7 +46,7 @@ def get_batch(model: Model) -> Dimension:
 def set_batch(
     model: Model, batch_size: SupportsIndex | Dimension = -1, *, dimension: Dimension | None = None
 ) -> None:
-    """Reshape the model to a batch of that length; -1 is any.
+    """Reshape the model to a batch size; -1 is any.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -67,34 +67,34 @@ def set_batch(
         InputError: as from `get_batch`.
         ValidationError: if a layer refuses; the model is then as before.
     """
-    given = batch_size if dimension is None else dimension
-    length = given if isinstance(given, lengths.Dimension) else Dimension(_integer(given))
+    size = batch_size if dimension is None else dimension
+    length = size if isinstance(size, lengths.Dimension) else Dimension(_integer(size))
     get_batch(model)
-    model.reshape({port: port._type.shape.replace({at: length}) for port, at in _batched(model)})
+    model.reshape({port: port._type.shape.replace({at: length}) for port, at in _find_batches(model)})
 
 
-def _integer(given: SupportsIndex) -> SupportsIndex:
-    if isinstance(given, str) or not hasattr(given, "__index__"):
-        raise TypeError(f"a batch must be an integer or a Dimension, got {given!r}")
-    return given
+def _integer(size: SupportsIndex) -> SupportsIndex:
+    if isinstance(size, str) or not hasattr(size, "__index__"):
+        raise TypeError(f"a batch must be an integer or a Dimension, got {size!r}")
+    return size
 
 
-def _batched(model: Model) -> Iterator[tuple[Output, int]]:
-    """Yield the inputs of known rank whose layout names a batch, with its index.
+def _find_batches(model: Model) -> Iterator[tuple[Output, int]]:
+    """Yield the inputs of known rank with a batch in their layout, and its index.
 
     Raises:
         InputError: if no layout names one.
     """
     if not isinstance(model, Model):
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
-    found = [port for port in model.inputs if _names_batch(port)]
-    if not found:
+    ports = [port for port in model.inputs if _names_batch(port)]
+    if not ports:
         raise InputError(
-            f"no input has a layout that names a batch: {_listed(model)}",
+            f"no input has a layout that names a batch: {_list_layouts(model)}",
             code=Code.BAD_REQUEST,
             hint='give one its layout: model.get_parameters()[0].set_layout(ir_runtime.Layout("NCHW"))',
         )
-    for port in found:
+    for port in ports:
         yield port, batch_idx(get_layout(port)) % len(port._type.shape)
 
 
@@ -102,7 +102,7 @@ def _names_batch(port: Output) -> bool:
     return has_batch(get_layout(port)) and port._type.shape.rank is not None
 
 
-def _listed(model: Model) -> str:
+def _list_layouts(model: Model) -> str:
     ports = [
         f"{port.label!r} has shape {port._type.shape} and layout {get_layout(port)}" for port in model.inputs
     ]

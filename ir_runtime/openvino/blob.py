@@ -1,7 +1,7 @@
 """Compiled models as bytes: a portable format of this package's own, versioned and checked.
 
-A blob has a head, the model as XML, and its weights, as a file would have them. It is compiled again where it is
-imported, for the machine that it is imported on. Nothing in it is executed.
+A blob has a header, the model as XML, and its weights, as in files. It is compiled again when imported, for
+the machine that imports it. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPENVINO = b"RR_UPCVO"
 
 
 def write_blob(model: Model, computes_f16: bool = False) -> bytes:
-    """Return a model as it was compiled, with the outputs that were added.
+    """Serialize a model in its compiled form, including added outputs.
 
     Args:
         model: the model.
@@ -47,39 +47,39 @@ def write_blob(model: Model, computes_f16: bool = False) -> bytes:
 
 
 def _digest(body: bytes | memoryview, computes_f16: int) -> bytes:
-    found = hashlib.sha256(body)
+    digest = hashlib.sha256(body)
     if computes_f16:
-        found.update(struct.pack("<I", computes_f16))
-    return found.digest()
+        digest.update(struct.pack("<I", computes_f16))
+    return digest.digest()
 
 
 def read_blob(blob: object, limits: Limits = DEFAULT) -> tuple[Model, bool]:
-    """Return the model of a blob, and whether it is to compute f16 in f16.
+    """Return the model in a blob, and whether it is to compute f16 in f16.
 
     Args:
         blob: bytes, an open file, or a tensor or array of bytes.
-        limits: bounds on what the model, and running it, may ask for.
+        limits: the resource limits for reading and running the model.
 
     Raises:
         ParseError: if it is not a blob of this package, of another version, or damaged.
     """
     data = memoryview(_bytes(blob))
     if bytes(data[:8]) != _MAGIC:
-        raise _refused(
+        raise _damaged(
             _what(bytes(data[:8])), "export_model of ir_runtime writes one; read_model reads an .xml"
         )
     if len(data) < _HEAD.size:
-        raise _refused("the blob is cut off")
+        raise _damaged("the blob is cut off")
     _, version, computes_f16, xml, weights, digest = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise _refused(
+        raise _damaged(
             f"the blob has version {version} of its format, expected {_VERSION}", "export it again"
         )
     if len(data) != _HEAD.size + xml + weights:
-        raise _refused(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
+        raise _damaged(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
     body = data[_HEAD.size :]
     if _digest(body, computes_f16) != digest:
-        raise _refused("the blob is damaged: its contents do not have its checksum", "export it again")
+        raise _damaged("the blob is damaged: its contents do not have its checksum", "export it again")
     weights_of_model = np.frombuffer(body[xml:], np.uint8).copy()
     return read_model(bytes(body[:xml]), weights_of_model, limits=limits), bool(computes_f16)
 
@@ -106,5 +106,5 @@ def _what(start: bytes) -> str:
     return "this is not a compiled model"
 
 
-def _refused(message: str, hint: str = "") -> ParseError:
+def _damaged(message: str, hint: str = "") -> ParseError:
     return ParseError(message, code=Code.UNREADABLE, hint=hint)

@@ -31,5 +31,5 @@ def call_back(owner: str, callback: Callable[..., Any], *arguments: object) -> A
     except RuntimeError:
         raise
     except Exception as reason:
-        said = f"the callback of {owner} raised {type(reason).__name__}: {reason}"
-        raise ExecutionError(said, code=Code.ANY) from reason
+        message = f"the callback of {owner} raised {type(reason).__name__}: {reason}"
+        raise ExecutionError(message, code=Code.ANY) from reason

@@ -12,7 +12,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside this package that the current call comes from."""
+    """Warn at the first line of the call stack outside of this package."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -22,7 +22,7 @@ from .tensor_data import as_numpy, unpacked, view_as_bf16
 
 __all__ = ["as_array", "cast_numbers", "describe", "exact_type"]
 
-# Element types that arrays are cast to. For the others OpenVINO takes bytes, or refuses what is not a Tensor.
+# Element types that arrays are cast to. For others, OpenVINO accepts bytes, or nothing but a Tensor.
 _CAST_TO = frozenset(
     element for element in ElementType if element.dtype.kind in "biuf" and not element.is_encoded
 ) | {ElementType.bf16}
@@ -36,9 +36,9 @@ def describe(port: Output) -> str:
 
 
 def exact_type(port: Output) -> tuple[DType | None, ElementType, tuple[int, ...] | None]:
-    """Return dtype, element type and lengths of arrays that `as_array` returns unchanged, whatever they hold.
+    """Return the dtype, element type and lengths of arrays that `as_array` returns unchanged.
 
-    The dtype is ``None`` where every array has to be checked; the lengths are ``None`` if they are dynamic.
+    The dtype is ``None`` if every array must be checked; the lengths are ``None`` if dynamic.
     """
     type = port._type
     dtype = type.element.dtype
@@ -51,29 +51,27 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
 
     Args:
         port: the input.
-        value: a tensor, which must have the input's element type; an array, which is cast to it as OpenVINO
-            does, or whose bits are taken where it stands for bf16; or Python numbers, which are converted where
-            nothing is lost.
-        strict: refuse arrays of another element type, too.
+        value: a tensor of the input's element type; an array, cast as OpenVINO does, or reinterpreted if it holds bf16 bits; or Python numbers, converted if this is exact.
+        strict: also refuse arrays of another element type.
 
     Raises:
         InputError: if element type or shape do not fit.
     """
-    given, said = _contents(value)
+    given, tensor_element = _contents(value)
     type = port._type
-    wanted, shape = type.element, type.shape
+    element, shape = type.element, type.shape
     array: Array = np.asarray(given if isinstance(given, _NUMPY) else _from_python(port, given))
-    same = array.dtype is wanted.dtype and said in (None, wanted)
+    same = array.dtype is element.dtype and tensor_element in (None, element)
     if same and array.dtype.kind in "fi" and shape.contains(array.shape):
         return array  # the usual case, decided quickly
     array = as_booleans(array)
-    if wanted is not ElementType.dynamic:
-        if not strict and said is None and array.dtype != wanted.dtype:
-            bits = view_as_bf16(array, wanted, f"input {port.label!r}")
-            array = cast_numbers(wanted, array) if bits is None else bits
-        array = _checked_type(port, array, said)
+    if element is not ElementType.dynamic:
+        if not strict and tensor_element is None and array.dtype != element.dtype:
+            bits = view_as_bf16(array, element, f"input {port.label!r}")
+            array = cast_numbers(element, array) if bits is None else bits
+        array = _check_type(port, array, tensor_element)
     if not shape.contains(array.shape):
-        if strict or said or array.ndim or not _is_single(shape):
+        if strict or tensor_element or array.ndim or not _is_single(shape):
             raise InputError(
                 f"input {port.label!r} has shape {list(array.shape)}, expected {shape}",
                 hint=_fitting(array.shape, shape),
@@ -82,14 +80,14 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
     return array
 
 
-def _fitting(given: tuple[int, ...], wanted: PartialShape) -> str:
-    """Return a hint on how to make data of a shape fit."""
-    if len(given) == 4:
-        for axes, there, here in (((0, 3, 1, 2), "NHWC", "NCHW"), ((0, 2, 3, 1), "NCHW", "NHWC")):
-            if wanted.contains(tuple(given[axis] for axis in axes)):
+def _fitting(lengths: tuple[int, ...], expected: PartialShape) -> str:
+    """Return a hint on how to make the data fit the shape."""
+    if len(lengths) == 4:
+        for axes, source, here in (((0, 3, 1, 2), "NHWC", "NCHW"), ((0, 2, 3, 1), "NCHW", "NHWC")):
+            if expected.contains(tuple(lengths[axis] for axis in axes)):
                 order = ",".join(map(str, axes))
-                return f"the data looks like {there}, and the input like {here}: x.transpose({order})"
-    if wanted.contains((1, *given)):
+                return f"the data looks like {source}, and the input like {here}: x.transpose({order})"
+    if expected.contains((1, *lengths)):
         return "the data has no axis of the batch: x[numpy.newaxis] adds it"
     if on_command_line():
         return "change the data, or the model with --shape"
@@ -97,8 +95,8 @@ def _fitting(given: tuple[int, ...], wanted: PartialShape) -> str:
 
 
 def _contents(value: Any) -> tuple[Any, ElementType | None]:
-    """Return the array of a tensor, ours or OpenVINO's, and the element type that the tensor says it has."""
-    if isinstance(value, _NUMPY):  # whose ``data`` is another thing
+    """Return the array of a tensor, ours or OpenVINO's, and its element type if it has one."""
+    if isinstance(value, _NUMPY):  # whose ``data`` has another meaning
         return value, None
     if isinstance(value, Tensor):
         return value._data, value._element
@@ -118,19 +116,19 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
     return value.data.view(element.dtype), element
 
 
-def cast_numbers(wanted: ElementType, array: Array) -> Array:
-    """Return an array of numbers in another element type; other arrays as they are, to be refused.
+def cast_numbers(element: ElementType, array: Array) -> Array:
+    """Convert an array of numbers to another element type; return other arrays for the caller to refuse.
 
-    NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; which is never intended.
+    NumPy, and thus OpenVINO, also casts text, ``None`` and complex numbers, which is never intended.
     """
-    if wanted not in _CAST_TO or not _has_numbers(array):
+    if element not in _CAST_TO or not _has_numbers(array):
         return array
-    return array.astype(wanted.dtype)
+    return array.astype(element.dtype)
 
 
 def _has_numbers(array: Array) -> bool:
     if array.dtype == object:
-        return all(isinstance(each, numbers.Real | np.bool_) for each in array.flat)
+        return all(isinstance(item, numbers.Real | np.bool_) for item in array.flat)
     try:
         return ElementType.from_dtype(array.dtype) is not ElementType.string
     except ValueError:
@@ -138,60 +136,62 @@ def _has_numbers(array: Array) -> bool:
 
 
 def _is_single(shape: PartialShape) -> bool:
-    """Return whether a scalar may stand for the only element, as in OpenVINO: the shape is [1], [1,1] … or [?]."""
+    """Return whether a scalar may stand for the only element, as in OpenVINO: shape [1], [1,1] … or [?]."""
     one_open = shape.rank == 1 and shape[0].contains(1)
     return one_open or (shape.is_static and all(length == 1 for length in shape.static))
 
 
-def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array:
-    wanted = port.element_type
-    if wanted is ElementType.string:
+def _check_type(port: Output, array: Array, element: ElementType | None) -> Array:
+    expected = port.element_type
+    if expected is ElementType.string:
         return _texts(port, array)
     native = array.dtype.newbyteorder("=")
-    if native != wanted.dtype or said not in (None, wanted):
-        how = "give its bit patterns in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
-        found = said.label if said else _type_name(array)
-        is_text = found == ElementType.string.label
+    if native != expected.dtype or element not in (None, expected):
+        how = (
+            "give its bit patterns in uint8" if expected.is_encoded else f"x.astype({expected.dtype.name!r})"
+        )
+        actual = element.label if element else _type_name(array)
+        is_text = actual == ElementType.string.label
         raise InputError(
-            f"input {port.label!r} is {found}, expected {wanted.label}",
+            f"input {port.label!r} is {actual}, expected {expected.label}",
             hint="give numbers, not text" if is_text else f"convert it, if that is intended: {how}",
         )
-    if wanted.is_encoded and array.size and array.max() >> wanted.bits:
-        highest = (1 << wanted.bits) - 1
+    if expected.is_encoded and array.size and array.max() >> expected.bits:
+        highest = (1 << expected.bits) - 1
         raise InputError(
-            f"input {port.label!r} has bit patterns above {highest}, the highest of {wanted.label}"
+            f"input {port.label!r} has bit patterns above {highest}, the highest of {expected.label}"
         )
-    return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
+    return array if array.dtype == expected.dtype else array.astype(expected.dtype)
 
 
 def _texts(port: Output, array: Array) -> Array:
     """Return a new array of `str`."""
-    found = array.astype(object)
-    if not all(isinstance(text, str | bytes) for text in found.flat):
+    texts = array.astype(object)
+    if not all(isinstance(text, str | bytes) for text in texts.flat):
         raise InputError(f"input {port.label!r} is {_type_name(array)}, expected strings")
-    flat = np.empty(found.size, object)
-    flat[:] = [decode(text) for text in found.flat]
-    return flat.reshape(found.shape)
+    flat = np.empty(texts.size, object)
+    flat[:] = [decode(text) for text in texts.flat]
+    return flat.reshape(texts.shape)
 
 
 def _from_python(port: Output, value: object) -> Array:
-    """Python numbers and nested lists of them, where nothing is lost."""
-    wanted = port.element_type
+    """Convert Python numbers and nested lists of them, if this is exact."""
+    element = port.element_type
     try:
-        found = np.asarray(value, object if wanted is ElementType.string else None)
-        array = found if wanted is ElementType.dynamic else np.asarray(value, wanted.dtype)
+        found = np.asarray(value, object if element is ElementType.string else None)
+        array = found if element is ElementType.dynamic else np.asarray(value, element.dtype)
     except OverflowError:
         raise _does_not_fit(port) from None
     except (TypeError, ValueError):
         raise NoArrayError(
-            f"input {port.label!r} is not an array of {wanted.label}",
+            f"input {port.label!r} is not an array of {element.label}",
             hint="it must hold numbers only, and nested lists must have equal lengths",
         ) from None
-    if wanted in (ElementType.string, ElementType.dynamic):
+    if element in (ElementType.string, ElementType.dynamic):
         return array
-    if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
-        raise NoArrayError(f"input {port.label!r} is not an array of numbers, expected {wanted.label}")
-    whole = wanted.integral or wanted.is_encoded
+    if found.dtype.kind not in "biuf":  # NumPy would parse text, and accept None
+        raise NoArrayError(f"input {port.label!r} is not an array of numbers, expected {element.label}")
+    whole = element.integral or element.is_encoded
     if whole and not np.array_equal(found, array):
         raise _does_not_fit(port)
     return array

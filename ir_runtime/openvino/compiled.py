@@ -45,13 +45,13 @@ from .model import Model
 from .names import find_index, find_port, one_key
 from .node import GraphNodes, Output
 from .precision import as_followed, precision_of
-from .results import OVDict, unshared
+from .results import OVDict, unshare
 from .state import VariableState
 from .streams import Streams
 from .tensor import Tensor
 from .tensor_data import element_of
 
-# Imported when they are used: most programs start sooner without them.
+# Imported on first use, to start faster.
 if TYPE_CHECKING:
     from ..executor.observers import Profile
     from .execution_graph import Performance
@@ -165,34 +165,35 @@ class CompiledModel(ExplainsAbsent):
 
     @property
     def outputs(self) -> list[ConstOutput]:
-        """The outputs, in the order of the file, then those asked for."""
+        """The outputs, in the order of the file, followed by added ones."""
         return list(self._outputs)
 
     def input(
         self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
     ) -> ConstOutput:
-        """Return an input by index or name; without a key, the only one.
+        """Return an input by index or name, or the only input.
 
         Raises:
-            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one input.
         """
         return find_port(self._inputs, one_key(key, index, tensor_name), "input")
 
     def output(
         self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
     ) -> ConstOutput:
-        """Return an output by index or name; without a key, the only one.
+        """Return an output by index or name, or the only output.
 
         Raises:
-            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one output.
         """
         return find_port(self._outputs, one_key(key, index, tensor_name), "output")
 
     @property
     def _infer_request(self) -> InferRequest | None:
-        """The request that calls of the compiled model itself run on; None before the first call, as in OpenVINO.
+        """The request used by calls of the compiled model itself; None before the first call, as in OpenVINO.
 
-        It has what a call reads and returns from when a program asks for it; with ``PERF_COUNT``, from the first call.
+        It holds a call's inputs and outputs from the time a program asks for it; with ``PERF_COUNT``, from
+        the first call.
         """
         if self._request is None and self._has_run:
             self._request = InferRequest(self)
@@ -202,8 +203,8 @@ class CompiledModel(ExplainsAbsent):
     @_infer_request.setter
     def _infer_request(self, request: InferRequest | None) -> None:
         if not isinstance(request, InferRequest | None):
-            got = type(request).__name__
-            raise ArgumentTypeError(f"expected a request or None, got {got}", code=Code.BAD_REQUEST)
+            type_name = type(request).__name__
+            raise ArgumentTypeError(f"expected a request or None, got {type_name}", code=Code.BAD_REQUEST)
         self._request, self._has_run = request, request is not None
         self._variables = {} if request is None else request._variables
 
@@ -222,27 +223,26 @@ class CompiledModel(ExplainsAbsent):
         Args:
             inputs: the data.
             share_inputs: for OpenVINO's signature; inputs are never changed.
-            share_outputs: for OpenVINO's signature; results are always the caller's own.
-            decode_strings: return strings as text; else as bytes in UTF-8.
-            observers: see every layer's inputs and outputs. Then nothing is folded or fused.
-            patch: by the name of a layer, a function of its outputs that returns what the rest of the run reads in
-                their place, or ``None`` for no change. Then nothing is folded or fused.
+            share_outputs: for OpenVINO's signature; results are never overwritten.
+            decode_strings: return strings as text instead of UTF-8 bytes.
+            observers: objects that see every layer's inputs and outputs; disables folding and fusion.
+            patch: functions by layer name: each gets the layer's outputs and returns replacements, or ``None`` to keep them; disables folding and fusion.
 
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape; if the layer is unknown.
             ExecutionError: if a layer fails on the data.
-            LimitError: if it takes more memory, iterations or time than the limits allow.
+            LimitError: if the run exceeds the limits of memory, iterations or time.
         """
         self._has_run = True
         request = self._request if self._performance is None else self._infer_request
         if request is not None and not patch:
-            request._forget_inputs()  # a call that lacks one is refused
+            request._forget_inputs()  # a call without one is refused
             return request.infer(
                 inputs, share_inputs, share_outputs, decode_strings=decode_strings, observers=observers
             )
         every_layer = bool(observers or patch)
-        found = self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
-        return self._shown(found, decode_strings)
+        results = self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
+        return self._convert_strings(results, decode_strings)
 
     def _compile(self, fold: bool) -> ExecutionPlan:
         ports = [output._port for output in self._outputs]
@@ -258,12 +258,12 @@ class CompiledModel(ExplainsAbsent):
                 self._precision,
             )
 
-    def _computed(self, element: ElementType) -> ElementType:
-        """Return the element type in which results of layers are held that the model declares in one."""
+    def _computed_type(self, element: ElementType) -> ElementType:
+        """Return the element type in which results of a declared type are computed."""
         is_widened = element is ElementType.f16 and self._chain and self._precision.f16 == "f32"
         return ElementType.f32 if is_widened else element
 
-    def _unfused(self) -> ExecutionPlan:
+    def _compile_unfused(self) -> ExecutionPlan:
         with self._lock:
             if self._unfused_plan is None:
                 self._unfused_plan = self._compile(fold=False)
@@ -296,10 +296,10 @@ class CompiledModel(ExplainsAbsent):
         variables: dict[str, Held] | None = None,
         patch: Patch | None = None,
     ) -> OVDict:
-        plan = self._unfused() if every_layer else self._plan
+        plan = self._compile_unfused() if every_layer else self._plan
         if self._performance is not None and not every_layer:
             observers = [*observers, self._performance]
-        if self.backend != "reference":  # which has all that it reads in memory
+        if self.backend != "reference":  # all of its inputs are in memory
             self._weights.check()
         state = State({} if variables is None else variables, {}, self._advance)
         if self._streams.threads == 1:
@@ -316,14 +316,14 @@ class CompiledModel(ExplainsAbsent):
         if state.assigned:
             state.commit(feeds)
         shared = [*feeds, *state.arrays] if state.values else feeds
-        return OVDict(self._outputs, unshared(arrays, shared, plan.base_buffers))
+        return OVDict(self._outputs, unshare(arrays, shared, plan.base_buffers))
 
-    def _shown(self, found: OVDict, decode_strings: bool = True) -> OVDict:
-        """Return the results of a run as callers see them."""
-        return found._with_strings(decode_strings) if self._returns_strings else found
+    def _convert_strings(self, results: OVDict, decode_strings: bool = True) -> OVDict:
+        """Return the results of a run in the caller's representation."""
+        return results._with_strings(decode_strings) if self._returns_strings else results
 
     def _advance(self, operation: object, count: int) -> int:
-        """Advance the random numbers of an operation; return their former position."""
+        """Advance the random number generator of an operation; return its previous position."""
         with self._lock:
             start = self._drawn.get(id(operation), 0)
             self._drawn[id(operation)] = start + count
@@ -335,8 +335,8 @@ class CompiledModel(ExplainsAbsent):
         self._running = {run: thread for run, thread in self._running.items() if thread == me}
 
     def infer_new_request(self, inputs: object = None) -> OVDict:
-        """Run once, on a new request."""
-        return self._shown(self._run(inputs))
+        """Run once on a new request."""
+        return self._convert_strings(self._run(inputs))
 
     def create_infer_request(self) -> InferRequest:
         """Return a request that keeps its inputs and outputs between runs."""
@@ -350,13 +350,13 @@ class CompiledModel(ExplainsAbsent):
         """
         from .supported import compiled_value
 
-        found = compiled_value(name, self._device, self._streams, self.config)
+        value = compiled_value(name, self._device, self._streams, self.config)
         if name == "NETWORK_NAME":
             return self._model.friendly_name
-        return describe(name, self.config, self.backend) if found is None else found
+        return describe(name, self.config, self.backend) if value is None else value
 
     def set_property(self, properties: Mapping[str, object]) -> None:
-        """Refuse to change what is compiled, as OpenVINO does.
+        """Raise an error, as OpenVINO does: a compiled model cannot be changed.
 
         >>> import ir_runtime as ov
         >>> from ir_runtime import opset1
@@ -373,13 +373,13 @@ class CompiledModel(ExplainsAbsent):
         raise InputError(message, code=Code.BAD_REQUEST, hint="give them to compile_model as config")
 
     def export_model(self, model_stream: IO[bytes] | None = None) -> BytesIO | None:
-        """Write the model as bytes that `Core.import_model` reads, on any machine.
+        """Write the model as bytes for `Core.import_model`, on any machine.
 
         Args:
             model_stream: the file to write to.
 
         Returns:
-            an open file with the bytes, unless there is one to write to.
+            an open file with the bytes, or None if ``model_stream`` is given.
 
         Raises:
             InputError: if ``model_stream`` is not a file.
@@ -387,9 +387,9 @@ class CompiledModel(ExplainsAbsent):
         from .blob import write_blob
 
         if model_stream is not None and not hasattr(model_stream, "write"):
-            got = type(model_stream).__name__
+            type_name = type(model_stream).__name__
             raise ArgumentTypeError(
-                f"expected a file that is open for writing, got {got}", code=Code.BAD_REQUEST
+                f"expected a file that is open for writing, got {type_name}", code=Code.BAD_REQUEST
             )
         blob = write_blob(self._model, wants_f16(self.config))
         if model_stream is None:
@@ -398,9 +398,9 @@ class CompiledModel(ExplainsAbsent):
         return None
 
     def get_runtime_model(self) -> Model:
-        """Return the model that runs: a node for each kernel, with the layers that it computes in its ``rt_info``.
+        """Return the executed graph: a node for each kernel, with the original layers in its ``rt_info``.
 
-        Where the model was compiled with ``PERF_COUNT``, they also have their time and their layout, of past runs.
+        If the model was compiled with ``PERF_COUNT``, nodes also have average times and layouts of past runs.
         """
         from .execution_graph import ExecutionGraph
 
@@ -416,31 +416,32 @@ class CompiledModel(ExplainsAbsent):
         return runtime_model
 
     def query_state(self) -> list[VariableState]:
-        """Return the variables that calls of the compiled model itself read and assign."""
+        """Return the variables used by calls of the compiled model itself."""
         return self._variable_states(self._variables)
 
     def _variable_states(self, values: dict[str, Held]) -> list[VariableState]:
-        """Return the variables that the model reads, in file order; ``values`` has what they hold."""
+        """Return the model's variables in file order; ``values`` holds their values."""
         model, types = self._model, dict[str, TensorType]()
         for layer in model._graph.of_type("ReadValue"):
             types.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
         return [
-            VariableState(name, type, values, self._computed(type.element)) for name, type in types.items()
+            VariableState(name, type, values, self._computed_type(type.element))
+            for name, type in types.items()
         ]
 
     def reset_state(self) -> None:
-        """Give those variables their initial values."""
+        """Reset those variables to their initial values."""
         self._variables.clear()
 
     def release_memory(self) -> None:
-        """Return memory to the system that is kept for the large results of the next run.
+        """Return memory to the system that is cached for large results.
 
-        Compiled models share it, and it is returned when the last of them is deleted.
+        Compiled models share this cache, which is freed with the last of them.
         """
         release_memory()
 
     def __reduce__(self) -> tuple[Callable[..., CompiledModel], tuple[object, ...]]:
-        """Compile the model again for a copy; its variables have their initial values."""
+        """Pickle the model with its settings; a copy is compiled again, with initial variables."""
         make = partial(CompiledModel, device=self._device, limits=self.limits, strict=self.strict)
         return make, (self._model, self._requested_backend, None, self.config)
 
@@ -522,41 +523,40 @@ class InferRequest(ExplainsAbsent):
         decode_strings: bool = True,
         observers: Iterable[Observer] = (),
     ) -> OVDict:
-        """Run on inputs; those that are not given keep their previous values.
+        """Run on inputs; omitted ones keep their previous values.
 
         Args:
             inputs: as for `CompiledModel`.
-            share_inputs: keep arrays themselves for later runs, not copies.
-            share_outputs: return the memory of `output_tensors`. It is not overwritten by the next run, unless programs
-                have asked for these tensors, or set them.
-            decode_strings: return strings as text; else as bytes in UTF-8.
-            observers: see every layer's inputs and outputs. Then nothing is folded or fused.
+            share_inputs: keep references to arrays for later runs instead of copies.
+            share_outputs: return the memory of `output_tensors`; the next run overwrites it only if a program has read or set these tensors.
+            decode_strings: return strings as text instead of UTF-8 bytes.
+            observers: objects that see every layer's inputs and outputs; disables folding and fusion.
 
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape.
             ExecutionError: if a layer fails on the data.
-            LimitError: if it takes more memory, iterations or time than the limits allow.
+            LimitError: if the run exceeds the limits of memory, iterations or time.
         """
         if self._background is not None:
             self._expect_idle()
-        found = self._run(self._take(inputs, share_inputs), tuple(observers))
+        results = self._run(self._take(inputs, share_inputs), tuple(observers))
         if share_outputs:
-            found = self._lend(found)
-        return self._compiled._shown(found, decode_strings)
+            results = self._lend(results)
+        return self._compiled._convert_strings(results, decode_strings)
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Start a run in the background; `wait` for it.
 
-        What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run. What a
-        callback raises is a `RuntimeError` there, whose ``__cause__`` is the exception itself.
+        An exception of the run or its callback is raised once: by `wait`, or else by the next run. An
+        exception of a callback becomes a `RuntimeError`, with the original as ``__cause__``.
 
         Args:
-            inputs: as `CompiledModel` takes them.
-            userdata: is given to the callback.
-            share_inputs: whether the run reads the memory of the arrays instead of copies.
+            inputs: as for `CompiledModel`.
+            userdata: passed to the callback.
+            share_inputs: use the memory of the arrays instead of copies.
 
         Raises:
-            InputError: as `infer`, here and not when waiting.
+            InputError: as for `infer`; raised here, not by `wait`.
         """
         self._start(inputs, userdata, share_inputs, self._call_back, lambda: None)
 
@@ -568,7 +568,7 @@ class InferRequest(ExplainsAbsent):
         callback: Callable[[], None],
         after: Callable[[], None],
     ) -> None:
-        """Start a run. ``callback`` belongs to it; ``after`` is called when both have ended, or failed."""
+        """Start a run with its ``callback``; ``after`` is called when both have ended or failed."""
         self._expect_idle()
         feeds = self._take(inputs, share)
         if userdata is not None:
@@ -582,21 +582,21 @@ class InferRequest(ExplainsAbsent):
             raise
 
     def _take(self, inputs: object, share: bool) -> list[Array]:
-        """Return one array for each input, and keep given ones for later runs."""
+        """Return an array for each input, and keep given ones for later runs."""
         if self._batches:
             self._join_batches()
-        kept, binder = self._input_values, self._compiled._binder
-        if inputs is None and (exact := binder.exact(kept)) is not None:
+        tensors, binder = self._input_values, self._compiled._binder
+        if inputs is None and (exact := binder.exact(tensors)) is not None:
             return exact
-        arrays = binder.bind(inputs, kept)
+        arrays = binder.bind(inputs, tensors)
         for index, array in enumerate(arrays):
-            held = kept[index]
-            if held is None or not _holds(held, array):
+            tensor = tensors[index]
+            if tensor is None or not _holds(tensor, array):
                 shared = (
                     share and array.flags.writeable
-                )  # programs write into the tensors of inputs, as in OpenVINO
+                )  # programs may write into input tensors, as in OpenVINO
                 arrays[index] = own = array if shared else np.array(array, order="C")
-                kept[index] = Tensor.of(own, _element(self._compiled._inputs[index], own))
+                tensors[index] = Tensor.of(own, _element(self._compiled._inputs[index], own))
                 self._batches.pop(index, None)
         return arrays
 
@@ -627,7 +627,7 @@ class InferRequest(ExplainsAbsent):
             call_back("the request", self._callback, self.userdata)
 
     def wait(self) -> None:
-        """Wait for the run in the background; raise what it raised."""
+        """Wait for the background run; raise its exception."""
         self.wait_for(None)
 
     def wait_for(self, timeout: float | None) -> bool:
@@ -649,15 +649,15 @@ class InferRequest(ExplainsAbsent):
         """Call ``callback(userdata)`` after each run in the background.
 
         Raises:
-            InputError: if ``callback`` cannot be called.
+            InputError: if ``callback`` is not callable.
         """
         if not callable(callback):
-            got = type(callback).__name__
-            raise ArgumentTypeError(f"callback must be a function, got {got}", code=Code.BAD_REQUEST)
+            type_name = type(callback).__name__
+            raise ArgumentTypeError(f"callback must be a function, got {type_name}", code=Code.BAD_REQUEST)
         self._callback, self.userdata = callback, userdata
 
     def cancel(self) -> None:
-        """For OpenVINO's API: a run cannot be stopped, so this waits for it."""
+        """Wait for the run; it cannot be cancelled."""
         self.wait()
 
     def _expect_idle(self) -> None:
@@ -687,7 +687,7 @@ class InferRequest(ExplainsAbsent):
             raise reason
 
     def after_fork(self) -> None:
-        """In a child process, a run in the background continues only in the thread that forked."""
+        """In a child process, keep a background run only in the thread that forked."""
         if self._background is not None:
             self._background.after_fork()
 
@@ -696,17 +696,17 @@ class InferRequest(ExplainsAbsent):
         """The outputs of the last run."""
         if self._results is None:
             raise InputError("nothing has run yet", code=Code.BAD_REQUEST, hint="call infer first")
-        return self._compiled._shown(self._results)
+        return self._compiled._convert_strings(self._results)
 
     def get_profiling_info(self) -> list[ProfilingInfo]:
-        """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
+        """Return the time of each layer in the last run, if compiled with ``PERF_COUNT``."""
         from .profiling import profiling_info
 
         return [] if self._profile is None else profiling_info(self._profile, self._compiled.backend)
 
     @property
     def profiling_info(self) -> list[ProfilingInfo]:
-        """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
+        """The time of each layer in the last run, if compiled with ``PERF_COUNT``."""
         return self.get_profiling_info()
 
     def query_state(self) -> list[VariableState]:
@@ -714,7 +714,7 @@ class InferRequest(ExplainsAbsent):
         return self._compiled._variable_states(self._variables)
 
     def reset_state(self) -> None:
-        """Give the variables their initial values."""
+        """Reset the variables to their initial values."""
         self._variables.clear()
 
     def __repr__(self) -> str:
@@ -741,51 +741,51 @@ class InferRequest(ExplainsAbsent):
         return list(map(self._output_tensor, range(len(self._compiled._outputs))))
 
     def get_input_tensor(self, index: int | None = None) -> Tensor:
-        """Return the tensor of an input, to write into; without an index, of the only one.
+        """Return the writable tensor of an input, by index or the only one.
 
         Raises:
-            InputError: if the model has no input of that index, or several and none is given.
+            InputError: if the index is unknown, or omitted though there are several inputs.
         """
         return self._input_tensor(find_index(self._compiled._inputs, index, "input"))
 
     def get_output_tensor(self, index: int | None = None) -> Tensor:
-        """Return the tensor of an output; without an index, of the only one.
+        """Return the tensor of an output, by index or the only one.
 
         Raises:
-            InputError: if the model has no output of that index, or several and none is given.
+            InputError: if the index is unknown, or omitted though there are several outputs.
         """
         return self._output_tensor(find_index(self._compiled._outputs, index, "output"))
 
     def set_input_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
-        """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``.
+        """Set the tensor of an input: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``.
 
         Args:
-            index: the index of the input, or the tensor of the only one.
+            index: the index of the input, or the tensor of the only input.
             tensor: the tensor; a run reads its memory.
 
         Raises:
             InputError: if the index is unknown, or the tensor does not fit the input.
             ArgumentTypeError: if no tensor is given.
         """
-        number, given = _numbered(index, tensor)
-        self._set(find_index(self._compiled._inputs, number, "input"), given)
+        number, value = _parse_index(index, tensor)
+        self._set(find_index(self._compiled._inputs, number, "input"), value)
 
     def set_output_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
-        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``.
+        """Set the tensor that an output is written to: ``set_output_tensor(0, tensor)``.
 
         Args:
-            index: the index of the output, or the tensor of the only one.
+            index: the index of the output, or the tensor of the only output.
             tensor: the tensor; a run writes to its memory.
 
         Raises:
             InputError: if the index is unknown, or the tensor does not fit the output.
             ArgumentTypeError: if no tensor is given.
         """
-        number, given = _numbered(index, tensor)
-        self._hold(find_index(self._compiled._outputs, number, "output"), given)
+        number, value = _parse_index(index, tensor)
+        self._hold(find_index(self._compiled._outputs, number, "output"), value)
 
     def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
-        """Give an input its tensor, or an output one to be written into, by name or port.
+        """Set the tensor of an input or output, by name or port.
 
         Args:
             key: the name of an input or output, or its port.
@@ -809,11 +809,11 @@ class InferRequest(ExplainsAbsent):
     @overload
     def set_tensors(self, key: str | Output, tensors: Sequence[Tensor], /) -> None: ...
     def set_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
-        """Give several inputs and outputs their tensors, by name or port; or one input a tensor for each of its batch.
+        """Set the tensors of several inputs and outputs, by name or port; or one per batch entry of an input.
 
         Args:
-            tensors: a tensor by name or port; or the name or port of the input.
-            batch: the tensors of the batch of that input.
+            tensors: tensors by name or port; or the name or port of an input.
+            batch: the tensors of that input's batch.
 
         Raises:
             InputError: if a name is unknown, or a tensor does not fit.
@@ -826,9 +826,9 @@ class InferRequest(ExplainsAbsent):
             self._set_batch(index, batch)
             return
         if not isinstance(tensors, Mapping):
-            got = type(tensors).__name__
+            type_name = type(tensors).__name__
             raise ArgumentTypeError(
-                f"tensors must be a mapping of names or ports, got {got}", code=Code.BAD_REQUEST
+                f"tensors must be a mapping of names or ports, got {type_name}", code=Code.BAD_REQUEST
             )
         for key, tensor in tensors.items():
             self.set_tensor(key, tensor)
@@ -840,11 +840,11 @@ class InferRequest(ExplainsAbsent):
     @overload
     def set_input_tensors(self, index: int, tensors: Sequence[Tensor], /) -> None: ...
     def set_input_tensors(self, tensors: Any, batch: Sequence[Tensor] | None = None) -> None:
-        """Give several inputs their tensors, by index; or one input a tensor for each of its batch.
+        """Set the tensors of several inputs, by index; or one per batch entry of an input.
 
         Args:
-            tensors: a tensor by index; or the tensors of the batch of the only input; or the index of an input.
-            batch: the tensors of the batch of that input.
+            tensors: tensors by index; or the batch tensors of the only input; or the index of an input.
+            batch: the tensors of that input's batch.
 
         Raises:
             InputError: if an index is unknown, or a tensor does not fit.
@@ -857,25 +857,25 @@ class InferRequest(ExplainsAbsent):
             self.set_input_tensor(index, tensor)
 
     def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Set the tensors that outputs are written to, by index; a sequence of one tensor sets the only output.
+        """Set the output tensors by index; a sequence of one tensor sets the only output.
 
         Raises:
             InputError: if a sequence is given for several outputs, or a tensor does not fit its output.
         """
         if isinstance(tensors, Mapping):
-            given = dict(tensors)
+            tensors_by_index = dict(tensors)
         elif len(self.model_outputs) == len(tensors) == 1:
-            given = dict(enumerate(tensors))
+            tensors_by_index = dict(enumerate(tensors))
         else:
             raise InputError("tensors must be given by index: {0: tensor}", code=Code.BAD_REQUEST)
-        for index, tensor in given.items():
+        for index, tensor in tensors_by_index.items():
             self.set_output_tensor(index, tensor)
 
     def _set_batch(self, index: int, tensors: object) -> None:
-        """Give an input a tensor for each entry of its batch.
+        """Give an input one tensor per batch entry.
 
         Raises:
-            InputError: if the input has no batch as its first dimension, or the tensors do not fit it.
+            InputError: if the batch is not its first dimension, or the tensors do not fit.
         """
         port = self._compiled._inputs[index]
         if (
@@ -899,13 +899,13 @@ class InferRequest(ExplainsAbsent):
         if any(tensor._held.shape[:1] != (1,) for tensor in tensors):
             shapes = [list(tensor._held.shape) for tensor in tensors]
             raise InputError(f"each tensor of a batch must have a batch of 1, got shapes {shapes}")
-        self._set(index, _joined(port, tensors))
+        self._set(index, _concatenate(port, tensors))
         self._batches[index] = tuple(tensors)
 
     def _join_batches(self) -> None:
         """Concatenate the per-entry tensors of each batched input."""
         for index, tensors in self._batches.items():
-            self._input_values[index] = _joined(self._compiled._inputs[index], tensors)
+            self._input_values[index] = _concatenate(self._compiled._inputs[index], tensors)
 
     def get_tensor(self, key: str | Output) -> Tensor:
         """Return the tensor of an input or output, by name or port."""
@@ -913,7 +913,7 @@ class InferRequest(ExplainsAbsent):
         return self._input_tensor(index) if is_input else self._output_tensor(index)
 
     def _place(self, key: str | Output) -> tuple[bool, int]:
-        """Return whether a tensor is an input, and its index among the inputs or outputs."""
+        """Return whether a tensor is an input, and its index."""
         if not isinstance(key, str | Output):
             raise ArgumentTypeError(
                 f"{key!r} is not a tensor: expected a name or a port",
@@ -925,10 +925,10 @@ class InferRequest(ExplainsAbsent):
         return index < count, index if index < count else index - count
 
     def _set(self, index: int, tensor: object) -> None:
-        held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
-        as_array(self._compiled._inputs[index], held)
+        value = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
+        as_array(self._compiled._inputs[index], value)
         self._batches.pop(index, None)
-        self._input_values[index] = held
+        self._input_values[index] = value
 
     def _hold(self, index: int, tensor: object) -> None:
         port = self._compiled._outputs[index]
@@ -945,7 +945,7 @@ class InferRequest(ExplainsAbsent):
         self._lent.discard(index)
 
     def _lend(self, results: OVDict) -> OVDict:
-        """Return results in the memory of output tensors: tensors that no program has yet hold the results themselves."""
+        """Return results in the memory of output tensors; tensors not requested yet adopt the result arrays."""
         for index, array in enumerate(results.to_tuple()):
             if index not in self._output_values:
                 element = self._compiled._outputs[index].element_type
@@ -967,7 +967,7 @@ class InferRequest(ExplainsAbsent):
         return tensor
 
     def _output_tensor(self, index: int) -> Tensor:
-        """Return a tensor that each run writes into. It is not an array that a run returned: those belong to the caller."""
+        """Return the tensor written by each run, which is distinct from arrays returned to the caller."""
         self._lent.discard(index)
         if index not in self._output_values:
             self._output_values[index] = tensor = _blank(self._compiled._outputs[index])
@@ -977,7 +977,7 @@ class InferRequest(ExplainsAbsent):
 
 
 def _holds(tensor: Tensor, array: Array) -> bool:
-    """Return whether a tensor is where an array comes from; one of packed elements is unpacked for each run."""
+    """Return whether an array is the tensor's memory, or equal to its unpacked contents."""
     return tensor._held is array or (tensor._element.is_packed and np.array_equal(tensor._data, array))
 
 
@@ -986,11 +986,11 @@ def _element(port: Output, array: Array) -> ElementType:
     return element_of(array) if element is ElementType.dynamic else element
 
 
-def _joined(port: Output, tensors: Sequence[Tensor]) -> Tensor:
-    """Return one tensor for a batch.
+def _concatenate(port: Output, tensors: Sequence[Tensor]) -> Tensor:
+    """Concatenate the tensors of a batch.
 
     Raises:
-        InputError: if the tensors are of another element type or length than the input.
+        InputError: if element types or lengths do not match the input.
     """
     for tensor in tensors:
         if (
@@ -1005,7 +1005,7 @@ def _joined(port: Output, tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _blank(port: Output) -> Tensor:
-    """Return a tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
+    """Return a tensor for a port; dynamic lengths are 0, so `set_shape` is needed before writing."""
     shape = port._type.shape
     lengths = () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
     element = port.element_type
@@ -1014,8 +1014,8 @@ def _blank(port: Output) -> Tensor:
     return Tensor(element, lengths)
 
 
-def _numbered(index: int | Tensor | None, tensor: Tensor | None) -> tuple[int | None, Tensor]:
-    """Return the index of a port, None for the only one, and its tensor: both may be given, or the tensor alone."""
+def _parse_index(index: int | Tensor | None, tensor: Tensor | None) -> tuple[int | None, Tensor]:
+    """Return the index of a port (None for the only one) and its tensor, from either call signature."""
     if isinstance(index, Tensor) and tensor is None:
         return None, index
     if isinstance(tensor, Tensor) and not isinstance(index, Tensor):

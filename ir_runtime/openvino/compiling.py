@@ -17,46 +17,46 @@ PASS_NAMES = (NARROW, *(each.name for each in PASSES))
 
 
 def program_after(model: Model, name: str, backend: str | None = None) -> str:
-    """Return the text of a model as a pass leaves it.
+    """Return the text of a model after a pass.
 
     Args:
         model: the model; it is not changed.
         name: the pass, one of `PASS_NAMES`. For ``narrow``, the model is compiled as for f16.
-        backend: whose kernels are asked; by default the one that would run the model.
+        backend: the backend; by default, the one that would run the model.
 
     Raises:
         InputError: if the pass or the backend is unknown.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     named(name, PASS_NAMES)
 
-    def after(each: str, program: Program) -> None:
-        if each == name:
-            found[each] = listing(program)
+    def after(step: str, program: Program) -> None:
+        if step == name:
+            texts[step] = listing(program)
 
     _compile(model, backend, after, name == NARROW)
-    return found[name]
+    return texts[name]
 
 
 def fusions_of(model: Model, backend: str | None = None) -> FusionReport:
-    """Return what one kernel computes of several layers, and what was not fused, with the reason.
+    """Return which layers are fused into one kernel, and why others are not.
 
     Args:
         model: the model; it is not changed.
-        backend: whose kernels are asked; by default the one that would run the model.
+        backend: the backend; by default, the one that would run the model.
     """
-    found: list[FusionReport] = []
+    reports: list[FusionReport] = []
 
-    def after(each: str, program: Program) -> None:
-        if each == "fuse":
-            found.append(fusion_report(program))
+    def after(step: str, program: Program) -> None:
+        if step == "fuse":
+            reports.append(fusion_report(program))
 
     _compile(model, backend, after)
-    return found[-1]
+    return reports[-1]
 
 
 def _compile(model: Model, backend: str | None, after: After, narrow: bool = False) -> None:
-    """Compile without keeping the plan; bodies are compiled before the pass of the model ends, and are not told of."""
+    """Compile without keeping the plan; ``after`` is not called for bodies."""
     runnable = model._runnable(narrow)
     ports = [output._port for output in runnable._const_outputs()]
     if narrow:

@@ -29,12 +29,12 @@ __all__ = [
 
 
 def import_properties() -> None:
-    """Import what properties are read with, so that the first one that is set need not."""
+    """Import the modules that read properties, so that setting the first one is fast."""
     import_module(".supported", __package__)
 
 
 def as_mapping(config: object) -> Mapping[str, object]:
-    """Return properties that were given as ``config``; none for None.
+    """Return the properties given as ``config``; empty for None.
 
     Raises:
         InputError: if they are not a mapping.
@@ -42,24 +42,24 @@ def as_mapping(config: object) -> Mapping[str, object]:
     if not config:
         return {}
     if not isinstance(config, Mapping):
-        got = type(config).__name__
+        type_name = type(config).__name__
         raise ArgumentTypeError(
-            f"config must be a mapping of names to values, got {got}", code=Code.BAD_REQUEST
+            f"config must be a mapping of names to values, got {type_name}", code=Code.BAD_REQUEST
         )
     return config
 
 
 def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
-    """Return properties with their values as OpenVINO returns them.
+    """Validate properties and return their values as OpenVINO does.
 
     Raises:
         InputError: if the property or its value is unknown.
     """
-    found = {_name(key): _read(_name(key), value) for key, value in as_mapping(config).items()}
-    for_cpu = found.pop("DEVICE_PROPERTIES", None)
+    values = {_name(key): _parse_value(_name(key), value) for key, value in as_mapping(config).items()}
+    for_cpu = values.pop("DEVICE_PROPERTIES", None)
     if isinstance(for_cpu, Mapping) and isinstance(for_cpu.get("CPU"), Mapping):
-        found = found | check_config(for_cpu["CPU"])
-    return found
+        values = values | check_config(for_cpu["CPU"])
+    return values
 
 
 def _name(key: object) -> str:
@@ -70,12 +70,12 @@ def _name(key: object) -> str:
     return str(key)
 
 
-def _read(name: str, value: object) -> object:
+def _parse_value(name: str, value: object) -> object:
     from ..properties import Property
     from .supported import ACCEPTED
 
     if name not in ACCEPTED:
-        raise _refused(name)
+        raise _unavailable(name)
     kind = Property.known[name].kind
     try:
         return kind(value) if kind else value
@@ -84,15 +84,15 @@ def _read(name: str, value: object) -> object:
 
 
 def unknown_property(name: str) -> InputError:
-    """Return an error that says which property may have been meant."""
+    """Return an error that suggests a property."""
     from ..properties import Property
 
     hint = did_you_mean(name, sorted(Property.known)) or "SUPPORTED_PROPERTIES has their names"
     return InputError(f"unknown property {name!r}", code=Code.BAD_REQUEST, hint=hint)
 
 
-def _refused(name: str) -> InputError:
-    """Return an error for a property that cannot be set here."""
+def _unavailable(name: str) -> InputError:
+    """Return an error for a property that cannot be set."""
     from ..properties import Property
 
     if name not in Property.known:
@@ -104,7 +104,7 @@ def _refused(name: str) -> InputError:
 
 
 def _without_value(name: str) -> InputError:
-    """Return an error for a property that has no value to read."""
+    """Return an error for a property without a value."""
     from ..properties import Property
 
     if name not in Property.known:
@@ -113,12 +113,12 @@ def _without_value(name: str) -> InputError:
 
 
 def wants_f16(config: Mapping[str, object]) -> bool:
-    """Return whether properties ask for f32 to be computed in f16."""
+    """Return whether the properties request f16 for computing f32."""
     return config.get("INFERENCE_PRECISION_HINT") is ElementType.f16
 
 
 def describe(name: str, config: Mapping[str, object], backend: str | None = None) -> object:
-    """Return the value of a property: what was set, or what it is by itself.
+    """Return the value of a property, or its default.
 
     Raises:
         InputError: if the property is unknown.
@@ -139,7 +139,7 @@ def describe(name: str, config: Mapping[str, object], backend: str | None = None
 
 
 def _faster(backend: str | None) -> list[str]:
-    """Return the capabilities that a backend has on this processor besides those of all backends."""
+    """Return the backend's capabilities on this processor beyond those of all backends."""
     from ..backends import load
 
     _, chain = load(backend)
@@ -148,7 +148,7 @@ def _faster(backend: str | None) -> list[str]:
 
 
 def read_config_file(path: str | os.PathLike[str], device: str) -> dict[str, str]:
-    """Return the properties that a file gives a device; compiled plugins that it names are not loaded.
+    """Return a file's properties for a device; plugins that it names are not loaded.
 
     Raises:
         ParseError: if the file cannot be read, or a plugin or a property has no name.
@@ -159,13 +159,13 @@ def read_config_file(path: str | os.PathLike[str], device: str) -> dict[str, str
 
     source = open_source(os.fspath(path))
     root = parse(source.data, source.name)
-    found = {}
+    properties = {}
     for plugin in root.iterfind("plugins/plugin"):
         if _xml_attribute(plugin, "name", source.name) == device:
             for entry in plugin.iterfind("properties/property"):
                 key, value = (_xml_attribute(entry, name, source.name) for name in ("key", "value"))
-                found[key] = value
-    return found
+                properties[key] = value
+    return properties
 
 
 def _xml_attribute(element: Element, name: str, file: str) -> str:

@@ -15,9 +15,9 @@ __all__ = ["ConstOutput", "show_ports"]
 
 
 class ConstOutput(Output):
-    """An input or output of a model that is compiled. As OpenVINO's ``ConstOutput``.
+    """An input or output of a compiled model. As OpenVINO's ``ConstOutput``.
 
-    Type and names are those that the model had when it was compiled.
+    Type and names are those at compile time.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -48,12 +48,12 @@ class ConstOutput(Output):
         super()._replace_rt_info(entries)
 
     def __lt__(self, other: object) -> bool:
-        """Whether it comes before another port in the model, so that keys of results can be sorted."""
+        """Compare by the position of the port in the model, to sort results."""
         return self._port < other._port if isinstance(other, ConstOutput) else NotImplemented
 
 
 def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
-    """Show inputs and outputs as OpenVINO does."""
+    """Format inputs and outputs as OpenVINO does."""
     shown = (
         ",\n".join(describe_port(port, ConstOutput.__name__) for port in ports) for ports in (inputs, outputs)
     )

@@ -1,4 +1,4 @@
-"""Refuse to convert models of other frameworks, and say what to do instead."""
+"""Refuse conversion from other frameworks, with a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Converter", "convert_model", "refuse"]
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise an error that says how a model of another framework comes here.
+    """Raise an error that explains how to convert a model of another framework.
 
     Raises:
         UnsupportedError: always.
@@ -24,7 +24,7 @@ def refuse(what: str) -> NoReturn:
 
 
 def convert_model(input_model: object = None, *args: object, **settings: object) -> NoReturn:
-    """Refuse to convert a model of another framework, as `refuse` says; all arguments are ignored.
+    """Refuse to convert a model of another framework, as `refuse` does; arguments are ignored.
 
     Args:
         input_model: the model.
@@ -45,7 +45,7 @@ def convert_model(input_model: object = None, *args: object, **settings: object)
 
 
 class Converter:
-    """A part of OpenVINO's conversion of models; programs may name it and derive from it, but not make one.
+    """A class of OpenVINO's model conversion; it can be subclassed but not instantiated.
 
     >>> class Mine(Converter):
     ...     pass
@@ -55,7 +55,7 @@ class Converter:
     """
 
     def __new__(cls, *args: object, **settings: object) -> NoReturn:
-        """Refuse, as `refuse` says.
+        """Refuse, as `refuse` does.
 
         Raises:
             UnsupportedError: always.

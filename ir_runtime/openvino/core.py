@@ -40,7 +40,7 @@ def compile_model(
     limits: Limits | None = None,
     strict: bool = False,
 ) -> CompiledModel:
-    """Choose kernels for a model, and fold what is constant.
+    """Choose kernels for a model, and fold constants.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -77,7 +77,7 @@ def compile_model(
 class Core(ExplainsAbsent):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
-    The first one imports what most models need, which functions such as `read_model` do when a model needs it.
+    The first one imports the usual modules in advance, which functions such as `read_model` import on demand.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -123,16 +123,16 @@ class Core(ExplainsAbsent):
         import_properties()
         if xml_config_file:
             self.set_property(CPU, read_config_file(xml_config_file, CPU))
-        with suppress(InputError):  # of a backend that is not there; compiling says so
+        with suppress(InputError):  # of a missing backend, which compiling reports
             prepare()
 
     @property
     def available_devices(self) -> list[str]:
-        """The devices there are."""
+        """The available devices."""
         return ["CPU"]
 
     def get_available_devices(self) -> list[str]:
-        """Return the devices there are."""
+        """Return the available devices."""
         return self.available_devices
 
     def read_model(
@@ -144,7 +144,7 @@ class Core(ExplainsAbsent):
         strict: bool | None = None,
         limits: Limits = DEFAULT,
     ) -> Model:
-        """Read a model from a path, bytes or an open file; the arguments are those of `ir_runtime.read_model`."""
+        """Read a model from a path, bytes or an open file; see `ir_runtime.read_model` for the arguments."""
         return read_model(model, weights, config, strict=strict, limits=limits)
 
     def compile_model(
@@ -159,7 +159,7 @@ class Core(ExplainsAbsent):
         limits: Limits | None = None,
         strict: bool = False,
     ) -> CompiledModel:
-        """Compile a model, with the properties that were set; the arguments are those of `ir_runtime.compile_model`."""
+        """Compile a model with the properties set so far; see `ir_runtime.compile_model` for the arguments."""
         device = Device.of(device_name, config)
         return compile_model(
             model,
@@ -181,14 +181,14 @@ class Core(ExplainsAbsent):
         backend: str | None = None,
         limits: Limits = DEFAULT,
     ) -> CompiledModel:
-        """Compile a model that was exported with `CompiledModel.export_model`.
+        """Compile a model exported with `CompiledModel.export_model`.
 
         Args:
             model_stream: the bytes, an open file, or a tensor of bytes.
             device_name: as for `compile_model`.
             config: as for `compile_model`.
             backend: as for `compile_model`.
-            limits: bounds on what the model, and running it, may ask for.
+            limits: the resource limits for reading and running the model.
 
         Raises:
             ParseError: if it is not an exported model of this package.
@@ -204,7 +204,7 @@ class Core(ExplainsAbsent):
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, object] | None = None
     ) -> dict[str, str]:
-        """Return the device for each layer of ``model`` that ``device_name`` runs, by name; ``config`` is checked.
+        """Return the device of each layer that ``device_name`` runs, by layer name; ``config`` is checked.
 
         Raises:
             InputError: if the device or a property is unknown.
@@ -218,7 +218,7 @@ class Core(ExplainsAbsent):
         """Return the value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
 
         Args:
-            device_name: the device; may be left out.
+            device_name: the device; may be omitted.
             property: the name of the property.
 
         Raises:
@@ -226,13 +226,13 @@ class Core(ExplainsAbsent):
         """
         device, name = (CPU, device_name) if property is None else (device_name, property)
         checked(name, str)
-        found = Device.queried(device)
-        if found.others:
-            hint = f"ask {found.name} or each of its devices"
+        requested = Device.queried(device)
+        if requested.others:
+            hint = f"ask {requested.name} or each of its devices"
             raise InputError(f"device {device!r} has no properties", code=Code.BAD_REQUEST, hint=hint)
-        return self._described(found.name, name)
+        return self._property_value(requested.name, name)
 
-    def _described(self, device: str, name: str) -> object:
+    def _property_value(self, device: str, name: str) -> object:
         from .supported import names_of
 
         config = self._set_for(device)
@@ -245,37 +245,37 @@ class Core(ExplainsAbsent):
         return describe(name, config)
 
     def set_property(self, device_name: object, properties: object = None) -> None:
-        """Set properties for what is compiled later: ``set_property("CPU", {...})``.
+        """Set properties for later compilations: ``set_property("CPU", {...})``.
 
         Args:
-            device_name: the device; without one, the properties are those of every device.
+            device_name: the device; all devices if omitted.
             properties: a mapping of names to values, or one name with its value.
 
         Raises:
             InputError: if the property or the device is unknown.
         """
-        device, given = ("", device_name) if properties is None else (device_name, properties)
-        if isinstance(given, tuple) and len(given) == 2:
-            given = dict([given])
-        if not isinstance(given, Mapping):
-            message = f"properties must be a mapping of names to values, got {type(given).__name__}"
+        device, settings = ("", device_name) if properties is None else (device_name, properties)
+        if isinstance(settings, tuple) and len(settings) == 2:
+            settings = dict([settings])
+        if not isinstance(settings, Mapping):
+            message = f"properties must be a mapping of names to values, got {type(settings).__name__}"
             raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
         name = Device.named(device).name if device else ""
-        self._config[name] = self._config.get(name, {}) | check_config(given)
+        self._config[name] = self._config.get(name, {}) | check_config(settings)
 
     def _set_for(self, *devices: str) -> dict[str, object]:
-        """Return the properties set for all devices, and for these; the first device has precedence."""
-        found = dict(self._config.get("", {}))
+        """Return the properties set for all devices and for these; earlier devices take precedence."""
+        properties = dict(self._config.get("", {}))
         for device in reversed(devices):
-            found |= self._config.get(device, {})
-        return found
+            properties |= self._config.get(device, {})
+        return properties
 
     def get_versions(self, device_name: str) -> dict[str, Version]:
-        """Return the version of the runtime of a device, and of each of the devices named after it."""
+        """Return the runtime version of a device, and of each device named after it."""
         return {name: Version(f"ir_runtime {name}") for name in Device.queried(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:
-        """Forget the properties of a device; compiled models still run.
+        """Forget the properties of a device; compiled models keep running.
 
         Raises:
             InputError: if the device is not available.
@@ -283,19 +283,19 @@ class Core(ExplainsAbsent):
         self._config.pop(Device.queried(device_name).name, None)
 
     def add_extension(self, extension: object) -> None:
-        """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.
+        """Register operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are known.
 
         Args:
-            extension: a class, an `Extension`, or a list of such.
+            extension: a class, an `Extension`, or a list of them.
 
         Raises:
             InputError: for compiled extensions of OpenVINO, which cannot be used.
         """
-        for each in extension if isinstance(extension, list | tuple) else [extension]:
-            extend(each)
+        for item in extension if isinstance(extension, list | tuple) else [extension]:
+            extend(item)
 
     def create_context(self, device_name: str, properties: Mapping[str, object]) -> NoReturn:
-        """Refuse a context of a device's memory, as no device here has its own memory. The properties are ignored.
+        """Refuse to create a context, as no device here has its own memory; properties are ignored.
 
         Raises:
             UnsupportedError: always.
@@ -307,11 +307,11 @@ class Core(ExplainsAbsent):
         )
 
     def get_default_context(self, device_name: str) -> NoReturn:
-        """Refuse a context of the memory of ``device_name``, as `create_context`."""
+        """Refuse to return a context for ``device_name``, like `create_context`."""
         self.create_context(device_name, {})
 
     def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
-        """Refuse the plugin ``plugin_name``: it is compiled code for OpenVINO. The other arguments are ignored.
+        """Refuse a plugin: plugins are compiled for OpenVINO. The other arguments are ignored.
 
         Raises:
             UnsupportedError: always.
@@ -323,7 +323,7 @@ class Core(ExplainsAbsent):
         )
 
     def register_plugins(self, xml_config_file: str) -> None:
-        """Refuse OpenVINO's compiled plugins, as `register_plugin`."""
+        """Refuse OpenVINO's compiled plugins, like `register_plugin`."""
         self.register_plugin(xml_config_file, "")
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Count what a model costs."""
+"""Count the cost of a model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["cost"]
 
 
 def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None) -> Cost:
-    """Count the arithmetic, the parameters and the memory of one run of a model, without running it.
+    """Count the arithmetic, parameters and memory of one run of a model, without running it.
 
-    The weights may be missing. Where shapes depend on them, those that the file declares are taken, and
-    `LayerCount.is_declared` says so; with other ``shapes`` for the inputs, such layers are not counted.
+    The weights may be missing. Shapes that depend on them are the declared ones, marked by
+    `LayerCount.is_declared`; with other ``shapes`` for the inputs, such layers are not counted.
 
     >>> import ir_runtime
     >>> found = ir_runtime.cost("examples/digits/digits.xml")
@@ -45,7 +45,7 @@ def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None
     if shapes is not None:
         net.reshape(shapes)
     with within(net.limits):
-        has_data = not net.report.count(code=Code.WEIGHTS_MISSING)  # else lengths have no formulas
+        has_data = not net.report.count(code=Code.WEIGHTS_MISSING)  # otherwise, lengths have no formulas
         is_open = has_data and any(port.partial_shape.is_dynamic for port in net.inputs)
         constraints = net.constraints(confirm=False) if is_open else None
         return count(net._graph, net._values, net._parameter_types, constraints)

@@ -26,7 +26,7 @@ _EXTENSION = "extension"
 
 
 class Op(Node):
-    """An operation of your own, defined by the methods of a subclass. As OpenVINO's ``Op``.
+    """A custom operation, defined by the methods of a subclass. As OpenVINO's ``Op``.
 
     A subclass defines ``validate_and_infer_types``, which calls ``set_output_type`` for each output; to run, also
     ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also asks for
@@ -86,7 +86,7 @@ class Op(Node):
         return kept_attributes(self)
 
     def visit_attributes(self, visitor: object) -> bool:
-        """Give the attributes to ``visitor.on_attributes`` as a dictionary; none by default."""
+        """Report the attributes to ``visitor.on_attributes`` as a dictionary; none by default."""
         return True
 
     def has_evaluate(self) -> bool:
@@ -99,7 +99,7 @@ class Op(Node):
         input_values: Sequence[Tensor],
         evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
     ) -> bool:
-        """Compute the outputs from ``input_values`` into ``output_values``; return whether that is possible."""
+        """Compute ``output_values`` from ``input_values``; return whether that is possible."""
         return False
 
     def validate_and_infer_types(self) -> None:
@@ -113,8 +113,8 @@ class Op(Node):
             hint="it calls self.set_output_type for each output",
         )
 
-    def _inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
-        """Return the types of the outputs for inputs."""
+    def _infer_given(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+        """Infer the types of the outputs for given inputs."""
         before = {name: vars(self)[name] for name in _STATE if name in vars(self)}
         try:
             self._home = None
@@ -123,8 +123,8 @@ class Op(Node):
             self.layer = replace(self.layer, inputs=ports, outputs=())
             self._own_values = ()
             self.validate_and_infer_types()
-            found: tuple[Value, ...] = self._own_values
-            return [value.type for value in found]
+            values: tuple[Value, ...] = self._own_values
+            return [value.type for value in values]
         finally:
             vars(self).update(before)
 
@@ -147,7 +147,7 @@ class Op(Node):
 
 
 class _Given(Node):
-    """Stands for a tensor whose value is given."""
+    """A placeholder for a tensor of known value."""
 
     def __init__(self, value: Value) -> None:
         self._given = value
@@ -156,12 +156,12 @@ class _Given(Node):
         return self._given
 
 
-# What inference changes for a while.
+# The state that inference changes temporarily.
 _STATE = ("_home", "_own_sources", "_own_values", "_edited", "layer")
 
 
 class Extension:
-    """The base of extensions. As OpenVINO's ``Extension``; `Core.add_extension` takes others than `OpExtension`, too.
+    """Compute ``output_values`` from ``input_values``; return whether that is possible.
 
     >>> import ir_runtime as ov
     >>> ov.Core().add_extension(ov.Extension())
@@ -172,7 +172,7 @@ class Extension:
 
 
 class OpExtension(Extension):
-    """A subclass of `Op` that models may have. As OpenVINO's ``OpExtension``.
+    """A registered subclass of `Op`. As OpenVINO's ``OpExtension``.
 
     >>> import ir_runtime as ov
     >>> ov.Core().add_extension(ov.OpExtension(type("OpOfAnotherExample", (ov.Op,), {})))
@@ -192,10 +192,10 @@ class OpExtension(Extension):
 
 
 def _info(cls: type[Op]) -> DiscreteTypeInfo:
-    """Return the type of a class, of which a node is created.
+    """Return the type of an operation class, by creating a node.
 
     Raises:
-        InputError: if that takes arguments.
+        InputError: if that requires arguments.
     """
     try:
         return cls().get_type_info()
@@ -208,7 +208,7 @@ def _info(cls: type[Op]) -> DiscreteTypeInfo:
 
 
 def register(cls: type[Op]) -> None:
-    """Let files have an operation of a class.
+    """Register an operation class for reading files.
 
     Raises:
         InputError: if nodes of the class cannot be created without arguments, as reading does.
@@ -218,7 +218,7 @@ def register(cls: type[Op]) -> None:
 
 
 def extend(extension: object) -> None:
-    """Let files have the operation of a class; those declared with `ir_runtime.ops.op` are there already.
+    """Register an operation class for reading; those declared with `ir_runtime.ops.op` are known.
 
     Raises:
         ArgumentTypeError: if it is not a class.

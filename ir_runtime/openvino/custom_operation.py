@@ -1,4 +1,4 @@
-"""The operation of a layer whose class is a subclass of `ir_runtime.Op`: the layer's own node infers and computes."""
+"""The operation of a layer implemented by a subclass of `ir_runtime.Op`: its node infers and computes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["CustomNode", "CustomOperation", "declared_class", "kept_attributes"]
 class CustomNode(Protocol):
     """A node that infers and computes its outputs by its own methods."""
 
-    def _inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
-        """Return the types of the outputs for inputs."""
+    def _infer_given(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+        """Infer the types of the outputs for given inputs."""
 
     def has_evaluate(self) -> bool:
         """Return whether it computes."""
@@ -46,15 +46,15 @@ class CustomOperation(Op):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        """Return no attributes: the node has them."""
+        """Return no attributes, as the node holds them."""
         return {}
 
     @classmethod
     def of(cls, node: CustomNode) -> Self:
         """Return the operation of a node."""
-        made = cls.__new__(cls)
-        vars(made)["node"] = node
-        return made
+        operation = cls.__new__(cls)
+        vars(operation)["node"] = node
+        return operation
 
     @classmethod
     def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
@@ -66,7 +66,7 @@ class CustomOperation(Op):
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name alone: there is one version."""
+        """Return the name alone, as there is only one version."""
         return cls.name
 
     def attributes(self) -> dict[str, Any]:
@@ -75,28 +75,29 @@ class CustomOperation(Op):
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Let the node infer the types of its outputs."""
-        return tuple(self.node._inferred(inputs))
+        return tuple(self.node._infer_given(inputs))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """Infer types only."""
         return tuple(map(Value, self.infer_types(*inputs)))
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return a function that lets the node compute its outputs.
+        """Return a function that computes the outputs by the node's ``evaluate``.
 
         Raises:
-            ExecutionError: when it is called, if the node cannot.
+            ExecutionError: when called, if the node cannot compute.
         """
 
         def evaluate(*arrays: Array) -> tuple[Array, ...]:
-            given = [Tensor.of(array, element) for array, element in zip(arrays, types, strict=True)]
-            found = self.infer_types(
-                *(Value(TensorType(t.element_type, PartialShape(t._held.shape))) for t in given)
+            tensors = [Tensor.of(array, element) for array, element in zip(arrays, types, strict=True)]
+            types_of_outputs = self.infer_types(
+                *(Value(TensorType(t.element_type, PartialShape(t._held.shape))) for t in tensors)
             )
             outputs = [
-                Tensor(type.element, [d.min if d.is_static else 0 for d in type.shape]) for type in found
+                Tensor(type.element, [d.min if d.is_static else 0 for d in type.shape])
+                for type in types_of_outputs
             ]
-            if not self.node.has_evaluate() or not self.node.evaluate(outputs, given):
+            if not self.node.has_evaluate() or not self.node.evaluate(outputs, tensors):
                 raise ExecutionError(
                     f"operation {self.name!r} does not compute",
                     hint="its class must define evaluate, which must return True",
@@ -109,7 +110,7 @@ class CustomOperation(Op):
 def declared_class(
     name: str, version: str, create: Callable[[], CustomNode] | None = None
 ) -> type[CustomOperation]:
-    """Return the class of the operation of a type; with ``create``, it is found when files are read."""
+    """Return the operation class of a type; ``create`` makes it available for reading files."""
 
     class Declared(CustomOperation):
         pass
@@ -119,16 +120,14 @@ def declared_class(
     Declared.create = create
     if create is not None:
         for former in registry.versions(name):
-            if issubclass(
-                former, CustomOperation
-            ):  # a class that is defined again takes the place of the former
+            if issubclass(former, CustomOperation):  # a redefined class replaces the previous one
                 registry.remove(former)
         registry.add(Declared)
     return Declared
 
 
 class _Collecting:
-    """Takes attributes."""
+    """Collects attributes."""
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
@@ -138,7 +137,7 @@ class _Collecting:
 
 
 class _Restoring:
-    """Replaces attributes by what a file says."""
+    """Replaces attributes by those of a file."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -146,32 +145,32 @@ class _Restoring:
     def on_attributes(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():
             if name in self._texts:
-                attributes[name] = _parsed(self._texts[name], value)
+                attributes[name] = _parse_like(self._texts[name], value)
 
 
-def _parsed(text: str, like: object) -> Any:
-    """Return a value of the type of another one."""
+def _parse_like(text: str, like: object) -> Any:
+    """Parse a value of the same type as another one."""
     if isinstance(like, list | tuple):
         parts = text.split(",") if text else []
-        return type(like)(_parsed(part, like[0] if like else "") for part in parts)
+        return type(like)(_parse_like(part, like[0] if like else "") for part in parts)
     if isinstance(like, bool):
         return text == "true"
     return type(like)(text) if isinstance(like, int | float) else text
 
 
 def kept_attributes(node: CustomNode) -> dict[str, Any]:
-    """Return the attributes that a node reports to a visitor."""
+    """Return the attributes that a node reports."""
     visitor = _Collecting()
     node.visit_attributes(visitor)
     return visitor.found
 
 
 def attribute_texts(node: CustomNode) -> dict[str, str]:
-    """Return the attributes of a node as files write them."""
-    found = kept_attributes(node)
-    return {n: attribute_text(tuple(v) if isinstance(v, list) else _short(v)) for n, v in found.items()}
+    """Return the attributes of a node in file format."""
+    attributes = kept_attributes(node)
+    return {n: attribute_text(tuple(v) if isinstance(v, list) else _short(v)) for n, v in attributes.items()}
 
 
 def _short(value: object) -> object:
-    """Return a number as OpenVINO writes it: without a fraction that is zero."""
+    """Drop a zero fraction, as OpenVINO does when writing numbers."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

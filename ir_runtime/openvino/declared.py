@@ -1,4 +1,4 @@
-"""Warn about models whose declared types contradict inference."""
+"""Warn about models whose declarations contradict inference."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .callers import warn
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["accepted", "check", "contradiction"]
+__all__ = ["accept", "check", "contradiction"]
 
 
-def accepted(model: Model, strict: bool | None) -> Model:
-    """Return the model; raise if an error keeps it from running.
+def accept(model: Model, strict: bool | None) -> Model:
+    """Return the model; raise if it has errors.
 
     Args:
-        model: as it was read.
-        strict: refuse contradicted declarations, too, or nothing at all. By default, warn of them.
+        model: the model as read.
+        strict: True also refuses contradicted declarations, False refuses nothing; by default, warn about them.
 
     Raises:
         ValidationError: if it is not valid.
-        UnsupportedError: if all that is wrong is operations that are not known.
+        UnsupportedError: if the only errors are unknown operations.
     """
     if strict is False:
         return model
@@ -36,31 +36,31 @@ def accepted(model: Model, strict: bool | None) -> Model:
 
 
 def check(model: Model, strict: bool, allowed: frozenset[Code] = frozenset()) -> None:
-    """Raise if an error keeps a model from running; on a page, declared dims count, as the example is to show them.
+    """Raise if a model has errors; on pages, contradicted declarations count as errors.
 
     Args:
-        model: as it was read.
-        strict: raise any declaration that is contradicted, also where no layer computes with it.
-        allowed: codes of further findings to let pass.
+        model: the model as read.
+        strict: also raise contradicted declarations of unused ports.
+        allowed: codes of further findings to ignore.
 
     Raises:
         ValidationError: if it is not valid.
-        UnsupportedError: if all that is wrong is operations that are not known.
+        UnsupportedError: if the only errors are unknown operations.
     """
     model.raise_if_invalid(allowed if strict or model._document.is_page else allowed | DECLARED)
     contradicted = [
-        replace(found, severity=Severity.ERROR) for found in model.report if found.code in DECLARED
+        replace(finding, severity=Severity.ERROR) for finding in model.report if finding.code in DECLARED
     ]
     if strict and contradicted:
         raise ValidationError.of(contradicted, model.report.more)
 
 
 def contradiction(model: Model, refusing: str) -> str:
-    """One line on what a model declares against inference: the first, and how many more; empty if nothing.
+    """Summarize contradicted declarations in one line: the first, and the number of others; or return "".
 
     Args:
-        model: as it was read.
-        refusing: what lets such models be refused.
+        model: the model as read.
+        refusing: the option that refuses such models.
     """
     first = next((error for error in model.report.errors if error.code in DECLARED), None)
     if first is None:

@@ -1,4 +1,4 @@
-"""OpenVINO's names of devices: those that mean the CPU, and those that are not available here."""
+"""OpenVINO's device names: aliases of the CPU, and unavailable devices."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Device:
 
     @classmethod
     def of(cls, name: str | None, config: Mapping[str, object] | None = None) -> Device:
-        """Read the name of a device to compile for.
+        """Parse the name of a device to compile for.
 
         Args:
             name: such as ``CPU``, ``AUTO``, ``HETERO:CPU``; None is AUTO.
-            config: properties, which may name the devices to choose among.
+            config: properties, which may name candidate devices.
 
         Raises:
             InputError: if the device is unknown or not available.
@@ -48,16 +48,16 @@ class Device:
                 hint=f'use "{device.name}:CPU"',
             )
         if device.name == "AUTO":
-            others = tuple(each for each in others if each not in _ABSENT) or _available(others)
-        for each in (device.name, *others):
-            _check_available(each)
+            others = tuple(other for other in others if other not in _ABSENT) or _available(others)
+        for other in (device.name, *others):
+            _check_available(other)
         return device
 
     @classmethod
     def queried(cls, name: str) -> Device:
-        """Read the name of a device whose properties or version are requested, as of ``CPU.0``.
+        """Parse a device name for queries of properties or versions, such as ``CPU.0``.
 
-        OpenVINO ignores the number there, but does not compile for such a device.
+        OpenVINO accepts the number in queries, but not for compiling.
 
         Raises:
             InputError: if the device is unknown or not available.
@@ -67,7 +67,7 @@ class Device:
 
     @classmethod
     def named(cls, name: object) -> Device:
-        """Read the name of a device, whether it is available or not.
+        """Parse the name of a device, available or not.
 
         Raises:
             InputError: if the device is unknown.
@@ -77,25 +77,25 @@ class Device:
             message = f"the name of a device must be a string, got {type(name).__name__}"
             raise ArgumentTypeError(message, code=Code.BAD_REQUEST, hint=_HINT)
         head, _, tail = name.partition(":")
-        others = tuple(_kind(each) for each in tail.split(",") if each and not each.startswith("-"))
+        others = tuple(_kind(part) for part in tail.split(",") if part and not part.startswith("-"))
         if head not in OVER_OTHERS:
             head, others = _kind(head), () if not tail else (_unknown(name),)
         return cls(head, others)
 
     @property
     def full_name(self) -> str:
-        """The name with the devices named after the colon, such as ``HETERO:CPU``."""
+        """The name with its sub-devices, such as ``HETERO:CPU``."""
         return f"{self.name}:{','.join(self.others)}" if self.others else self.name
 
     @property
     def all(self) -> tuple[str, ...]:
-        """The device and those named after it."""
+        """The device and its sub-devices."""
         return tuple(dict.fromkeys((self.name, *self.others)))
 
 
 def _priorities(config: Mapping[str, object]) -> tuple[str, ...]:
-    given = str(config.get("MULTI_DEVICE_PRIORITIES", "")) if isinstance(config, Mapping) else ""
-    return tuple(_kind(each) for each in given.split(",") if each and not each.startswith("-"))
+    names = str(config.get("MULTI_DEVICE_PRIORITIES", "")) if isinstance(config, Mapping) else ""
+    return tuple(_kind(part) for part in names.split(",") if part and not part.startswith("-"))
 
 
 def _available(others: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _available(others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _kind(name: str) -> str:
-    """Return the device of a name such as ``GPU.1`` or ``CPU(4)``."""
+    """Return the device kind of a name such as ``GPU.1`` or ``CPU(4)``."""
     kind, _, number = name.partition("(")[0].partition(".")
     if kind == CPU and number:
         raise InputError(f"device CPU has no number, got {name!r}", code=Code.BAD_REQUEST, hint=_HINT)
@@ -111,8 +111,8 @@ def _kind(name: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    known = (CPU, *OVER_OTHERS)
-    near = name.upper() if name.upper() in known else nearest(name, known)
+    names = (CPU, *OVER_OTHERS)
+    near = name.upper() if name.upper() in names else nearest(name, names)
     raise InputError(f"unknown device {name!r}", code=Code.BAD_REQUEST, hint=suggestion(near) or _HINT)
 
 

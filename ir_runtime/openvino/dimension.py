@@ -16,7 +16,7 @@ __all__ = ["Dimension"]
 
 
 class Dimension(dimension.Dimension, ExplainsAbsent):
-    """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
+    """A length of at least 0: static, bounded or unknown. As OpenVINO's ``Dimension``.
 
     >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")
     (True, True, <Dimension: 3..10>, <Dimension: ..8>)
@@ -37,11 +37,11 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
     def __init__(
         self, min: SupportsIndex | str = -1, max: SupportsIndex | None = None, symbol: Symbol | None = None
     ) -> None:
-        """Read a length, -1 for any, bounds, or text: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
+        """Create from a length (-1 for any), bounds, or text: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
 
         Raises:
-            InputError: if no length is meant by it; a RuntimeError, as in OpenVINO.
-            LengthError: if it is longer than an int64 holds.
+            InputError: if it is not a length; a RuntimeError, as in OpenVINO.
+            LengthError: if it exceeds int64.
         """
         low = min if isinstance(min, str) else operator.index(min)
         high = None if max is None else operator.index(max)
@@ -56,7 +56,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
 
     @classmethod
     def copy_of(cls, other: dimension.Dimension) -> Dimension:
-        """Return another dimension as one of this class."""
+        """Convert a dimension of another class to this class."""
         copy = cls.__new__(cls)
         Interval.__init__(copy, other.min, other.max, other.symbol)
         return copy
@@ -81,7 +81,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
         return self.symbol
 
     def set_symbol(self, symbol: Symbol) -> None:
-        """Say that it equals other dimensions that have the symbol."""
+        """Set the symbol; dimensions with the same symbol are equal."""
         self.symbol = symbol
 
     def compatible(self, other: DimensionLike) -> bool:
@@ -107,7 +107,7 @@ class Dimension(dimension.Dimension, ExplainsAbsent):
         return self.get_length() != 0
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both allow the same lengths; symbols do not count."""
+        """Return whether both allow the same lengths; symbols are ignored."""
         if isinstance(other, dimension.Dimension):
             return (self.min, self.max) == (other.min, other.max)
         if isinstance(other, int):

@@ -1,6 +1,6 @@
-"""Arrays of other libraries by DLPack, also of the element types that NumPy lacks.
+"""Convert arrays of other libraries by DLPack, including element types that NumPy lacks.
 
-The structure is that of ``dlpack.h``, up to where an array ends; a capsule that is not renamed frees it by itself.
+The structure follows ``dlpack.h`` up to the end of the array; a capsule that is not renamed frees itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..ir.tensor import Array
 
 __all__ = ["from_dlpack", "to_dlpack"]
 
-# A newer capsule begins with its version, the context, what frees it, and flags: 8 bytes each.
+# A newer capsule begins with version, context, deleter and flags, of 8 bytes each.
 _VERSIONED, _VERSIONED_HEADER = b"dltensor_versioned", 32
 
 _CPU = 1
@@ -47,7 +47,7 @@ class _Tensor(ctypes.Structure):
 
 
 class _Memory:
-    """What NumPy makes an array of; it keeps the capsule alive, and so the memory."""
+    """The array interface for NumPy; keeps the capsule, and thus the memory, alive."""
 
     def __init__(self, capsule: object, interface: dict[str, object]) -> None:
         self.capsule, self.__array_interface__ = capsule, interface
@@ -57,7 +57,7 @@ def from_dlpack(source: Any) -> Array:
     """Return an array that shares the memory of another library's.
 
     Raises:
-        InputError: if the memory is not in the main memory, or its type is none of the IR.
+        InputError: if the array is not in main memory, or its type is not in the IR.
     """
     if source.__dlpack_device__()[0] != _CPU:
         raise InputError(
@@ -66,26 +66,24 @@ def from_dlpack(source: Any) -> Array:
             hint="copy it to the CPU first",
         )
     try:
-        found: Array = np.from_dlpack(source)
+        array: Array = np.from_dlpack(source)
     except (BufferError, RuntimeError, TypeError):
         return _of_other_type(source)
-    return found
+    return array
 
 
 def to_dlpack(array: Array, **how: Any) -> object:
-    """Return the capsule of an array, also of the element types that NumPy lacks."""
+    """Return the DLPack capsule of an array, including element types that NumPy lacks."""
     code = next((code for (code, _), dtype in _TYPES.items() if dtype == array.dtype), None)
     if code is None:
         return array.__dlpack__(**how)
-    capsule = array.view(f"u{array.itemsize}").__dlpack__(
-        **how
-    )  # which keeps the array, and says the wrong type
+    capsule = array.view(f"u{array.itemsize}").__dlpack__(**how)  # keeps the array, with the wrong type
     _tensor_of(capsule).code = code
     return capsule
 
 
 def _tensor_of(capsule: object) -> _Tensor:
-    """Return the description of the array in a capsule, of either form."""
+    """Return the array description in a capsule of either form."""
     api = ctypes.pythonapi
     api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p

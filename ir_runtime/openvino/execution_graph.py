@@ -1,4 +1,4 @@
-"""The graph that runs: a node for each step of the plan, with the layers that it computes and how long it took."""
+"""The executed graph: a node for each step of the plan, with its layers and time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _EXECUTION_NODE = "ExecutionNode"
 
 @dataclass(slots=True)
 class Performance:
-    """Adds up how long each step takes, over all runs, and sees the layouts of what it returns."""
+    """Measures the time of each step over all runs, and the layouts of its outputs."""
 
     seconds: dict[int, list[float]] = field(default_factory=dict)
     layouts: dict[int, str] = field(default_factory=dict)
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Nothing to do before a step."""
+        """Ignore the start of a step."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
         """Record the measurements of a step."""
@@ -36,7 +36,7 @@ class Performance:
 
 
 def layout_of(array: Array) -> str:
-    """Return the axes from the largest stride to the smallest, as letters: ``acdb`` is channels-last.
+    """Return the axes from largest to smallest stride as letters: ``acdb`` is channels-last.
 
     >>> import numpy as np
     >>> layout_of(np.zeros((2, 3, 4, 5))), layout_of(np.zeros((2, 4, 5, 3)).transpose(0, 3, 1, 2))
@@ -51,11 +51,11 @@ class ExecutionGraph:
     """Builds the graph of a plan, a node for each step.
 
     Args:
-        graph: the layers that were compiled.
-        types: the types of their outputs, as declared.
+        graph: the compiled layers.
+        types: the declared types of their outputs.
         plan: the steps.
-        backend: the name of the backend that computes them.
-        performance: measurements of runs; None if none were made.
+        backend: the name of the backend.
+        performance: measurements of runs, or None.
     """
 
     graph: Graph
@@ -93,11 +93,11 @@ class ExecutionGraph:
     def _add_step(self, step: Step) -> None:
         reads = [slot for slot in step.reads if slot in self.writers]
         kind = step.pattern or type_name(step.layer.type)
-        seen = {**self._computed(step), **self._seen(step)}
+        seen = {**self._kernel_info(step), **self._measurements(step)}
         self._add(_EXECUTION_NODE, kind, step.layer.name, step.layers, step.types, reads, step.writes, seen)
 
-    def _computed(self, step: Step) -> Mapping[str, str]:
-        """Return the precision of a named kernel, which its name ends with."""
+    def _kernel_info(self, step: Step) -> Mapping[str, str]:
+        """Return the name and the precision of a kernel, which is the suffix of its name."""
         name = step.kernel_name
         return {"primitiveType": name, "runtimePrecision": name.rpartition("_")[2]} if name else {}
 
@@ -119,16 +119,16 @@ class ExecutionGraph:
             "execTimeMcs": "not_executed",
             "layerType": kind,
             "originalLayersNames": ",".join(
-                each if isinstance(each, str) else each.name for each in originals
+                item if isinstance(item, str) else item.name for item in originals
             ),
             "outputLayouts": "undef",
-            "outputPrecisions": ",".join(each.element.label for each in types),
+            "outputPrecisions": ",".join(item.element.label for item in types),
             "primitiveType": f"{self.backend}_{element}",
             "runtimePrecision": element,
             **(seen or {}),
         }
         inputs = tuple(PortSpec(number, self.made[self.writers[slot]]) for number, slot in enumerate(reads))
-        outputs = tuple(PortSpec(len(reads) + number, each) for number, each in enumerate(types))
+        outputs = tuple(PortSpec(len(reads) + number, item) for number, item in enumerate(types))
         outputs = () if type == "Result" else outputs
         where = Location("", None, name, kind)
         self.layers.append(Layer(id, name, type, "opset1", None, where, inputs, outputs, rt_info=info))
@@ -137,11 +137,11 @@ class ExecutionGraph:
             self.writers[slot] = Port(id, number)
             self.made[Port(id, number)] = types[number]
 
-    def _seen(self, step: Step) -> Mapping[str, str]:
+    def _measurements(self, step: Step) -> Mapping[str, str]:
         """Return the measurements of a step: its time, and the layouts of its outputs."""
-        found = self.performance
-        if found is None or id(step) not in found.seconds:
+        performance = self.performance
+        if performance is None or id(step) not in performance.seconds:
             return {}
-        seconds = found.seconds[id(step)]
+        seconds = performance.seconds[id(step)]
         average = round(1e6 * sum(seconds) / len(seconds))
-        return {"execTimeMcs": str(average), "outputLayouts": found.layouts[id(step)]}
+        return {"execTimeMcs": str(average), "outputLayouts": performance.layouts[id(step)]}

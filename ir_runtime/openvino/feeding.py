@@ -21,16 +21,16 @@ __all__ = ["Binder", "bind"]
 
 
 class Binder:
-    """Binds arguments to the inputs of a compiled model as `bind` does, with a fast path for arrays that need no conversion.
+    """Binds arguments to the inputs of a compiled model like `bind`, but faster for exact types.
 
     Args:
         ports: the inputs of the model.
-        strict: refuse arrays of another element type than the input's, instead of casting them.
+        strict: refuse arrays of another element type instead of casting them.
     """
 
     def __init__(self, ports: Sequence[Output], strict: bool) -> None:
         self._ports, self._strict = ports, strict
-        self._expected = [(*exact_type(port), port._type.shape) for port in ports]
+        self._expected_tensor = [(*exact_type(port), port._type.shape) for port in ports]
         self._indices: dict[object, int] = {}
         for index, port in enumerate(ports):
             self._indices[index] = index
@@ -42,27 +42,27 @@ class Binder:
 
         Args:
             inputs: the arguments.
-            kept: the tensors that the request holds, one or ``None`` for each input.
+            kept: the tensors of the request, one or ``None`` per input.
 
         Raises:
             InputError: if an input is missing, unknown, given twice, or has another type or shape.
         """
-        given: Sequence[object] = ()
+        values: Sequence[object] = ()
         if inputs is None:
-            given = kept
+            values = kept
         elif type(inputs) is np.ndarray:
-            given = (inputs,)
+            values = (inputs,)
         elif type(inputs) is dict:
-            given = self._in_order(inputs)
+            values = self._in_order(inputs)
         elif type(inputs) is list or type(inputs) is tuple:
-            given = inputs
-        arrays = self.exact(given) if len(given) == len(self._ports) else None
+            values = inputs
+        arrays = self.exact(values) if len(values) == len(self._ports) else None
         return bind(self._ports, inputs, kept, self._strict) if arrays is None else arrays
 
-    def exact(self, given: Sequence[object]) -> list[Array] | None:
-        """Return the arrays for values in order; ``None`` if one is missing, or needs a conversion."""
+    def exact(self, values: Sequence[object]) -> list[Array] | None:
+        """Return the arrays for ordered values; ``None`` if one is missing or needs a conversion."""
         arrays: list[Array] = []
-        for value, (dtype, element, lengths, shape) in zip(given, self._expected, strict=True):
+        for value, (dtype, element, lengths, shape) in zip(values, self._expected_tensor, strict=True):
             if type(value) is Tensor and value._element is element:
                 value = value._data
             if type(value) is not np.ndarray or value.dtype is not dtype:
@@ -73,16 +73,16 @@ class Binder:
         return arrays
 
     def _in_order(self, inputs: Mapping[object, object]) -> Sequence[object]:
-        """Return the values by index or tensor name in the order of the inputs; ``None`` for an input without one."""
-        given: list[object] = [None] * len(self._ports)
+        """Order values by index or tensor name like the inputs, with ``None`` for missing ones."""
+        values: list[object] = [None] * len(self._ports)
         for key, value in inputs.items():
             if type(key) is int or type(key) is str:
                 index = self._indices.get(key)
-                if index is not None and given[index] is None:
-                    given[index] = value
+                if index is not None and values[index] is None:
+                    values[index] = value
                     continue
             return ()
-        return given
+        return values
 
 
 def bind(
@@ -93,30 +93,30 @@ def bind(
     Args:
         ports: the inputs of the model.
         inputs: a mapping by index, name or port; a sequence by position; the only array; or ``None``.
-        kept: the tensors that the request holds, one or ``None`` for each input.
-        strict: refuse arrays of another element type than the input's, instead of casting them.
+        kept: the tensors of the request, one or ``None`` per input.
+        strict: refuse arrays of another element type instead of casting them.
 
     Raises:
         InputError: if an input is missing, unknown, given twice, or has another type or shape.
     """
-    given: list[object] = list(kept) if kept else [None] * len(ports)
-    placed = () if inputs is None else _place(ports, inputs, given)
+    values: list[object] = list(kept) if kept else [None] * len(ports)
+    placed = () if inputs is None else _place(ports, inputs, values)
     arrays = []
-    for index, value in enumerate(given):
+    for index, value in enumerate(values):
         if value is None and index not in placed:
-            raise _missing([port for i, port in enumerate(ports) if given[i] is None and i not in placed])
+            raise _missing([port for i, port in enumerate(ports) if values[i] is None and i not in placed])
         arrays.append(as_array(ports[index], value, strict))
     return arrays
 
 
 def _missing(ports: Sequence[Output]) -> InputError:
-    wanted = "; ".join(map(describe, ports))
+    missing = "; ".join(map(describe, ports))
     count = "an input is" if len(ports) == 1 else f"{len(ports)} inputs are"
-    return InputError(f"{count} missing: {wanted}")
+    return InputError(f"{count} missing: {missing}")
 
 
-def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Collection[int]:
-    """Put arguments in the order of the inputs; return the indices of inputs that got one."""
+def _place(ports: Sequence[Output], inputs: object, values: list[object]) -> Collection[int]:
+    """Put arguments in the order of the inputs; return the indices of bound inputs."""
     if isinstance(inputs, OVDict):
         inputs = _as_sequence(ports, inputs)
     if isinstance(inputs, Mapping):
@@ -126,24 +126,24 @@ def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Coll
             if index in placed:
                 raise InputError(f"input {ports[index].label!r} is given twice")
             placed.add(index)
-            given[index] = value
+            values[index] = value
         return placed
     if isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_data(ports[0], inputs)):
         if len(inputs) > len(ports):
             raise InputError(f"got {len(inputs)} inputs, the model has {len(ports)}", hint=_all(ports))
-        given[: len(inputs)] = inputs
+        values[: len(inputs)] = inputs
         return range(len(inputs))
     if len(ports) != 1:
         raise InputError(f"got one array, the model has {len(ports)} inputs", hint=_all(ports))
-    given[0] = inputs
+    values[0] = inputs
     return (0,)
 
 
 def _as_sequence(ports: Sequence[Output], results: OVDict) -> list[Array]:
-    """Bind the results of another model to the inputs by position, as OpenVINO does.
+    """Bind the results of another model by position, as OpenVINO does.
 
     Raises:
-        InputError: if a result has the name of another input than that of its place.
+        InputError: if the name of a result belongs to another input.
     """
     for place, names in enumerate(results.names()):
         other = next((index for index, port in enumerate(ports) if port.names & names), place)
@@ -170,7 +170,7 @@ def _all(ports: Iterable[Output]) -> str:
 
 
 def _is_data(port: Output, values: Sequence[object]) -> bool:
-    """Return whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
+    """Return whether a sequence is the data itself, as in ``compiled([1.0, 2.0])``."""
     if not values:
         return False
     if isinstance(values[0], list):
@@ -180,7 +180,7 @@ def _is_data(port: Output, values: Sequence[object]) -> bool:
 
 
 def _is_table(port: Output, rows: Sequence[object]) -> bool:
-    """Return whether lists are the rows of the data, as OpenVINO takes them; else the first one is that of the only input."""
+    """Return whether lists are the rows of the data; otherwise, the first belongs to the only input."""
     lists = [row for row in rows if isinstance(row, list)]
     width = len(lists[0]) if lists else 0
     if len(lists) != len(rows) or any(len(row) != width for row in lists):

@@ -23,8 +23,8 @@ _EXPECTED = 'expected a layout such as "NCHW", "N...C" or "[batch,?,width]"'
 class Layout(ExplainsAbsent):
     """The names of the dimensions of a tensor, in order.
 
-    A letter per dimension, ``NCHW``, or names in brackets, ``[batch,channels,height,width]``. ``?`` is a
-    dimension without a name, and ``...`` any number of them. Case does not matter. A layout cannot be changed.
+    A letter per dimension, ``NCHW``, or names in brackets, ``[batch,channels,height,width]``. ``?`` is an
+    unnamed dimension, ``...`` any number of them. Case is ignored. Layouts are immutable.
 
     >>> Layout("nchw"), Layout("N...C").get_index_by_name("channels"), Layout("[batch,?]") == "N?"
     (<Layout: [N,C,H,W]>, -1, True)
@@ -43,9 +43,9 @@ class Layout(ExplainsAbsent):
         if not isinstance(layout_str, str):
             raise TypeError(f"the text of a layout must be a str, got {layout_str!r}")
         self._left, self._right = _parse(layout_str)
-        named = [name for name in self if name != _UNKNOWN]
-        for name in named:
-            if named.count(name) > 1:
+        names = [name for name in self if name != _UNKNOWN]
+        for name in names:
+            if names.count(name) > 1:
                 raise _refusal(layout_str, f"more than one dimension is named {name!r}")
 
     @classmethod
@@ -55,44 +55,44 @@ class Layout(ExplainsAbsent):
 
     @classmethod
     def of(cls, names: tuple[str, ...]) -> Layout:
-        """Return the layout with these names, one per dimension; ``?`` for none."""
-        found = cls()
-        found._left, found._right = names, None
-        return found
+        """Return the layout with these names, one per dimension; ``?`` for an unnamed one."""
+        layout = cls()
+        layout._left, layout._right = names, None
+        return layout
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is said about any dimension."""
+        """Whether no dimension is described."""
         return (self._left, self._right) == ((), ())
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether it has an ellipsis, so that it fits tensors of several ranks."""
+        """Whether it has an ellipsis, and so fits several ranks."""
         return self._right is not None
 
     @property
     def least_rank(self) -> int:
-        """The number of dimensions that it lists, which is the rank unless it has an ellipsis."""
+        """The number of listed dimensions, which is the rank unless there is an ellipsis."""
         return len(self._left or ()) + len(self._right or ())
 
     def names(self, rank: int) -> tuple[str, ...]:
-        """Return one name per dimension of a tensor of ``rank``; ``?`` for those without."""
+        """Return one name per dimension for a ``rank``; ``?`` for unnamed ones."""
         unknown = rank - self.least_rank if self.is_dynamic else 0
         return (*(self._left or ()), *[_UNKNOWN] * unknown, *(self._right or ()))
 
     def fits(self, rank: int | None) -> bool:
-        """Return whether a tensor of that rank may have this layout; any may if its rank is not known."""
+        """Return whether a tensor of this rank may have the layout; always true for unknown rank."""
         return rank is None or rank == self.least_rank or (self.is_dynamic and rank > self.least_rank)
 
     def has_name(self, dimension_name: str) -> bool:
-        """Return whether a dimension has that name, in any spelling: ``n``, ``B`` or ``batch``."""
+        """Return whether a dimension has this name, in any spelling: ``n``, ``B`` or ``batch``."""
         return _canonical(dimension_name) in (name for name in self if name != _UNKNOWN)
 
     def get_index_by_name(self, dimension_name: str) -> int:
-        """Return the index of the dimension; a negative one if it is counted from the end.
+        """Return the index of the dimension, negative if counted from the end.
 
         Raises:
-            InputError: if no dimension has that name.
+            InputError: if no dimension has this name.
         """
         if not self.has_name(dimension_name):
             message = f"layout {self} has no dimension {dimension_name!r}"
@@ -104,7 +104,7 @@ class Layout(ExplainsAbsent):
         return right.index(name) - len(right)
 
     def to_string(self) -> str:
-        """Return the text, with one name per dimension, in brackets."""
+        """Return the text with one name per dimension, in brackets."""
         if self._left is None:
             return _SCALAR
         middle = (_ELLIPSIS,) if self.is_dynamic else ()
@@ -131,7 +131,7 @@ class Layout(ExplainsAbsent):
 
 
 def _parse(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return the names before and after the ellipsis: no former for a scalar, no latter without one."""
+    """Return the names before and after the ellipsis; None for a scalar's, and without an ellipsis."""
     if not text:
         return (), ()
     layout = text.strip()
@@ -144,27 +144,27 @@ def _parse(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     if not bracketed:
         return _names(left, text), _names(right, text) if ellipsis else None
     if not ellipsis:
-        return _names(_listed(left), text), None
+        return _names(_split_names(left), text), None
     before, after = left.strip(), right.strip()
     if (before and not before.endswith(",")) or (after and not after.startswith(",")):
         raise _refusal(text, f"{_ELLIPSIS!r} must be between commas")
     return (
-        _names(_listed(before[:-1]), text) if before else (),
-        _names(_listed(after[1:], _UNKNOWN), text) if after else (),
+        _names(_split_names(before[:-1]), text) if before else (),
+        _names(_split_names(after[1:], _UNKNOWN), text) if after else (),
     )
 
 
-def _listed(names: str, *last: str) -> list[str]:
-    """Return the names between commas. As in OpenVINO, a comma may end them: then comes ``last``."""
-    found = names.split(",")
-    return [*found[:-1], *last] if len(found) > 1 and not found[-1] else found
+def _split_names(names: str, *last: str) -> list[str]:
+    """Split names at commas. As in OpenVINO, a trailing comma is followed by ``last``."""
+    parts = names.split(",")
+    return [*parts[:-1], *last] if len(parts) > 1 and not parts[-1] else parts
 
 
 def _names(names: str | list[str], text: str) -> tuple[str, ...]:
-    return tuple(_canonical(_checked(name.strip() or name, text)) for name in names)
+    return tuple(_canonical(_check_name(name.strip() or name, text)) for name in names)
 
 
-def _checked(name: str, text: str) -> str:
+def _check_name(name: str, text: str) -> str:
     if name == _UNKNOWN:
         return name
     if not name:

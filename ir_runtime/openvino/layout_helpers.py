@@ -1,4 +1,4 @@
-"""Ask layouts where their dimensions are, and give inputs and outputs layouts. As ``openvino.layout_helpers``.
+"""Query the dimensions of layouts, and set layouts of inputs and outputs. As ``openvino.layout_helpers``.
 
 >>> from ir_runtime import layout_helpers as layouts, opset1
 >>> from ir_runtime import Layout
@@ -43,66 +43,66 @@ __all__ = [
 
 def has_batch(layout: Layout) -> bool:
     """Return whether the layout names a batch."""
-    return _checked(layout).has_name("N")
+    return _check_name(layout).has_name("N")
 
 
 def batch_idx(layout: Layout) -> int:
     """Return the index of the batch, which may be counted from the end."""
-    return _checked(layout).get_index_by_name("N")
+    return _check_name(layout).get_index_by_name("N")
 
 
 def has_channels(layout: Layout) -> bool:
     """Return whether the layout names channels."""
-    return _checked(layout).has_name("C")
+    return _check_name(layout).has_name("C")
 
 
 def channels_idx(layout: Layout) -> int:
     """Return the index of the channels, which may be counted from the end."""
-    return _checked(layout).get_index_by_name("C")
+    return _check_name(layout).get_index_by_name("C")
 
 
 def has_depth(layout: Layout) -> bool:
     """Return whether the layout names a depth."""
-    return _checked(layout).has_name("D")
+    return _check_name(layout).has_name("D")
 
 
 def depth_idx(layout: Layout) -> int:
     """Return the index of the depth, which may be counted from the end."""
-    return _checked(layout).get_index_by_name("D")
+    return _check_name(layout).get_index_by_name("D")
 
 
 def has_height(layout: Layout) -> bool:
     """Return whether the layout names a height."""
-    return _checked(layout).has_name("H")
+    return _check_name(layout).has_name("H")
 
 
 def height_idx(layout: Layout) -> int:
     """Return the index of the height, which may be counted from the end."""
-    return _checked(layout).get_index_by_name("H")
+    return _check_name(layout).get_index_by_name("H")
 
 
 def has_width(layout: Layout) -> bool:
     """Return whether the layout names a width."""
-    return _checked(layout).has_name("W")
+    return _check_name(layout).has_name("W")
 
 
 def width_idx(layout: Layout) -> int:
     """Return the index of the width, which may be counted from the end."""
-    return _checked(layout).get_index_by_name("W")
+    return _check_name(layout).get_index_by_name("W")
 
 
 def get_layout(port: Output) -> Layout:
-    """Return the layout of a tensor; an empty one if the model does not say."""
+    """Return the layout of a tensor; empty if the model has none."""
     if not isinstance(port, Output):
         raise TypeError(f"expected an output of a node or of a model, got {port!r}")
     return port._layout
 
 
 def set_layout(port: Output, layout: Layout) -> None:
-    """Give an input or output of a model a layout; an empty one removes it.
+    """Set the layout of a model's input or output; an empty one removes it.
 
     Raises:
-        InputError: if the port is of another layer, or if the layout does not fit its shape.
+        InputError: if the port belongs to another layer, or the layout does not fit its shape.
     """
     if not isinstance(port, Output) or isinstance(port, ConstOutput):
         raise TypeError(f"expected an input or an output of a model, got {port!r}")
@@ -116,7 +116,7 @@ def set_layout(port: Output, layout: Layout) -> None:
     port._layout = layout
 
 
-def _checked(layout: Layout) -> Layout:
+def _check_name(layout: Layout) -> Layout:
     if not isinstance(layout, Layout):
         raise TypeError(f"expected a Layout, got {layout!r}; ir_runtime.Layout({str(layout)!r}) is one")
     return layout

@@ -1,4 +1,4 @@
-"""The layouts that layers have for their outputs, in the rt_info of the ports."""
+"""The layouts of layers' outputs, stored in the rt_info of ports."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ENTRY = "layout"
 
 
 def layout_of(layer: Layer, index: int) -> Layout:
-    """Return the layout of an output of a layer; an empty one where the file says nothing."""
+    """Return the layout of an output; empty if the file has none."""
     specs = layer.outputs[index : index + 1]
     entry = specs[0].rt_info.get(_ENTRY, "") if specs else ""
     return Layout(str(entry.get(_ENTRY, "") if isinstance(entry, Mapping) else entry))
 
 
 def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
-    """Return the layer with another layout of an output; an empty one removes what the file says."""
+    """Return the layer with the layout of an output changed; an empty one removes it."""
     specs = list(layer.outputs)
     info = {key: entry for key, entry in specs[index].rt_info.items() if key != _ENTRY}
     if not layout.empty:
@@ -34,10 +34,10 @@ def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
 
 
 def check_layout(layout: Layout, shape: PartialShape, name: str) -> None:
-    """Raise if a tensor of that shape cannot have the layout.
+    """Raise if a tensor of this shape cannot have the layout.
 
     Raises:
-        InputError: if it lists another number of dimensions.
+        InputError: if the number of dimensions differs.
     """
     if not isinstance(layout, Layout):
         raise TypeError(f"expected a Layout, got {layout!r}; ir_runtime.Layout({str(layout)!r}) is one")

@@ -27,10 +27,10 @@ from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from .any_value import Entries
 from .building.arguments import arguments, as_results, empty_document, name_ends
-from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
+from .building.derive import Members, derive_graph, joined_weights, members_of, undeclared, with_types
 from .building.ends import Parameter, Result
 from .building.order import Order, depth_first, topological
-from .building.refreshing import Refreshed, refreshed, values_of
+from .building.refreshing import Refreshed, refresh, values_of
 from .building.variables import Variable, VariableInfo
 from .const_ports import ConstOutput, show_ports
 from .names import find_port, find_ports, one_key, unknown_name
@@ -158,13 +158,13 @@ class Model(HasRTInfo, ExplainsAbsent):
         self.friendly_name, self._rt_info = document.name, document.rt_info
         self._parameters = self._members = self._refreshed = self._contradicted = None
         self._added, self._declared_variables = [], []
-        self._seen, self._edited = -1, 0
+        self._measurements, self._edited = -1, 0
 
     @classmethod
     def _read(cls, document: Document, report: Diagnostics) -> Model:
         """Create the model of a document; add findings to the report."""
         graph, model = document.graph, cls.__new__(cls)
-        # A page is there to show what ports declare, and old files say so how their layers were meant.
+        # Declarations matter on pages, which illustrate them, and in old files, whose layers depend on them.
         strict = document.is_page or document.version < FORMER_IR
         checked = check_graph(graph, report, strict=strict, is_page=document.is_page)
         report.arrange()
@@ -182,7 +182,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return cls._read(replace(empty_document(name), graph=graph), Diagnostics())
 
     def _retype_outputs(self) -> None:
-        """Convert the outputs of old files to today's element types where the file declares others than inferred."""
+        """Convert the outputs of old files to current element types where they were misdeclared."""
         unconverted, weights = self._document.unconverted, self._document.weights
         if unconverted is None or (graph := convert_again(unconverted, self._table.values)) is None:
             return
@@ -194,7 +194,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def report(self) -> ModelReport:
-        """The findings of validation. Calling it returns a page of the model to look at."""
+        """The findings of validation. Call it for an HTML page about the model."""
         self._nodes()
         return ModelReport(self, self._report)
 
@@ -203,7 +203,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def _is_contradicted(self) -> bool:
-        """Whether ports declare something else than is inferred."""
+        """True if a port's declaration differs from inference."""
         self._nodes()
         return self._contradicted is not None
 
@@ -224,7 +224,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         raise ValidationError.of(errors, self.report.more)
 
     def _errors(self, allowed: Collection[str]) -> list[Diagnostic]:
-        """Return the errors for which the model is refused, in file order."""
+        """Return the errors that make the model invalid, in file order."""
         report = self.report
         if self._contradicted is None or not frozenset(allowed) >= DECLARED:
             return [error for error in report.errors if error.code not in allowed]
@@ -249,10 +249,10 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _nodes(self) -> GraphNodes:
         """Return the current graph and its nodes; derive them again if something was changed."""
         if self._table.is_settled:
-            if self._changed_since(self._seen):
+            if self._changed_since(self._measurements):
                 self._derive()
             else:
-                self._seen = EDITS.count  # nodes need not be asked again because other models changed
+                self._measurements = EDITS.count  # nodes need no check after changes of other models
         return self._table
 
     @property
@@ -304,8 +304,8 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _derive(self) -> None:
         """Derive the graph from the nodes, and infer it."""
         members, is_refreshed = self._settled(), self._is_refreshed()
-        self._seen = EDITS.count
-        graph, nodes = derived(members)
+        self._measurements = EDITS.count
+        graph, nodes = derive_graph(members)
         report = Diagnostics(self._document.limits.findings)
         if is_refreshed:
             values = values_of(nodes)
@@ -332,16 +332,16 @@ class Model(HasRTInfo, ExplainsAbsent):
         return Former(table.graph, table.values, layers)
 
     def _is_refreshed(self) -> bool:
-        """Return whether the nodes of a valid model have the values that follow from its last change."""
+        """Return whether the nodes' values are up to date."""
         return self._refreshed is not None and not self._changed_since(self._refreshed.edit)
 
     def _refresh(self) -> bool:
-        """Infer only what has changed; return whether that shows the model to be valid."""
+        """Infer only changed nodes; return whether that proves the model valid."""
         if not self._table.is_settled or len(self._report) or self._contradicted is not None:
             return False
         if not self._is_refreshed():
             with within(self._document.limits):
-                self._refreshed = refreshed(self._settled(), EDITS.count)
+                self._refreshed = refresh(self._settled(), EDITS.count)
         return self._refreshed is not None
 
     def _update_nodes(self) -> None:
@@ -359,12 +359,12 @@ class Model(HasRTInfo, ExplainsAbsent):
                 )
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
-        """Use a variant of the graph, which has the same layers."""
+        """Switch to a variant of the graph with the same layers."""
         self._table = GraphNodes(graph, values, origin=self._table.origin or self._table)
         self._members = self._refreshed = None
 
     def _declared_graph(self) -> Graph:
-        """Return the graph with ports that declare what is inferred, as those of bodies do."""
+        """Return the graph with ports that declare the inferred types, as in bodies."""
         nodes = self._nodes()
         return with_types(nodes.graph, nodes.values)
 
@@ -391,7 +391,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _release_others(self, nodes: Sequence[Node]) -> None:
         """Drop nodes that left the model: their operands have one consumer less, unless others keep them."""
-        if self._changed_since(self._seen):
+        if self._changed_since(self._measurements):
             present = set(map(id, nodes))
             table, last = self._table, self._refreshed
             table.made = {layer: node for layer, node in table.made.items() if id(node) in present}
@@ -491,30 +491,30 @@ class Model(HasRTInfo, ExplainsAbsent):
     def input(
         self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
     ) -> Output:
-        """Return an input by index or name; without a key, the only one.
+        """Return an input by index or name, or the only input.
 
         Args:
-            key: the index, the name of the tensor or of the layer.
+            key: the index, or the name of the tensor or layer.
             index: the index, as OpenVINO calls it.
             tensor_name: the name, as OpenVINO calls it.
 
         Raises:
-            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one input.
         """
         return find_port(self.inputs, one_key(key, index, tensor_name), "input")
 
     def output(
         self, key: int | str | None = None, *, index: int | None = None, tensor_name: str | None = None
     ) -> Output:
-        """Return an output by index or name; without a key, the only one.
+        """Return an output by index or name, or the only output.
 
         Args:
-            key: the index, the name of the tensor or of the layer.
+            key: the index, or the name of the tensor or layer.
             index: the index, as OpenVINO calls it.
             tensor_name: the name, as OpenVINO calls it.
 
         Raises:
-            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+            InputError: if the index or name is unknown, or no key is given and there is not exactly one output.
         """
         return find_port(self.outputs, one_key(key, index, tensor_name), "output")
 
@@ -548,7 +548,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return next((i for i, node in enumerate(self.parameters) if node == parameter), -1)
 
     def get_result_index(self, output: Output | Node) -> int:
-        """Return the position among the outputs of a Result, or of the output that it passes on; -1 if there is none.
+        """Return the position of an output, given as Result or as its operand, or -1.
 
         Raises:
             ArgumentTypeError: if it is neither a Result nor an output.
@@ -566,14 +566,14 @@ class Model(HasRTInfo, ExplainsAbsent):
         Returns:
             The output of each Result; there is one for each tensor.
         """
-        wanted = list(
+        selected = list(
             dict.fromkeys(output for item in _as_list(outputs) for output in self._find_outputs(item))
         )
         results = {result.input_value(0): result for result in self.results}
-        added = {output: Result.with_names(output) for output in wanted if output not in results}
+        added = {output: Result.with_names(output) for output in selected if output not in results}
         self.add_results(added.values())
         name_ends(Members(results=list(added.values())))
-        return [(results | added)[output].output(0) for output in wanted]
+        return [(results | added)[output].output(0) for output in selected]
 
     def _find_outputs(self, item: object) -> list[Output]:
         if isinstance(item, Output):
@@ -597,7 +597,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._edit().results += as_results(results)
 
     def remove_result(self, result: Node) -> None:
-        """Remove an output; one that the model does not have is ignored, as in OpenVINO."""
+        """Remove an output; unknown ones are ignored, as in OpenVINO."""
         _remove(self._edit().results, checked(result, Result))
 
     def add_parameters(self, parameters: Iterable[Node]) -> None:
@@ -645,11 +645,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         return sinks.index(node) if node in sinks else -1
 
     def add_sinks(self, sinks: Iterable[Node | Output]) -> None:
-        """Add layers that run though nothing reads them."""
+        """Add layers that run even though their outputs are unused."""
         self._edit().sinks += [_sink(sink) for sink in sinks]
 
     def remove_sink(self, sink: Node | Output) -> None:
-        """Remove a layer that assigns a variable; one that the model does not have is ignored."""
+        """Remove a layer that assigns a variable; unknown ones are ignored."""
         _remove(self._edit().sinks, _node(sink))
 
     @property
@@ -667,9 +667,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         return self.variables
 
     def get_variable_by_id(self, variable_id: str) -> Variable | None:
-        """Return a variable; ``None`` if there is none of that id."""
+        """Return the variable with an id, or ``None``."""
         checked(variable_id, str)
-        return next((each for each in self.variables if each.info.variable_id == variable_id), None)
+        return next(
+            (variable for variable in self.variables if variable.info.variable_id == variable_id), None
+        )
 
     def add_variables(self, variables: Iterable[Variable]) -> None:
         """Add variables."""
@@ -678,7 +680,9 @@ class Model(HasRTInfo, ExplainsAbsent):
     def remove_variable(self, variable: Variable) -> None:
         """Remove a variable; the layers that read and assign it stay."""
         checked(variable, Variable)
-        self._declared_variables = [each for each in self._declared_variables if each is not variable]
+        self._declared_variables = [
+            declared for declared in self._declared_variables if declared is not variable
+        ]
 
     # Shapes.
 
@@ -704,7 +708,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             variables_shapes: shapes of variables by their ids.
 
         Raises:
-            ValidationError: if a layer refuses; the model is then as before.
+            ValidationError: if a layer refuses; the model is then unchanged.
         """
         by_port = shapes if isinstance(shapes, Mapping) else {None: _as_shape(shapes)}
         nodes = self._nodes()
@@ -767,7 +771,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     ) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs, such as ``height is a multiple of 32``.
 
-        They are found by shape inference at different lengths, and so hold for any operation.
+        They come from shape inference at different lengths, so they work for any operation.
 
         >>> import numpy as np
         >>> import ir_runtime as ov
@@ -801,7 +805,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     @property
     def limits(self) -> Limits:
-        """The limits that it was read with, which also bound compiling and running it."""
+        """The limits given when reading, which also apply to compiling and running."""
         return self._document.limits
 
     def evaluate(
@@ -810,7 +814,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         input_tensors: Sequence[Tensor],
         evaluation_context: object = None,
     ) -> bool:
-        """Compute the outputs by the definitions of the operations, into tensors, whose shapes are set.
+        """Compute the outputs by the definitions of the operations, into tensors; sets their shapes.
 
         Args:
             output_tensors: a tensor for each output.
@@ -818,7 +822,7 @@ class Model(HasRTInfo, ExplainsAbsent):
             evaluation_context: for OpenVINO's signature.
 
         Returns:
-            True: every operation can be computed.
+            True, as every operation can be computed.
         """
         arrays = self._compile("reference", self.limits)(list(input_tensors))
         for tensor, array in zip(output_tensors, arrays, strict=True):
@@ -826,7 +830,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return True
 
     def _compile_run(self) -> Run:
-        """Compile the model with default settings, and return the function that runs it in little memory."""
+        """Compile the model with default settings; return a function that runs it with little memory."""
         limits = self.limits
         lower = {name: min(getattr(limits, name), limit) for name, limit in _CONFIRMING.items()}
         return self._compile(None, replace(limits, **lower))
@@ -845,10 +849,10 @@ class Model(HasRTInfo, ExplainsAbsent):
         return lambda values: plan.run(bind(inputs, values), limits=limits)
 
     def _runnable(self, f16: bool = False) -> Model:
-        """Return a copy to be compiled, in which ports declare what is inferred.
+        """Return a copy for compilation, with ports that declare the inferred types.
 
         Raises:
-            ValidationError: if an error keeps the model from running.
+            ValidationError: if the model has errors.
         """
         model = self.raise_if_invalid(COMPILED_WITH)._variant()
         model._correct()
@@ -857,7 +861,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return model
 
     def _compute_also(self, outputs: object) -> None:
-        """Add outputs without Results, for running only."""
+        """Add outputs without Results, only for running."""
         present = {output._port for output in self._const_outputs()}
         self._added += [port for port in self._ports(_as_list(outputs)) if port not in present]
 
@@ -876,7 +880,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return [_const(nodes, port, node) for port, node in (*ports, *added) if port in nodes.values]
 
     def _narrow(self) -> None:
-        """Compute f32 in f16; inputs and outputs keep their types."""
+        """Compute f32 in f16, except for inputs and outputs."""
         from ..compiler.narrow import narrow
 
         parameters = self._all_parameters(self._parameters or {})
@@ -884,7 +888,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         self._replace_graph(graph, infer(graph, Diagnostics(), parameters))
 
     def _correct(self) -> None:
-        """Replace declarations that contradict inference by what is inferred."""
+        """Replace contradicted declarations by inferred types."""
         if self._is_contradicted:
             self._replace_graph(correct_types(self._graph, self._values), self._values)
 
@@ -898,7 +902,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         return other
 
     def _variant(self) -> Model:
-        """Return a copy with the same nodes, which does not follow changes of them."""
+        """Return a copy with the same nodes that does not follow their later changes."""
         nodes, other = self._nodes(), type(self).__new__(type(self))
         vars(other).update(vars(self))
         other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
@@ -934,11 +938,11 @@ class Model(HasRTInfo, ExplainsAbsent):
         model = self.raise_if_invalid(allowed).clone()
         model._correct()
         graph = with_results(model._graph, self._added)
-        is_declared = self._parameters is None  # declarations of ports hold for the shapes of the file
+        is_declared = self._parameters is None  # ports declare the shapes of the file
         return Content(self.friendly_name, graph, self._values, self._rt_info, is_declared)
 
     def _get_raw_address(self) -> int:
-        """Return a number that identifies the model among those that exist; programs call it."""
+        """Return a number that identifies the model during its lifetime, for programs that call it."""
         return id(self)
 
     def __enter__(self) -> Model:
@@ -977,8 +981,8 @@ def _sinks(graph: Graph) -> list[Layer]:
 
 
 def _remove(nodes: list[Node], node: Node) -> None:
-    """Remove a node from a list, each time that it occurs."""
-    nodes[:] = [each for each in nodes if each is not node]
+    """Remove all occurrences of a node from a list."""
+    nodes[:] = [other for other in nodes if other is not node]
 
 
 def _node(sink: object) -> Node:
@@ -1007,7 +1011,7 @@ def _as_shape(lengths: ShapeLike) -> shape.PartialShape:
 
 
 def _as_list(outputs: Any) -> list[Any]:
-    """Return selected outputs as a list; a single one may be given without.
+    """Return selected outputs as a list; a single selector is accepted.
 
     Raises:
         ArgumentTypeError: if an item selects no output.
@@ -1026,6 +1030,6 @@ def _selects_output(item: object) -> bool:
 
 
 def _list_others(errors: Sequence[Diagnostic], count: int) -> str:
-    """List the other unknown operations, so that one run reports all."""
+    """List the other unknown operations, to report all at once."""
     operations = sorted({e.where.operation for e in errors if e.where})
     return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""

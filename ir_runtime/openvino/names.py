@@ -23,31 +23,31 @@ def one_key(key: int | str | None, index: int | None, tensor_name: str | None) -
     """Return the key of a port, given by position, ``index`` or ``tensor_name``.
 
     Raises:
-        ArgumentTypeError: if there are several.
+        ArgumentTypeError: if more than one is given.
     """
-    given = [each for each in (key, index, tensor_name) if each is not None]
-    if len(given) > 1:
-        raise ArgumentTypeError(f"expected an index or a name, got {given!r}", code=Code.BAD_REQUEST)
-    return given[0] if given else None
+    keys = [value for value in (key, index, tensor_name) if value is not None]
+    if len(keys) > 1:
+        raise ArgumentTypeError(f"expected an index or a name, got {keys!r}", code=Code.BAD_REQUEST)
+    return keys[0] if keys else None
 
 
 def find_port(ports: Sequence[_Port], key: SupportsIndex | str | TensorPort | None, what: str) -> _Port:
     """Return an input or output of a model, by index, tensor name or layer name.
 
     Raises:
-        InputError: if there is none; it says which there are.
+        InputError: if there is none; the error lists the choices.
     """
     return ports[find_index(ports, key, what)]
 
 
 def find_index(ports: Sequence[TensorPort], key: SupportsIndex | str | TensorPort | None, what: str) -> int:
-    """Return the index of an input or output of a model, as `find_port`."""
+    """Return the index of an input or output, as `find_port` does."""
     if key is None:
         if len(ports) != 1:
             raise InputError(
                 f"the model has {len(ports)} {what}s: give an index or a name",
                 code=Code.NO_SUCH_NAME,
-                hint=_known(ports),
+                hint=_choices(ports),
             )
         return 0
     if isinstance(key, SupportsIndex):
@@ -56,45 +56,45 @@ def find_index(ports: Sequence[TensorPort], key: SupportsIndex | str | TensorPor
             raise OutOfRangeError(
                 f"{what} index {key} is out of range: the model has {len(ports)}",
                 code=Code.NO_SUCH_NAME,
-                hint=_known(ports),
+                hint=_choices(ports),
             )
         return key
     if not isinstance(key, str | TensorPort):
         message = f"{key!r} is not an {what}: expected an index, a name or a port"
-        raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_known(ports))
+        raise ArgumentTypeError(message, code=Code.NO_SUCH_NAME, hint=_choices(ports))
     if isinstance(key, TensorPort):  # of this model, or with the name of one, as a result of another model
-        found = [i for i, p in enumerate(ports) if p == key]
-        found = found or [i for i, p in enumerate(ports) if p.names & key.names]
+        matches = [i for i, p in enumerate(ports) if p == key]
+        matches = matches or [i for i, p in enumerate(ports) if p.names & key.names]
     else:  # a tensor may be called as another's layer is; then the tensor is meant
-        found = [i for i, p in enumerate(ports) if key in p.names]
-        found = found or [i for i, p in enumerate(ports) if p.belongs_to(key)]
-    if not found:
+        matches = [i for i, p in enumerate(ports) if key in p.names]
+        matches = matches or [i for i, p in enumerate(ports) if p.belongs_to(key)]
+    if not matches:
         asked = key.label if isinstance(key, TensorPort) else key
         raise unknown_name(what, asked, [p.label for p in ports])
-    return found[0]
+    return matches[0]
 
 
-def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> list[Port]:
+def find_ports(graph: Graph, selectors: Iterable[str | tuple[str, int] | Port]) -> list[Port]:
     """Return outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
 
     Raises:
         InputError: if a name or an index is unknown.
     """
     ports: dict[Port, None] = {}
-    for item in asked:
+    for item in selectors:
         ports |= dict.fromkeys(_matches(graph, item))
     return list(ports)
 
 
-def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
-    """Return an error that says which names there are, or which one may have been meant."""
-    names = list(known)
+def unknown_name(what: str, name: str, names_known: Iterable[str]) -> InputError:
+    """Return an error that lists the names, or suggests a similar one."""
+    names = list(names_known)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
     hint = did_you_mean(name, names) or (f"available are {shown}" if names else "there are none")
     return InputError(f"unknown {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 
-def _known(ports: Sequence[TensorPort]) -> str:
+def _choices(ports: Sequence[TensorPort]) -> str:
     return "available are " + ", ".join(p.label for p in ports) if ports else ""
 
 
@@ -102,16 +102,18 @@ def _matches(graph: Graph, item: str | tuple[str, int] | Port) -> list[Port]:
     if isinstance(item, Port):
         return [item]
     if isinstance(item, tuple):
-        return [_numbered(graph, *item)]
-    found = [port for port, names in _named(graph) if item in names]
-    found = found or [port for port, names in _named(graph) if any(fnmatchcase(n, item) for n in names)]
-    if not found:
-        known = {n for _, names in _named(graph) for n in names}
-        raise unknown_name("layer or tensor", item, sorted(known, key=lambda n: (n.isdecimal(), n)))
-    return found
+        return [_layer_output(graph, *item)]
+    ports = [port for port, names in _names_by_port(graph) if item in names]
+    ports = ports or [
+        port for port, names in _names_by_port(graph) if any(fnmatchcase(n, item) for n in names)
+    ]
+    if not ports:
+        names_known = {n for _, names in _names_by_port(graph) for n in names}
+        raise unknown_name("layer or tensor", item, sorted(names_known, key=lambda n: (n.isdecimal(), n)))
+    return ports
 
 
-def _numbered(graph: Graph, name: str, number: int) -> Port:
+def _layer_output(graph: Graph, name: str, number: int) -> Port:
     layer = next((la for la in graph.layers.values() if la.name == name), None)
     if layer is None:
         raise unknown_name("layer", name, [la.name for la in graph.layers.values()])
@@ -124,8 +126,8 @@ def _numbered(graph: Graph, name: str, number: int) -> Port:
     return Port(layer.id, number)
 
 
-def _named(graph: Graph) -> Iterator[tuple[Port, set[str]]]:
-    """Return every output of a layer that computes something, with all it is called."""
+def _names_by_port(graph: Graph) -> Iterator[tuple[Port, set[str]]]:
+    """Yield every output of a computing layer, with all its names."""
     for layer in graph:
         if layer.type not in ("Constant", "Result"):
             for number, spec in enumerate(layer.outputs):

@@ -1,4 +1,4 @@
-"""Nodes: the layers of a model with their outputs and inputs. They can be changed, and exist without a model, too."""
+"""Nodes: the layers of a model with their outputs and inputs. They can be edited, and exist without a model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from .any_value import Entries
 from .attributes import attributes_of
 from .building.layer import (
     array_of,
-    changed,
-    completed,
+    change_attribute,
+    complete,
     constant,
     incomplete,
-    informed,
-    named,
     new_layer,
     operation,
+    rename_port,
+    set_port_info,
     type_name,
 )
 from .custom_operation import CustomOperation
@@ -54,7 +54,7 @@ UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 
 
 class Edits:
-    """Counts the changes of nodes: a model compares the count with that of its own graph to see whether it is stale."""
+    """A counter of node edits; a model compares it with the count of its graph to see whether that is stale."""
 
     count: int = 0
 
@@ -167,7 +167,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def target_inputs(self) -> set[Input]:
-        """The inputs that read the tensor; none for the output of a model."""
+        """The inputs that read the tensor; empty for an output of the model."""
         return set(self._node._targets(self._index))
 
     def get_target_inputs(self) -> set[Input]:
@@ -189,7 +189,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
 
     def _replace_rt_info(self, entries: Entries) -> None:
         layer = self._node._edit()
-        self._node.layer = replace(layer, outputs=informed(layer.outputs, self._index, entries))
+        self._node.layer = replace(layer, outputs=set_port_info(layer.outputs, self._index, entries))
 
     @property
     def _layout(self) -> Layout:
@@ -205,7 +205,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
         producer._node.layer = with_layout(producer._node.layer, producer._index, layout)
 
     def _producer(self) -> Output:
-        """Return the output that computes the tensor: a Result passes on that of another node."""
+        """Return the output that computes the tensor; for a Result, its operand."""
         source = self._node._sources[0] if self._node.layer.type == "Result" else None
         return self if source is None else source
 
@@ -226,8 +226,8 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
             InputError: if ``replacement`` is not an output of a node.
         """
         if not isinstance(replacement, Output):
-            got = type(replacement).__name__
-            raise ArgumentTypeError(f"expected an output of a node, got {got}", code=Code.BAD_REQUEST)
+            type_name = type(replacement).__name__
+            raise ArgumentTypeError(f"expected an output of a node, got {type_name}", code=Code.BAD_REQUEST)
         for target in self.target_inputs:
             target.replace_source_output(replacement)
         replacement.add_names(self._names)
@@ -238,7 +238,7 @@ class Output(TensorPort, HasRTInfo, Operators, ExplainsAbsent):
             target_input._node._connect(target_input._index, None)
 
     def belongs_to(self, name: str) -> bool:
-        """Return whether ``name`` is that of the node, or of the Result that passes the tensor on."""
+        """Return whether ``name`` is that of the node, or of its Result."""
         node = self._node
         if node.layer.type != "Result":
             return name in (node.layer.name, f"{node.layer.name}:{self._index}")
@@ -309,7 +309,7 @@ class Input(HasRTInfo, ExplainsAbsent):
         return self._index
 
     def get_tensor(self) -> DescriptorTensor:
-        """Return the tensor that it reads."""
+        """Return the tensor that the input reads."""
         return self.get_source_output().tensor
 
     def get_partial_shape(self) -> PartialShape:
@@ -329,7 +329,7 @@ class Input(HasRTInfo, ExplainsAbsent):
 
     def _replace_rt_info(self, entries: Entries) -> None:
         layer = self._node._edit()
-        self._node.layer = replace(layer, inputs=informed(layer.inputs, self._index, entries))
+        self._node.layer = replace(layer, inputs=set_port_info(layer.inputs, self._index, entries))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Input) and self._node is other._node and self._index == other._index
@@ -366,10 +366,10 @@ class NodeBodies(Protocol):
     """The bodies of a node; see `Bodies`."""
 
     def operation(self, name: str) -> Operation | None:
-        """Return the operation with the bodies as they are now."""
+        """Return the operation with the current bodies."""
 
     def changed_since(self, edit: int) -> bool:
-        """Return whether a body was changed after the change of that number."""
+        """Return whether a body has changed since an edit."""
 
 
 class Node(HasRTInfo, Operators, ExplainsAbsent):
@@ -578,7 +578,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return self.type_info
 
     def get_instance_id(self) -> int:
-        """Return a number that identifies the node among those that exist."""
+        """Return a number that identifies the node during its lifetime."""
         return id(self)
 
     def _entries(self) -> Mapping[str, object]:
@@ -611,7 +611,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         layer = self.layer
         if layer.op is None and find_operation(layer.type, None) is None:
             raise InputError(f"layer {layer.name!r} has no known attributes", code=Code.BAD_REQUEST)
-        self.layer = changed(layer, name, value)
+        self.layer = change_attribute(layer, name, value)
 
     def visit_attributes(self, visitor: AttributeVisitor) -> bool:
         """Pass the attributes by name to ``visitor.on_attributes``."""
@@ -692,7 +692,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
             evaluationContext: ignored.
 
         Returns:
-            Whether the layer can be evaluated alone, which layers with variables or bodies cannot.
+            Whether the layer can be evaluated in isolation; False for layers with variables or bodies.
         """
         if not stands_alone(self.layer):
             return False
@@ -879,7 +879,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
     # Names of tensors.
 
     def _names_of(self, index: int) -> tuple[str, ...]:
-        """Return the names of the tensor of an output; a Result passes on those of its operand."""
+        """Return the names of an output's tensor; for a Result, including those of its operand."""
         if self.layer.type != "Result":
             return tuple(name for spec in self.layer.outputs[index : index + 1] for name in spec.names)
         own = self._own_names
@@ -889,7 +889,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
 
     @property
     def _own_names(self) -> tuple[str, ...]:
-        """The names that a Result was given itself; other layers have none."""
+        """A Result's own names; empty for other layers."""
         specs = self.layer.inputs[:1] if self.layer.type == "Result" else ()
         return tuple(name for spec in specs for name in spec.names)
 
@@ -904,14 +904,14 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         self._set_names(index, names)
         for source in self._sources:
             if source is not None:
-                kept = [name for name in source._names if name not in former]
-                source._node._rename(source._index, (*kept, *names))
+                remaining = [name for name in source._names if name not in former]
+                source._node._rename(source._index, (*remaining, *names))
 
     def _set_names(self, index: int, names: tuple[str, ...]) -> None:
         if self.layer.type == "Result":
-            self.layer = replace(self.layer, inputs=named(self.layer.inputs, index, names))
+            self.layer = replace(self.layer, inputs=rename_port(self.layer.inputs, index, names))
         else:
-            self.layer = replace(self.layer, outputs=named(self.layer.outputs, index, names))
+            self.layer = replace(self.layer, outputs=rename_port(self.layer.outputs, index, names))
 
     # Inference.
 
@@ -926,10 +926,10 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return value if isinstance(value, Value) else UNKNOWN
 
     def _operation(self, name: str) -> Operation | None:
-        """Return the operation, with bodies and attributes as they are now; its layer is called ``name`` in the graph."""
+        """Return the operation with current bodies and attributes, for a layer called ``name``."""
         if self._bodies is not None:
             return self._bodies.operation(name)
-        return completed(self.layer) if self.layer.op is None else self.layer.op
+        return complete(self.layer) if self.layer.op is None else self.layer.op
 
     def _update(self) -> None:
         """Infer the outputs from the operands."""
@@ -949,11 +949,11 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
             )  # inference of the whole graph says why the layer cannot be computed
 
     def _basis_of(self, operands: Sequence[Value]) -> Sequence[object]:
-        """Return what the outputs follow from: operation, operands, and the name, which symbols of a Parameter carry."""
+        """Return the inputs of inference: operation, operands, and the name in a Parameter's symbols."""
         return self.layer.op, self.layer.name if self.layer.type == "Parameter" else "", *operands
 
     def _set_values(self, values: Sequence[Value], basis: Sequence[object] | None) -> None:
-        """Keep inferred values and what they follow from; adapt the number of outputs."""
+        """Store inferred values and the inputs they depend on; adapt the number of outputs."""
         self._own_values, self._basis = tuple(values), basis
         if self.layer.type != "Result" and len(self.layer.outputs) != len(values):
             first = len(self.layer.inputs)
@@ -1002,11 +1002,11 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         return self.layer
 
     def _changed_since(self, edit: int) -> bool:
-        """Return whether the node or a body of it was changed after the change of that number."""
+        """Return whether the node or its body has changed since an edit."""
         return self._edited > edit or (self._bodies is not None and self._bodies.changed_since(edit))
 
     def _settle(self) -> None:
-        """Keep operands and values in the node itself."""
+        """Store operands and values in the node itself."""
         if self._home is None:
             return
         sources, values = self._sources, tuple(self._value(i) for i in range(len(self.layer.outputs)))
@@ -1026,7 +1026,7 @@ class Node(HasRTInfo, Operators, ExplainsAbsent):
         """Set the attributes of a Parameter to the type that the model was reshaped to."""
         for name, value in (("element_type", type.element), ("shape", type.shape)):
             if vars(self.layer.op)[name] != value:
-                self.layer = changed(self.layer, name, value)
+                self.layer = change_attribute(self.layer, name, value)
 
     def __repr__(self) -> str:
         shapes = [str(o.partial_shape) for o in self.outputs()]
@@ -1067,13 +1067,13 @@ def as_output(value: object) -> Output:
 
 
 def _before_result(output: Output) -> Output:
-    """Return the operand of a Result, for the output of one, which layers cannot read; else the output."""
+    """Return the operand of a Result instead of its output, which layers cannot read."""
     node = output._node
     return node.input_value(0) if node.layer.type == "Result" else output
 
 
 class GraphNodes:
-    """The nodes of an immutable graph, each created when it is first asked for.
+    """The nodes of an immutable graph, created on first use.
 
     Args:
         graph: the layers.
@@ -1106,7 +1106,7 @@ class GraphNodes:
         return self.made[layer]
 
     def original(self, layer: int) -> Node:
-        """Return the node of a layer in the graph that this is a variant of, or in this one."""
+        """Return the node of a layer in the original graph, or in this one."""
         if self.origin is not None and layer in self.origin.graph.layers:
             return self.origin.original(layer)
         return self.node(layer)
@@ -1131,7 +1131,7 @@ class GraphNodes:
             node.layer = self.graph[id]
 
     def settle(self) -> None:
-        """Create all nodes, and let them keep their operands themselves, so that they can be changed."""
+        """Create all nodes, and store operands in them, so that they can be edited."""
         if self.is_settled:
             return
         for layer in self.graph.layers:

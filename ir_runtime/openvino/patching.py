@@ -21,7 +21,7 @@ Replacements: TypeAlias = Mapping[str, Callable[..., object]]
 
 
 def patch_of(graph: Graph, replacements: Replacements) -> Patch:
-    """Return the patch that calls the function of a layer when that has run.
+    """Return the patch that calls a layer's replacement function after it ran.
 
     Raises:
         InputError: if the layer is unknown.
@@ -35,20 +35,20 @@ def patch_of(graph: Graph, replacements: Replacements) -> Patch:
         layer = step.layers[-1]
         if layer.name not in replacements or layer not in graph:
             return outputs
-        found = replacements[layer.name](*outputs)
-        if found is None:
+        replaced = replacements[layer.name](*outputs)
+        if replaced is None:
             return outputs
-        arrays = found if isinstance(found, tuple | list) and len(outputs) > 1 else [found]
+        arrays = replaced if isinstance(replaced, tuple | list) and len(outputs) > 1 else [replaced]
         return checked(layer, arrays, outputs)
 
     return patch
 
 
 def checked(layer: Layer, arrays: Sequence[object], outputs: Sequence[Array]) -> tuple[Array, ...]:
-    """Return the replaced outputs of a layer as arrays of the types and shapes that the layer has.
+    """Check and convert the replaced outputs of a layer.
 
     Raises:
-        InputError: if their number, or a shape, is another.
+        InputError: if their number or a shape differs.
     """
     if len(arrays) != len(outputs):
         raise InputError(

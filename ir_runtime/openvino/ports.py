@@ -1,4 +1,4 @@
-"""Tensors of a model, as their ports show them: names, shape and element type."""
+"""The tensors of a model's ports: names, shape and element type."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class TensorPort(ABC):
 
     @property
     def label(self) -> str:
-        """A name for messages: the first tensor name that is not a number, else the name of the layer.
+        """A name for messages: the first tensor name that is not a number, or else the name of the layer.
 
-        Converters number tensors; such a number tells a reader nothing.
+        Converters name tensors by numbers, which are meaningless to readers.
         """
         return next((name for name in self._names if not name.isdecimal()), self._owner)
 
@@ -182,8 +182,7 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of a tensor as a tuple.
 
     Raises:
-        ArgumentTypeError: if they are not a collection of strings. A single string is refused, too: iterating over it
-            would make a name of each letter.
+        ArgumentTypeError: if they are not a collection of strings; a single string is refused, as it would be split into letters.
     """
     listed = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (None,)
     if not all(isinstance(name, str) for name in listed):

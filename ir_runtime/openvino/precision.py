@@ -1,4 +1,4 @@
-"""From properties to the precision of a compilation, and back: what a compiled model says of itself is what runs."""
+"""Convert between properties and the precision of a compilation, requested and actual."""
 
 from __future__ import annotations
 
@@ -18,35 +18,37 @@ _PRODUCTS = {ElementType.f32: "f32", ElementType.f16: "f32", ElementType.bf16: "
 
 
 def precision_of(config: Mapping[str, object], chain: Sequence[Backend], stateful: bool = True) -> Precision:
-    """Return what of the precision that properties ask for a backend follows; warn where it rounds less.
+    """Return the requested precision as far as the backend supports it; warn where it does not.
 
-    ``EXECUTION_MODE_HINT`` says what holds by default; ``INFERENCE_PRECISION_HINT``,
-    ``DYNAMIC_QUANTIZATION_GROUP_SIZE``, ``KV_CACHE_PRECISION`` and ``CPU_DENORMALS_OPTIMIZATION`` overrule it.
+    ``EXECUTION_MODE_HINT`` sets defaults; ``INFERENCE_PRECISION_HINT``, ``DYNAMIC_QUANTIZATION_GROUP_SIZE``,
+    ``KV_CACHE_PRECISION`` and ``CPU_DENORMALS_OPTIMIZATION`` override them.
 
     Args:
         config: the properties, checked.
-        chain: the backend, followed by those it falls back on.
-        stateful: whether the model has variables; without them, it has no caches that a warning could be about.
+        chain: the backend, followed by its fallbacks.
+        stateful: whether the model has variables; without them, no warning about caches is needed.
     """
     first = chain[0] if chain else None
-    asked = _asked(config, first)
-    found = first.followed(asked) if first is not None else Precision()
+    requested = _requested_precision(config, first)
+    supported = first.followed(requested) if first is not None else Precision()
     name = "reference" if first is None else first.name
-    if found.products != asked.products:
-        warn(f"INFERENCE_PRECISION_HINT={asked.products} is ignored: the backend {name} multiplies in f32")
-    if found.dynamic_group != asked.dynamic_group:
+    if supported.products != requested.products:
+        warn(
+            f"INFERENCE_PRECISION_HINT={requested.products} is ignored: the backend {name} multiplies in f32"
+        )
+    if supported.dynamic_group != requested.dynamic_group:
         sizes = ", ".join(map(str, first.dynamic_groups if first else (0,)))
-        warn(f"{_GROUP_SIZE}={asked.dynamic_group} is ignored: the backend {name} takes {sizes}")
-    if stateful and found.kv_cache != asked.kv_cache:
+        warn(f"{_GROUP_SIZE}={requested.dynamic_group} is ignored: the backend {name} takes {sizes}")
+    if stateful and supported.kv_cache != requested.kv_cache:
         types = ", ".join(first.kv_caches if first else ("f32",))
-        warn(f"{_CACHE}={asked.kv_cache} is ignored: the backend {name} takes {types}")
-    if found.flush_denormals != asked.flush_denormals:
+        warn(f"{_CACHE}={requested.kv_cache} is ignored: the backend {name} takes {types}")
+    if supported.flush_denormals != requested.flush_denormals:
         warn(f"{_DENORMALS} is ignored: the backend {name} computes with denormal numbers as they are")
-    return found
+    return supported
 
 
-def _asked(config: Mapping[str, object], first: Backend | None) -> Precision:
-    """Return the precision that properties ask for."""
+def _requested_precision(config: Mapping[str, object], first: Backend | None) -> Precision:
+    """Return the precision requested by properties."""
     is_fast = getattr(config.get("EXECUTION_MODE_HINT"), "name", "") == "PERFORMANCE"
     usual = first.fastest() if first is not None and is_fast else Precision()
     hint, group, cache = (config.get(name) for name in ("INFERENCE_PRECISION_HINT", _GROUP_SIZE, _CACHE))
@@ -63,17 +65,17 @@ def _asked(config: Mapping[str, object], first: Backend | None) -> Precision:
 
 
 def as_followed(config: Mapping[str, object], precision: Precision) -> dict[str, object]:
-    """Return the properties whose values follow from the precision that runs.
+    """Return the properties whose values follow from the actual precision.
 
     Args:
-        config: the properties that were asked for.
-        precision: what runs.
+        config: the requested properties.
+        precision: the actual precision.
     """
-    found: dict[str, object] = {_DENORMALS: precision.flush_denormals}
+    properties: dict[str, object] = {_DENORMALS: precision.flush_denormals}
     if config.get("INFERENCE_PRECISION_HINT") is not ElementType.f16:
-        found["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
+        properties["INFERENCE_PRECISION_HINT"] = ElementType[precision.products]
     return (
-        found
+        properties
         | {_GROUP_SIZE: precision.dynamic_group}
         | dict.fromkeys(_CACHES, ElementType[precision.kv_cache])
     )

@@ -25,7 +25,7 @@ class Status(Enum):
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class ProfilingInfo:
-    """How long a layer took. As OpenVINO's ``ProfilingInfo``.
+    """The timing of a layer. As OpenVINO's ``ProfilingInfo``.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -53,12 +53,12 @@ class ProfilingInfo:
 
 def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
     """Return an entry for each layer, in the order they ran."""
-    found = []
+    entries = []
     for step, seconds in profile.times:
         kernel = step.kernel_name or backend
-        found.append(_entry(step.layer, kernel, seconds, Status.EXECUTED))
-        found += [_entry(layer, kernel, 0, Status.OPTIMIZED_OUT) for layer in step.also]
-    return found
+        entries.append(_entry(step.layer, kernel, seconds, Status.EXECUTED))
+        entries += [_entry(layer, kernel, 0, Status.OPTIMIZED_OUT) for layer in step.also]
+    return entries
 
 
 def _entry(layer: Layer, kernel: str, seconds: float, status: Status) -> ProfilingInfo:

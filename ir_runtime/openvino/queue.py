@@ -21,9 +21,8 @@ __all__ = ["AsyncInferQueue"]
 class AsyncInferQueue(ExplainsAbsent):
     """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``.
 
-    What a run or a callback raises, of whatever kind, is raised once: by the next call that starts a run, waits, or
-    asks whether a request is idle. That is the call it reaches the program with; a note says where it comes from.
-    `SystemExit` and `KeyboardInterrupt` come before all else, as they are meant for the program.
+    An exception of a run or a callback is raised once: by the next call that starts a run, waits, or queries
+    idle requests; a note names its request. `SystemExit` and `KeyboardInterrupt` take precedence.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -51,8 +50,8 @@ class AsyncInferQueue(ExplainsAbsent):
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         if not isinstance(model, CompiledModel):
-            got = type(model).__name__
-            raise ArgumentTypeError(f"expected a compiled model, got {got}", code=Code.BAD_REQUEST)
+            type_name = type(model).__name__
+            raise ArgumentTypeError(f"expected a compiled model, got {type_name}", code=Code.BAD_REQUEST)
         if not isinstance(jobs, SupportsIndex) or operator.index(jobs) < 0:
             raise ArgumentTypeError(f"jobs must be a number from 0 on, got {jobs!r}", code=Code.BAD_REQUEST)
         self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.count)]
@@ -72,24 +71,24 @@ class AsyncInferQueue(ExplainsAbsent):
         """Call ``callback(request, userdata)`` after each run.
 
         Raises:
-            InputError: if ``callback`` cannot be called.
+            InputError: if ``callback`` is not callable.
         """
         if not callable(callback):
-            got = type(callback).__name__
-            raise ArgumentTypeError(f"callback must be a function, got {got}", code=Code.BAD_REQUEST)
+            type_name = type(callback).__name__
+            raise ArgumentTypeError(f"callback must be a function, got {type_name}", code=Code.BAD_REQUEST)
         self._callback = callback
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Run on the request that has been idle longest; waits for one if all are busy.
 
         Args:
-            inputs: as `CompiledModel` takes them.
-            userdata: is given to the callback.
-            share_inputs: whether the run reads the memory of the arrays instead of copies.
+            inputs: as for `CompiledModel`.
+            userdata: passed to the callback.
+            share_inputs: use the memory of the arrays instead of copies.
 
         Raises:
             InputError: if the inputs do not fit.
-            BaseException: what an earlier run or its callback raised; then nothing is started.
+            BaseException: the exception of an earlier run or its callback; then nothing is started.
         """
         lent: list[int] = []
         try:
@@ -97,11 +96,11 @@ class AsyncInferQueue(ExplainsAbsent):
                 self._wait_for_idle()
                 self._raise_failure()
                 lent = [self._idle[0]]
-                del self._idle[0]  # nothing is called in between, so that no interrupt comes
+                del self._idle[0]  # without a call in between, no interrupt can occur
             self._userdata[lent[0]] = userdata
             request = self._requests[lent[0]]
-            request._join()  # it has given itself back, but may not have ended
-            done = partial(self._done, request, userdata)
+            request._join()  # it is marked as idle, but may not have ended
+            done = partial(self._finish, request, userdata)
             request._start(inputs, userdata, share_inputs, done, partial(self._give_back, lent))
         except BaseException:
             if lent and not self._requests[lent[0]]._runs():
@@ -110,11 +109,11 @@ class AsyncInferQueue(ExplainsAbsent):
 
     @property
     def userdata(self) -> list[Any]:
-        """What was last given to each request."""
+        """The last userdata of each request."""
         return list(self._userdata)
 
     def get_idle_request_id(self) -> int:
-        """Return the request that runs next; waits for one if all are busy."""
+        """Return the next request to run; wait for one if all are busy."""
         with self._lock:
             self._wait_for_idle()
             self._raise_failure()
@@ -138,7 +137,7 @@ class AsyncInferQueue(ExplainsAbsent):
             self._changed.wait()
 
     def _give_back(self, lent: list[int]) -> None:
-        """Let a request be idle again, once."""
+        """Mark a request as idle, once."""
         with self._lock:
             if lent:
                 if self._requests[lent[0]]._failure is not None:
@@ -148,13 +147,13 @@ class AsyncInferQueue(ExplainsAbsent):
                 self._changed.notify_all()
 
     def _raise_failure(self, all: bool = False) -> None:
-        """Raise what a run failed with, if one has; for ``all`` of them, the first, with notes of the others."""
-        found = {n: reason for n in self._failed if (reason := self._requests[n]._failure) is not None}
-        if not found:
+        """Raise the first failure; with ``all``, add notes about the others."""
+        failures = {n: reason for n in self._failed if (reason := self._requests[n]._failure) is not None}
+        if not failures:
             return
-        first = min(found, key=lambda n: not isinstance(found[n], SystemExit | KeyboardInterrupt))
-        reason = found.pop(first)
-        others = found if all else {}
+        first = min(failures, key=lambda n: not isinstance(failures[n], SystemExit | KeyboardInterrupt))
+        reason = failures.pop(first)
+        others = failures if all else {}
         _note(reason, f"raised by request {first}, which was given {self._userdata[first]!r:.100}")
         for number, other in others.items():
             _note(reason, f"request {number} failed, too: {type(other).__name__}: {other}")
@@ -163,12 +162,12 @@ class AsyncInferQueue(ExplainsAbsent):
             del self._failed[number]
         raise reason
 
-    def _done(self, request: InferRequest, userdata: object) -> None:
+    def _finish(self, request: InferRequest, userdata: object) -> None:
         if self._callback is not None:
             self._callback(request, userdata)
 
     def after_fork(self) -> None:
-        """In a child process, only the request whose thread has forked continues."""
+        """In a child process, keep only the request whose thread forked."""
         self._renew()
         for request in self._requests:
             request.after_fork()

@@ -20,8 +20,8 @@ class RandomFeeds:
     """Random inputs and the choices behind them.
 
     Args:
-        arrays: an array for each input that was not given.
-        choices: what was chosen, as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
+        arrays: the generated arrays, by input.
+        choices: the choices as clauses: ``image=[1,3,64,96]``, ``ids below 100``.
     """
 
     arrays: Mapping[Output, Array]
@@ -29,15 +29,15 @@ class RandomFeeds:
 
 
 def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> RandomFeeds:
-    """Return random data for the inputs of a model that are not given, such as the model accepts.
+    """Return random data that the model accepts for inputs without data.
 
     Args:
         model: the model.
-        given: the arrays of other inputs, whose lengths are kept to.
-        seed: of the generator.
+        given: the arrays of other inputs, whose lengths are respected.
+        seed: the seed of the generator.
 
     Raises:
-        InputError: if an input that is not given has no rank.
+        InputError: if an input without data has no rank.
     """
     ids = {port: model._port(port).layer for port in model.inputs}
     for port in model.inputs:
@@ -47,7 +47,7 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
                 hint=f"--shape {port.label}=1,3,8,8 gives it one",
             )
     with_lengths = _reshape(model, given)
-    found = random_inputs(
+    feeds = random_inputs(
         with_lengths._graph,
         with_lengths._values,
         with_lengths._parameter_types,
@@ -55,12 +55,12 @@ def random_feeds(model: Model, given: Mapping[Output, Array], seed: int = 0) -> 
         seed,
     )
     return RandomFeeds(
-        {port: found.arrays[id] for port, id in ids.items() if id in found.arrays}, found.choices
+        {port: feeds.arrays[id] for port, id in ids.items() if id in feeds.arrays}, feeds.choices
     )
 
 
 def _reshape(model: Model, given: Mapping[Output, Array]) -> Model:
-    """Return a model whose inputs have the shapes of their data; as it is if layers refuse these, as the run says better."""
+    """Reshape a copy of the model to its data; if layers refuse, return the model itself."""
     if all(port.partial_shape.is_static for port in given):
         return model
     reshaped = model.clone()

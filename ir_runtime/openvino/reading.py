@@ -15,7 +15,7 @@ from ..io.reader.source import Source, SourceLike, open_source
 from ..io.reader.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
 from .config import check_config
-from .declared import accepted
+from .declared import accept
 from .model import Model
 
 # What only pages and invalid files need is imported there: reading starts sooner.
@@ -80,11 +80,11 @@ def read_model(
         read = Model._read(documents[0], report)
         if not report.ok:
             read = _without_unneeded(read, source)
-    return accepted(read, strict)
+    return accept(read, strict)
 
 
 def _without_unneeded(model: Model, source: Source) -> Model:
-    """Return a model without the layers that no output needs, if nothing else is wrong with it."""
+    """Return the model without unneeded layers if that removes all errors."""
     from .unneeded import downgrade, read_needed
 
     report = Diagnostics(model.report.most)
@@ -109,10 +109,10 @@ def read_fragment(
     strict: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> Model:
-    """Make a model of bare ``<layer>`` elements, as the specification prints them.
+    """Read bare ``<layer>`` elements in the style of the specification as a model.
 
-    Input ports that nothing feeds become Parameters, those with a value Constants; outputs become
-    Results. A comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
+    Unconnected input ports become Parameters, or Constants if they have a value; outputs get Results. A
+    comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
 
     >>> import ir_runtime as ov
     >>> model = ov.read_fragment('''<layer id="0" type="ReduceSum" version="opset1">
@@ -154,7 +154,7 @@ def read_fragments(
     strict: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Model]:
-    r"""Make a model of each example on a page of the specification; see `read_fragment`.
+    r"""Read each example on a page of the specification as a model; see `read_fragment`.
 
     >>> import ir_runtime as ov
     >>> layer = '''<layer type="ReLU" version="opset1"><input><port id="0"><dim>2</dim></port></input>
@@ -184,4 +184,4 @@ def read_fragments(
 def _example(page: Page, number: int, strict: bool | None, limits: Limits) -> Model:
     report = Diagnostics(limits.findings)
     model = Model._read(page.read(number, report), report)
-    return accepted(model, strict)
+    return accept(model, strict)

@@ -1,4 +1,4 @@
-"""Reports of a model: the HTML page, and how notebooks show a model."""
+"""HTML reports of a model, and its display in notebooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ModelReport", "model_html", "source_of"]
 
 
 class Reported(Protocol):
-    """What a report needs of a model."""
+    """The parts of a model that a report uses."""
 
     friendly_name: str
     _document: Document
@@ -44,7 +44,7 @@ class Reported(Protocol):
 
 
 class ModelReport(Diagnostics):
-    """The findings about a model. Call it for a page to look at, with the graph and everything about the layers.
+    """The findings about a model. Call it for an HTML page with the graph and all layers.
 
     >>> import ir_runtime
     >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'
@@ -55,8 +55,8 @@ class ModelReport(Diagnostics):
 
     __slots__ = ("_model",)
 
-    def __init__(self, model: Reported, found: Diagnostics) -> None:
-        self.__dict__ = found.__dict__  # the findings themselves, not a copy: they may be added to
+    def __init__(self, model: Reported, findings: Diagnostics) -> None:
+        self.__dict__ = findings.__dict__  # the findings themselves, not a copy, so that more can be added
         self._model = model
 
     def __call__(
@@ -67,27 +67,27 @@ class ModelReport(Diagnostics):
         constraints: bool = True,
         old: OldModel | None = None,
     ) -> Page:
-        """Return a page of the model: one HTML file that needs no network.
+        """Return an HTML page of the model: one file that needs no network.
 
         Args:
-            path: where to write it, if anywhere.
-            measures: what was measured: `ir_runtime.debug.measure` does it.
+            path: where to write it, if given.
+            measures: measurements from `ir_runtime.debug.measure`.
             constraints: find the constraints on the inputs, which may take some seconds.
             old: a model to show beside this one, from `ir_runtime.debug.old_model`.
         """
         from ..report import page
 
-        found = page(source_of(self._model, constraints), measures, old)
+        result = page(source_of(self._model, constraints), measures, old)
         if path is not None:
-            found.save(path)
-        return found
+            result.save(path)
+        return result
 
 
 def source_of(model: Reported, constraints: bool = True) -> Source:
-    """Return what a report shows of a model."""
+    """Return the data for a report of a model."""
     from ..report import Source
 
-    wanted = (
+    with_constraints = (
         constraints and model.report.ok and any(t.shape.is_dynamic for t in model._parameter_types.values())
     )
     document = model._document
@@ -96,7 +96,7 @@ def source_of(model: Reported, constraints: bool = True) -> Source:
         values=model._values,
         types=model._parameter_types,
         report=model.report,
-        constraints=model.constraints(confirm=False) if wanted else None,
+        constraints=model.constraints(confirm=False) if with_constraints else None,
         file=str(document.file),
         name=model.friendly_name,
         version=document.version,
@@ -104,7 +104,7 @@ def source_of(model: Reported, constraints: bool = True) -> Source:
 
 
 def model_html(model: Reported) -> str:
-    """Return what a notebook shows of a model."""
+    """Return the HTML that a notebook shows for a model."""
     from ..report import summary
 
     return summary(source_of(model, constraints=False))

@@ -15,7 +15,7 @@ from .node import Output
 from .shapes import PartialShape
 from .tensor_data import as_text, encoded
 
-__all__ = ["OVDict", "unshared"]
+__all__ = ["OVDict", "unshare"]
 
 
 class OVDict(Mapping[Output, Array]):
@@ -61,7 +61,7 @@ class OVDict(Mapping[Output, Array]):
             return False
 
     def _with_strings(self, decode: bool) -> OVDict:
-        """Return the same results with strings in arrays of `str`, or of bytes in UTF-8, as OpenVINO returns them."""
+        """Return the results with strings as `str`, or as UTF-8 bytes like OpenVINO."""
         shown = as_text if decode else encoded
         return OVDict(self._ports, [shown(a) if a.dtype.hasobject else a for a in self._arrays])
 
@@ -86,7 +86,7 @@ class OVDict(Mapping[Output, Array]):
 
 
 def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], arrays: Sequence[Array]) -> OVDict:
-    """Restore pickled or copied results; their ports keep names and types, but belong to no model."""
+    """Restore pickled or copied results, whose ports keep names and types without a model."""
     from .building.ends import Parameter
     from .const_ports import ConstOutput
 
@@ -98,27 +98,27 @@ def _restore(described: Sequence[tuple[str, TensorType, tuple[str, ...]]], array
     return OVDict(ports, arrays)
 
 
-def unshared(
+def unshare(
     arrays: Sequence[Array], shared: Sequence[Array], base_buffers: Collection[int] = ()
 ) -> list[Array]:
-    """Return the same arrays, contiguous, writable, and sharing memory with nothing else.
+    """Return the arrays contiguous, writable, and without shared memory.
 
-    A plan may return an input, a constant or a view of one; a caller who writes into a result must
-    not reach them.
+    A plan may return an input, a constant or a view of one, which a caller must not modify through the
+    result.
 
     Args:
-        arrays: what a plan returned.
-        shared: arrays that are not to be reached.
-        base_buffers: memory that results must not share, as `base_buffer_of` identifies it.
+        arrays: the results of a plan.
+        shared: arrays that must not be modified.
+        base_buffers: further memory that must not be shared, identified by `base_buffer_of`.
     """
-    taken = {id(array) if array.base is None else base_buffer_of(array) for array in shared}
+    buffers = {id(array) if array.base is None else base_buffer_of(array) for array in shared}
     result = []
     for array in arrays:
         own = array if array.__class__ is np.ndarray else np.asarray(array)
         buffer, flags = id(own) if own.base is None else base_buffer_of(own), own.flags
-        if not flags.c_contiguous or not flags.writeable or buffer in taken or buffer in base_buffers:
+        if not flags.c_contiguous or not flags.writeable or buffer in buffers or buffer in base_buffers:
             own = own.copy()
             buffer = id(own)
-        taken.add(buffer)
+        buffers.add(buffer)
         result.append(own)
     return result

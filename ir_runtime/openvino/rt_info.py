@@ -1,4 +1,4 @@
-"""Runtime information (``rt_info``) of models, layers and ports, to read and to change."""
+"""Read and change the runtime information (``rt_info``) of models, layers and ports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from ..codes import Code
 from ..errors import InputError
-from .any_value import Entries, OVAny, plain, wrapped
+from .any_value import Entries, OVAny, plain, wrap_values
 
 __all__ = ["HasRTInfo", "RTMap"]
 
@@ -16,7 +16,7 @@ __all__ = ["HasRTInfo", "RTMap"]
 class RTMap(MutableMapping[str, Any]):
     """The runtime information of a model, layer or port. As OpenVINO's ``RTMap``.
 
-    What holds the entries never changes them in place, so that copies of a model need not copy them.
+    Entries are never changed in place, so copies of a model share them.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -46,7 +46,7 @@ class RTMap(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> OVAny | Entries:
         entry = self._read()[name]
-        return wrapped(plain(entry)) if isinstance(entry, Mapping) else OVAny(entry)
+        return wrap_values(plain(entry)) if isinstance(entry, Mapping) else OVAny(entry)
 
     def __setitem__(self, name: str, value: object) -> None:
         self._write({**self._read(), name: plain(value)})
@@ -70,7 +70,7 @@ class RTMap(MutableMapping[str, Any]):
 
 
 class HasRTInfo:
-    """The runtime information of a model, a layer or a port, which is replaced, never changed in place.
+    """An object with runtime information, which is replaced, never changed in place.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -88,7 +88,7 @@ class HasRTInfo:
 
     @abstractmethod
     def _replace_rt_info(self, entries: Entries) -> None:
-        """Have other runtime information."""
+        """Replace the runtime information."""
 
     @property
     def rt_info(self) -> RTMap:
@@ -105,12 +105,12 @@ class HasRTInfo:
         Raises:
             InputError: if there is none.
         """
-        return OVAny(_found(self._entries(), _names(path))) if path else self.rt_info
+        return OVAny(_find_entry(self._entries(), _names(path))) if path else self.rt_info
 
     def has_rt_info(self, path: str | Sequence[str]) -> bool:
         """Return whether there is an entry at a path."""
         try:
-            _found(self._entries(), _names(path))
+            _find_entry(self._entries(), _names(path))
         except InputError:
             return False
         return True
@@ -119,11 +119,11 @@ class HasRTInfo:
         """Change the entry at a path, or add it.
 
         Args:
-            value: what is saved as text.
+            value: the value, which is saved as text.
             path: the name of the entry, or the names that lead to it.
 
         Raises:
-            InputError: if the path leads through an entry that has no further ones.
+            InputError: if the path leads through an entry without children.
         """
         *way, last = _names(path)
         changed: Entries = plain(self._entries())
@@ -141,10 +141,10 @@ def _names(path: str | Sequence[str]) -> list[str]:
     return [path] if isinstance(path, str) else list(path)
 
 
-def _found(entries: object, path: Sequence[str]) -> object:
+def _find_entry(entries: object, path: Sequence[str]) -> object:
     for name in path:
         if not isinstance(entries, Mapping) or name not in entries:
-            # openvino-model-api looks for the words of OpenVINO.
+            # openvino-model-api searches for OpenVINO's message.
             why = "Cannot get runtime attribute. Path to runtime attribute is incorrect."
             raise InputError(f"rt_info has no {name!r} ({why})", code=Code.NO_SUCH_NAME)
         entries = entries[name]

@@ -36,17 +36,16 @@ def save_model(
     *,
     for_release: str | None = None,
 ) -> None:
-    """Save a model as ``.xml`` and ``.bin``, both of which OpenVINO reads.
+    """Save a model as ``.xml`` and ``.bin`` for OpenVINO.
 
-    Ports declare what was inferred: after `Model.reshape`, the new shapes. Constants of the same content
-    share their bytes. The same model gives the same bytes. Folders that do not exist are created.
+    Ports declare inferred types: after `Model.reshape`, the new shapes. Equal constants share their bytes.
+    Output is deterministic. Missing folders are created.
 
-    Both files are replaced together or not at all; a model may be saved over the files it was read from.
-    A process that opens the ``.xml`` while it is replaced finds the former model, the new one, or for a moment
-    no file, but never one beside the weights of another.
+    Both files are replaced together or not at all; a model may overwrite its own files. A process that opens
+    the ``.xml`` meanwhile sees the old model, the new one, or briefly no file, but never mismatched weights.
 
-    A model read with ``strict=False`` can be saved if all that is wrong is unknown operations, which
-    are written as they were read, or wrong types and dims of ports, which are thereby put right.
+    A model read with ``strict=False`` can be saved if its only errors are unknown operations, which are
+    written unchanged, or wrong types and dims of ports, which are corrected.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -80,7 +79,7 @@ def save_model(
 def save_content(
     model: Model, output_model: PathLike, compressed: bool = False, for_release: str | None = None
 ) -> Content:
-    """Save a model as `save_model` does, and return what was written."""
+    """Save a model as `save_model` does, and return the written content."""
     path = _xml_path(output_model)
     return _save(model, path, path.with_suffix(".bin"), compressed, for_release)
 
@@ -88,7 +87,7 @@ def save_content(
 def serialize(
     model: Model, xml_path: PathLike, bin_path: PathLike | None = None, version: str = "UNSPECIFIED"
 ) -> None:
-    """Save a model as it is, as `save_model` does, with the ``.bin`` at another path.
+    """Save a model without compression, like `save_model`, with the ``.bin`` at another path.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -131,14 +130,14 @@ def _path(path: PathLike) -> Path:
 
 
 def _xml_path(path: PathLike) -> Path:
-    found = _path(path)
-    if found.suffix != ".xml":
+    converted = _path(path)
+    if converted.suffix != ".xml":
         raise InputError(
-            f"the name of the file must end in .xml, got {found.name!r}",
+            f"the name of the file must end in .xml, got {converted.name!r}",
             code=Code.BAD_REQUEST,
-            hint=f"such as {found.stem or 'model'}.xml",
+            hint=f"such as {converted.stem or 'model'}.xml",
         )
-    return found
+    return converted
 
 
 def _save(
@@ -146,11 +145,11 @@ def _save(
 ) -> Content:
     if not isinstance(model, Model):
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
-    # Of a constant of an unknown version the place of its numbers is unknown.
+    # The data range of a constant of unknown version is unknown.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
     content = model._content(DECLARED if lost else SAVED_WITH)
     if for_release is not None:
-        content = lowered(model, content, for_release)
+        content = lower_for_release(model, content, for_release)
     if compressed:
         content = compress(content)
     try:
@@ -165,8 +164,8 @@ def _save(
     return content
 
 
-def lowered(model: Model, content: Content, for_release: str) -> Content:
-    """Serialize the model for a release."""
+def lower_for_release(model: Model, content: Content, for_release: str) -> Content:
+    """Return the content for a release of OpenVINO."""
     from ..analysis.infer import Inferred, infer
     from ..releases.lowering.lower import lower
     from ..releases.release import Release
@@ -179,12 +178,12 @@ def lowered(model: Model, content: Content, for_release: str) -> Content:
     version = NEWEST_IR if release.reads(f"version:{NEWEST_IR}") else FORMER_IR
     if version == FORMER_IR:
         _check_outputs(model, release)
-    graph, known = lower(content.graph, content.known, release, again)
-    return replace(content, graph=graph, known=known, version=version)
+    graph, values = lower(content.graph, content.known, release, again)
+    return replace(content, graph=graph, known=values, version=version)
 
 
 def _check_outputs(model: Model, release: Release) -> None:
-    """Refuse outputs that lose digits in IR version 10, whose outputs are f32 or i32."""
+    """Refuse outputs that lose precision in IR version 10, whose outputs are f32 or i32."""
     for output in model.outputs:
         if output.element_type is ElementType.f64:
             raise ValidationError(

@@ -1,7 +1,7 @@
-"""OpenVINO's ``Dimension``, ``PartialShape`` and ``Shape``, which programs may change in place.
+"""OpenVINO's mutable ``Dimension``, ``PartialShape`` and ``Shape``.
 
-The shapes of models, in `ir_runtime.ir.shape`, never change, and caches compare them by their hash. What a program
-gets or gives is a copy; these classes cannot be hashed, so that none of them ends up in a cache.
+The shapes of models, in `ir_runtime.ir.shape`, are immutable and hashed by caches. Programs get copies; these
+classes are unhashable, so they cannot end up in a cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .dimension import Dimension
 
 __all__ = ["PartialShape", "Shape", "ShapeLike"]
 
-# What stands for "no bound" in a shape of the longest lengths: the largest number of 64 bits.
+# The longest length of an unbounded dimension.
 _FAR = (1 << 63) - 1
 
 
@@ -43,14 +43,14 @@ class Shape(list[int], ExplainsAbsent):
             InputError: if a text is not a shape.
         """
         try:
-            super().__init__(_parsed(lengths) if isinstance(lengths, str) else map(operator.index, lengths))
+            super().__init__(_parse(lengths) if isinstance(lengths, str) else map(operator.index, lengths))
         except TypeError:
             raise TypeError(f"a Shape must be integers or text, got {lengths!r}") from None
         if self and min(self) < 0:
             raise TypeError(f"the lengths of a Shape must be at least 0, got {list(self)}")
 
     def to_string(self) -> str:
-        """Return the text that files have."""
+        """Return the text in file format."""
         return str(self)
 
     @overload
@@ -58,8 +58,8 @@ class Shape(list[int], ExplainsAbsent):
     @overload
     def __getitem__(self, index: slice) -> Shape: ...
     def __getitem__(self, index: SupportsIndex | slice) -> int | Shape:
-        found = super().__getitem__(index)
-        return Shape(found) if isinstance(found, list) else found
+        part = super().__getitem__(index)
+        return Shape(part) if isinstance(part, list) else part
 
     @overload
     def __setitem__(self, index: SupportsIndex, length: SupportsIndex) -> None: ...
@@ -88,16 +88,16 @@ class Shape(list[int], ExplainsAbsent):
         return f"<Shape: {self}>"
 
 
-def _parsed(text: str) -> list[int]:
+def _parse(text: str) -> list[int]:
     inside = text.strip().removeprefix("[").removesuffix("]").strip()
     lengths = [part.strip() for part in inside.split(",")] if inside else []
     if not all(map(is_number, lengths)):
-        raise _refused(f"{text!r} is not a shape of known lengths")
+        raise _error(f"{text!r} is not a shape of known lengths")
     return list(map(int, lengths))
 
 
 class PartialShape(shape.PartialShape, ExplainsAbsent):
-    """A sequence of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's ``PartialShape``.
+    """A sequence of dimensions, or a shape of unknown rank. As OpenVINO's ``PartialShape``.
 
     >>> found = PartialShape("?,3,1..4,..8")
     >>> found[0] = 2
@@ -120,7 +120,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         """Read dimensions, or text.
 
         Raises:
-            InputError: if no shape is meant by it; a RuntimeError, as in OpenVINO.
+            InputError: if it is not a shape; a RuntimeError, as in OpenVINO.
         """
         try:
             super().__init__(dims)
@@ -129,18 +129,18 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
                 raise
             raise TypeError(f"a PartialShape must be lengths or text, got {dims!r}") from None
         except ValueError as reason:
-            raise _refused(reason) from None
+            raise _error(reason) from None
 
     @classmethod
     def copy_of(cls, other: shape.PartialShape) -> PartialShape:
-        """Return another shape as one of this class."""
+        """Convert a shape of another class to this class."""
         copy = cls.__new__(cls)
         copy._dims, copy._lengths = other._dims, other._lengths
         return copy
 
     @classmethod
     def dynamic(cls, rank: SupportsIndex | dimension.Dimension | None = None) -> PartialShape:
-        """Return a shape of which nothing, or only the rank, is known."""
+        """Return a dynamic shape of a rank, or of unknown rank."""
         if rank is None or (isinstance(rank, dimension.Dimension) and rank.is_dynamic):
             return cls(None)
         count = operator.index(rank)
@@ -155,7 +155,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         """Return the lengths.
 
         Raises:
-            InputError: if one of them is not known.
+            InputError: if a dimension is dynamic.
         """
         if self.is_dynamic:
             raise InputError(f"not every length is known: the shape is {self}", code=Code.BAD_REQUEST)
@@ -178,7 +178,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         return self[index]
 
     def to_string(self) -> str:
-        """Return the text that files have."""
+        """Return the text in file format."""
         return str(self)
 
     def compatible(self, other: ShapeLike) -> bool:
@@ -194,7 +194,7 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
         return _shape_of(other).refines(self)
 
     def same_scheme(self, other: ShapeLike) -> bool:
-        """Return whether both know the same lengths, and leave the others open."""
+        """Return whether both have the same static dimensions, and the same dynamic ones."""
         return super().same_scheme(_shape_of(other))
 
     @overload  # type: ignore[override]
@@ -215,12 +215,12 @@ class PartialShape(shape.PartialShape, ExplainsAbsent):
     def _position(self, index: SupportsIndex) -> int:
         position, count = operator.index(index), len(self._known())
         if not -count <= position < count:
-            raise _refused(f"dimension {position} is out of range: the shape {self} has {count}")
+            raise _error(f"dimension {position} is out of range: the shape {self} has {count}")
         return position
 
     def _known(self) -> tuple[dimension.Dimension, ...]:
         if self._dims is None:
-            raise _refused("a shape of unknown rank has no dimensions to look at")
+            raise _error("a shape of unknown rank has no dimensions to look at")
         return self._dims
 
     def __iter__(self) -> Iterator[Dimension]:
@@ -241,5 +241,5 @@ def _shape_of(other: ShapeLike) -> shape.PartialShape:
     return other if isinstance(other, shape.PartialShape) else PartialShape(other)
 
 
-def _refused(reason: object) -> InputError:
+def _error(reason: object) -> InputError:
     return InputError(str(reason), code=Code.BAD_REQUEST)

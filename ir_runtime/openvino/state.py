@@ -1,4 +1,4 @@
-"""The variables of a model, as users see them between runs."""
+"""The variables of a model as seen by users between runs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["VariableState"]
 class VariableState(ExplainsAbsent):
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``.
 
-    Tensors of another element type are converted where the variable holds their numbers, or real ones.
+    Tensors of another element type are converted if this is exact, or to a floating-point type.
     """
 
     def __init__(
-        self, name: str, type: TensorType, values: dict[str, Held], held: ElementType | None = None
+        self, name: str, type: TensorType, values: dict[str, Held], computed: ElementType | None = None
     ) -> None:
         self.name: str = name
-        self._type, self._values, self._held = type, values, held or type.element
+        self._type, self._values, self._held = type, values, computed or type.element
 
     @property
     def state(self) -> Tensor:
-        """What the variable holds; before the first run, zeros, with 0 for each unknown length."""
+        """The value of the variable; before the first run, zeros, with length 0 for dynamic dims."""
         if self.name not in self._values:
             shape = self._type.shape
             lengths = () if shape.rank is None else tuple(d.min for d in shape)
             return Tensor(np.zeros(lengths, self._type.element.dtype), type=self._type.element)
-        held = self._values[self.name]
-        array = held.unpacked() if isinstance(held, QuantizedCache) else held
+        current = self._values[self.name]
+        array = current.unpacked() if isinstance(current, QuantizedCache) else current
         if self._held is not self._type.element:
             with np.errstate(over="ignore"):
                 array = array.astype(self._type.element.dtype)
@@ -45,30 +45,30 @@ class VariableState(ExplainsAbsent):
     @state.setter
     def state(self, value: object) -> None:
         tensor = value if isinstance(value, Tensor) else Tensor(value)
-        array = self._converted(as_booleans(tensor._data))
+        array = self._convert(as_booleans(tensor._data))
         if array is None or not self._type.shape.contains(tensor.shape):
-            found = f"{tensor.element_type.label}{tensor.shape}"
-            raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
+            description = f"{tensor.element_type.label}{tensor.shape}"
+            raise InputError(f"variable {self.name!r} must be {self._type}, got {description}")
         is_held = self._held in (self._type.element, ElementType.dynamic)
         self._values[self.name] = array.copy() if is_held else array.astype(self._held.dtype)
 
-    def _converted(self, array: Array) -> Array | None:
+    def _convert(self, array: Array) -> Array | None:
         """Convert numbers to the element type of the variable; floating-point types round as in OpenVINO.
 
-        ``None`` where the type is no type of numbers, or one of integers that does not hold the numbers: OpenVINO
-        rounds or truncates these, depending on the type that they come from.
+        ``None`` if the type is not numeric, or if an integer type cannot hold the numbers: OpenVINO rounds or
+        truncates these depending on the source type.
         """
         element = self._type.element
         if element in (ElementType.dynamic, ElementType.from_dtype(array.dtype)):
             return array
         with np.errstate(all="ignore"):
-            found = cast_numbers(element, array)
-        if found.dtype != element.dtype:
+            converted = cast_numbers(element, array)
+        if converted.dtype != element.dtype:
             return None
-        return found if element.real or np.array_equal(found, array) else None
+        return converted if element.real or np.array_equal(converted, array) else None
 
     def reset(self) -> None:
-        """Give it its initial value."""
+        """Reset it to its initial value."""
         self._values.pop(self.name, None)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ _AUTO = -1
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Threads, and the number of runs that share them."""
+    """Threads, and the number of concurrent runs that share them."""
 
     threads: int
     """All threads together."""
@@ -25,20 +25,20 @@ class Streams:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Streams:
-        """Return the streams that properties ask for, as `check_config` returns them."""
+        """Return the streams that properties request, as validated by `check_config`."""
         threads = config.get("INFERENCE_NUM_THREADS") or cores(
             hyper_threads=bool(config.get("ENABLE_HYPER_THREADING")),
             slow=config.get("SCHEDULING_CORE_TYPE") is SchedulingCoreType.ANY_CORE,
         )
         most = min(threads, config.get("PERFORMANCE_HINT_NUM_REQUESTS") or threads)
-        asked = config.get("NUM_STREAMS") or 0
-        if asked == _AUTO:
+        requested = config.get("NUM_STREAMS") or 0
+        if requested == _AUTO:
             return cls(threads, most)
-        if asked:
-            return cls(threads, max(asked, 1))
+        if requested:
+            return cls(threads, max(requested, 1))
         wide = "THROUGHPUT" in str(config.get("PERFORMANCE_HINT"))
         return cls(threads, most if wide else 1)
 
     def share(self, running: int) -> int:
-        """Return the threads of one run, while this many are going on."""
+        """Return the threads of one run, given the number of concurrent runs."""
         return self.threads // (self.count if self.count > running else running) or 1

@@ -1,4 +1,4 @@
-"""Which properties a device and a compiled model have, and the values of those that are not set."""
+"""The properties of devices and compiled models, and their defaults."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ COMPILED = {
 }
 """The ``SUPPORTED_PROPERTIES`` of a model compiled for a device, in the order of OpenVINO."""
 
-# What OpenVINO lists as RW of compiled models, though nothing of them can be set.
+# Properties that OpenVINO lists as RW for compiled models, though they cannot be set.
 _CHANGED = (
     "PERFORMANCE_HINT DEVICE_PROPERTIES MODEL_PRIORITY PERF_COUNT MULTI_DEVICE_PRIORITIES SCHEDULE_POLICY"
 )
 _CHANGEABLE = {"AUTO": _CHANGED.split(), "MULTI": _CHANGED.split(), "BATCH": ["AUTO_BATCH_TIMEOUT"]}
 
-# Of every device; what older scripts set, which OpenVINO no longer knows; and what it has without listing it.
+# Those of every device, obsolete ones that older scripts set, and unlisted ones.
 _GLOBAL = (
     "CACHE_DIR CACHE_MODE ENABLE_MMAP FORCE_TBB_TERMINATE ALLOW_AUTO_BATCHING AUTO_BATCH_TIMEOUT DEVICE_PROPERTIES "
     "LOADED_FROM_CACHE MODEL_PTR CACHE_ENCRYPTION_CALLBACKS COMPILED_BLOB"
@@ -88,14 +88,14 @@ ACCEPTED = frozenset(
 )
 """Properties that may be set."""
 
-# What models compiled for the CPU return as a text.
+# Properties that models compiled for the CPU return as text.
 _TEXTS = ("PERF_COUNT", "PERFORMANCE_HINT", "PERFORMANCE_HINT_NUM_REQUESTS")
 _NAMED = ("SUPPORTED_PROPERTIES", "NETWORK_NAME")
 _ARCHITECTURES = {"x86_64": "intel64", "AMD64": "intel64", "aarch64": "arm64"}
 
 
 def names_of(device: str, compiled: bool = False) -> dict[str, str]:
-    """Return the properties of a device or of a compiled model, and whether they can be set."""
+    """Return the properties of a device or a compiled model, and whether they can be set."""
     names = (COMPILED if compiled else READABLE)[device].split()
     changeable = _CHANGEABLE.get(device, ()) if compiled else ACCEPTED
     fixed = {name for name in names if name not in changeable}
@@ -103,7 +103,7 @@ def names_of(device: str, compiled: bool = False) -> dict[str, str]:
 
 
 def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str, object]) -> object:
-    """Return the value of a property that a compiled model computes, or has in another form; or None."""
+    """Return a property that a compiled model computes or reformats, or None."""
     if name == "SUPPORTED_PROPERTIES":
         return names_of(device, compiled=True)
     if name in ("NUM_STREAMS", "OPTIMAL_NUMBER_OF_INFER_REQUESTS"):
@@ -113,26 +113,26 @@ def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str
     if name == "MULTI_DEVICE_PRIORITIES":
         return CPU
     if name == "DEVICE_PROPERTIES":
-        names = [each for each in COMPILED[CPU].split() if each not in _NAMED]
-        known = {each: config.get(each, default(each)) for each in names}
-        return {CPU: known | {"NUM_STREAMS": streams.count, "INFERENCE_NUM_THREADS": streams.threads}}
+        names = [property_name for property_name in COMPILED[CPU].split() if property_name not in _NAMED]
+        values = {property_name: config.get(property_name, default(property_name)) for property_name in names}
+        return {CPU: values | {"NUM_STREAMS": streams.count, "INFERENCE_NUM_THREADS": streams.threads}}
     if device == CPU and name in _TEXTS:
         return _text(config.get(name, default(name)))
     return None
 
 
 def _text(value: object) -> str:
-    """Return a value as OpenVINO's compiled models show some of theirs."""
+    """Format a value as OpenVINO's compiled models do."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     return str(getattr(value, "name", value))
 
 
 def default(name: str) -> object:
-    """Return the value of a property that is not set, or None where it has none."""
+    """Return the default of a property, or None."""
     from ..ir.element import ElementType
 
-    known: dict[str, object] = {
+    defaults: dict[str, object] = {
         "ACTIVATIONS_SCALE_FACTOR": 0.0,
         "ALLOW_AUTO_BATCHING": True,
         "AUTO_BATCH_TIMEOUT": 1000,
@@ -189,4 +189,4 @@ def default(name: str) -> object:
         "VALUE_CACHE_PRECISION": ElementType.f32,
         "WEIGHTS_PATH": "",
     }
-    return known.get(name)
+    return defaults.get(name)

@@ -26,7 +26,7 @@ from .tensor_data import (
     decoded,
     element_of,
     encoded,
-    reinterpreted,
+    reinterpret,
     view_as_bf16,
     zeros,
 )
@@ -97,41 +97,41 @@ class Tensor(ExplainsAbsent):
     @overload
     def __init__(self, other: Tensor, /, begin: Sequence[int], end: Sequence[int]) -> None: ...
     @overload
-    def __init__(self, **named: object) -> None: ...
-    def __init__(self, *given: Any, **named: Any) -> None:
-        """Make a tensor.
+    def __init__(self, **keywords: object) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Create a tensor.
 
         Args:
-            given: what the class says, in that order.
-            named: the same by OpenVINO's names: ``array``, ``shape``, ``type``, ``shared_memory``, ``port``, ``other``,
+            args: the arguments described above, in that order.
+            kwargs: the same by OpenVINO's names: ``array``, ``shape``, ``type``, ``shared_memory``, ``port``, ``other``,
                 ``begin``, ``end``. ``shared_memory`` uses the array itself, not a copy; with a shape or a port,
                 memory is always shared.
 
         Raises:
             InputError: if the array has no element type, or not enough memory.
         """
-        source, rest = _source(given, named)
+        source, rest = _source(args, kwargs)
         if isinstance(source, TensorPort):
-            self._init_of_port(source, *rest, **named)
+            self._init_of_port(source, *rest, **kwargs)
         elif isinstance(source, Tensor):
-            self._init_of_region(source, *rest, **named)
-        elif _is_type(source) or (isinstance(source, str) and (rest or "shape" in named)):
-            self._init_of_type(source, *rest, **named)
+            self._init_of_region(source, *rest, **kwargs)
+        elif _is_type(source) or (isinstance(source, str) and (rest or "shape" in kwargs)):
+            self._init_of_type(source, *rest, **kwargs)
         else:
-            self._init_of_array(as_numpy(source), *rest, **named)
+            self._init_of_array(as_numpy(source), *rest, **kwargs)
 
     @classmethod
     def of(cls, array: Array, element: ElementType) -> Tensor:
-        """Return a tensor that holds an array of its element type itself.
+        """Return a tensor that shares an array of its element type.
 
         Args:
             array: the contents, whose memory is shared.
             element: the element type, which may be narrower than the dtype.
         """
-        made = cls.__new__(cls)
-        made._element = element
-        made._hold(array, is_shared=False)
-        return made
+        tensor = cls.__new__(cls)
+        tensor._element = element
+        tensor._hold(array, is_shared=False)
+        return tensor
 
     def _init_of_port(self, port: TensorPort, array: object = None) -> None:
         self._element = port.element_type
@@ -140,22 +140,22 @@ class Tensor(ExplainsAbsent):
         if array is None:
             self._hold(zeros(self._element, lengths), is_shared=False)
             return
-        given = as_numpy(array)
-        bits = view_as_bf16(given, self._element, "the port")
-        given = given if bits is None else bits
-        if given.dtype not in (self._element.dtype, self._element.stored_dtype):
+        source = as_numpy(array)
+        bits = view_as_bf16(source, self._element, "the port")
+        source = source if bits is None else bits
+        if source.dtype not in (self._element.dtype, self._element.stored_dtype):
             warn(
-                f"an array of {given.dtype.name} is cast to {self._element.label}, the type of the port",
+                f"an array of {source.dtype.name} is cast to {self._element.label}, the type of the port",
                 RuntimeWarning,
             )
-            given = given.astype(self._element.dtype)
+            source = source.astype(self._element.dtype)
         needed = math.prod(lengths)
-        if given.size > needed:
+        if source.size > needed:
             warn(
-                f"of an array of shape {list(given.shape)}, a port of shape {shape} takes {needed} elements",
+                f"of an array of shape {list(source.shape)}, a port of shape {shape} takes {needed} elements",
                 RuntimeWarning,
             )
-        self._hold(reinterpreted(given, self._element, lengths), is_shared=True)
+        self._hold(reinterpret(source, self._element, lengths), is_shared=True)
 
     def _init_of_region(
         self,
@@ -189,9 +189,9 @@ class Tensor(ExplainsAbsent):
         shared_memory: bool = False,
     ) -> None:
         if not isinstance(shape, bool | None):
-            known = type not in (None, ElementType.dynamic)
-            self._element = type if known and type is not None else element_of(array)
-            self._hold(reinterpreted(array, self._element, Shape(shape)), is_shared=True)
+            is_typed = type not in (None, ElementType.dynamic)
+            self._element = type if is_typed and type is not None else element_of(array)
+            self._hold(reinterpret(array, self._element, Shape(shape)), is_shared=True)
             return
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         self._element = type if type not in (None, ElementType.dynamic) else element_of(native)
@@ -210,50 +210,50 @@ class Tensor(ExplainsAbsent):
         self.set_shape(shape)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Give it another shape: of the same memory, as far as that suffices, else of new memory.
+        """Change the shape, reusing the memory if it suffices.
 
         Raises:
             InputError: if the memory belongs to an array of the caller, and does not suffice.
         """
-        wanted = tuple(Shape(shape))
-        if wanted == self._held.shape:
+        lengths = tuple(Shape(shape))
+        if lengths == self._held.shape:
             return
-        memory, count = self._memory, math.prod(wanted)
+        memory, count = self._memory, math.prod(lengths)
         needed = self._element.nbytes(count) if self._element.is_packed else count
         if needed <= memory.size and memory.flags.c_contiguous:
             part = memory.reshape(-1)[:needed]
             self._held = (
-                Packed(part, self._element, wanted) if self._element.is_packed else part.reshape(wanted)
+                Packed(part, self._element, lengths) if self._element.is_packed else part.reshape(lengths)
             )
         elif not self._is_shared:
-            self._hold(zeros(self._element, wanted), is_shared=False)
+            self._hold(zeros(self._element, lengths), is_shared=False)
         else:
             raise InputError(
-                f"a tensor that shares {memory.nbytes} bytes of memory cannot have shape {list(wanted)}",
+                f"a tensor that shares {memory.nbytes} bytes of memory cannot have shape {list(lengths)}",
                 code=Code.BAD_REQUEST,
                 hint="give it an array of that shape, or let it have its own memory",
             )
 
     def copy_from(self, source: object) -> None:
-        """Take the contents of an array or tensor of the same element type, and its shape.
+        """Copy the contents and shape of an array or tensor of the same element type.
 
         Raises:
             InputError: if it has another element type.
         """
         array = source._data if isinstance(source, Tensor) else as_numpy(source)
-        said = source._element if isinstance(source, Tensor) else None
+        element = source._element if isinstance(source, Tensor) else None
         if self._element is ElementType.dynamic:
-            self._element = element_of(array) if said in (None, ElementType.dynamic) else said
+            self._element = element_of(array) if element in (None, ElementType.dynamic) else element
             self._hold(np.array(array), is_shared=False)
             return
         if self._element is ElementType.string and array.dtype.kind in "SUTO":
             self._hold(decoded(array).astype(object), is_shared=False)
             return
-        is_ambiguous = said is None and self._element.is_encoded  # bytes might be packed
-        if array.dtype != self._element.dtype or said not in (None, self._element) or is_ambiguous:
+        is_ambiguous = element is None and self._element.is_encoded  # bytes might be packed
+        if array.dtype != self._element.dtype or element not in (None, self._element) or is_ambiguous:
             raise InputError(
                 f"a tensor of {self._element.label} cannot take "
-                + (f"an array of {array.dtype.name}" if said is None else f"one of {said.label}"),
+                + (f"an array of {array.dtype.name}" if element is None else f"one of {element.label}"),
                 code=Code.BAD_REQUEST,
                 hint="assign tensor.elements an entry for each element"
                 if is_ambiguous
@@ -263,7 +263,7 @@ class Tensor(ExplainsAbsent):
         self.elements = array
 
     def copy_to(self, target: Tensor) -> None:
-        """Give the contents to another tensor of the same element type, and the shape."""
+        """Copy the contents and shape to another tensor of the same element type."""
         target.copy_from(self)
 
     def _hold(self, contents: Array | Packed, is_shared: bool) -> None:
@@ -275,47 +275,47 @@ class Tensor(ExplainsAbsent):
 
     @property
     def _data(self) -> Array:
-        """An array with an entry for each element: the memory itself, but a copy where elements are packed."""
-        held = self._held
-        return held.unpack() if isinstance(held, Packed) else held
+        """An array with one entry per element: the memory itself, or a copy if elements are packed."""
+        memory = self._held
+        return memory.unpack() if isinstance(memory, Packed) else memory
 
     @property
     def data(self) -> Array:
-        """The memory, to read and to write, as OpenVINO shows it; of strings, a copy as bytes in UTF-8.
+        """The memory, writable, as OpenVINO exposes it; for strings, a copy as UTF-8 bytes.
 
-        Elements of less than a byte are packed, of one dimension; those that NumPy lacks are shown by their bits, in
-        float16 for bf16 and else in uint8. `elements` has an entry for each.
+        Sub-byte elements are packed and one-dimensional; types that NumPy lacks appear as bits, in float16
+        for bf16 and otherwise in uint8. `elements` has one entry per element.
         """
-        held = self._held
-        if isinstance(held, Packed):
-            return held.raw.view(self._element.stored_dtype)
-        return as_stored(held, self._element)
+        memory = self._held
+        if isinstance(memory, Packed):
+            return memory.raw.view(self._element.stored_dtype)
+        return as_stored(memory, self._element)
 
     @property
     def elements(self) -> Array:
-        """An array with an entry for each element, of ml_dtypes where NumPy lacks the type; it can be assigned.
+        """An assignable array with one entry per element, of ml_dtypes where NumPy lacks the type.
 
-        It is the memory itself; but elements of less than a byte are unpacked into a copy, which cannot be written to.
+        It is the memory itself, but sub-byte elements are unpacked into a read-only copy.
         """
-        found = self._data
+        array = self._data
         if self._element.is_packed:
-            found.flags.writeable = False
-        return found
+            array.flags.writeable = False
+        return array
 
     @elements.setter
     def elements(self, values: object) -> None:
-        given = np.asarray(values)
-        if given.shape != self._held.shape:
+        array = np.asarray(values)
+        if array.shape != self._held.shape:
             raise InputError(
-                f"expected elements of shape {list(self._held.shape)}, got {list(given.shape)}",
+                f"expected elements of shape {list(self._held.shape)}, got {list(array.shape)}",
                 code=Code.BAD_REQUEST,
             )
         if self._element is ElementType.string:
-            self._fill(given)
-        elif isinstance(held := self._held, Packed):
-            held.raw[...] = Packed.of(_exact(given, self._element), self._element).raw
+            self._fill(array)
+        elif isinstance(memory := self._held, Packed):
+            memory.raw[...] = Packed.of(_exact(array, self._element), self._element).raw
         else:
-            held[...] = given
+            memory[...] = array
 
     @property
     def element_type(self) -> ElementType:
@@ -329,7 +329,7 @@ class Tensor(ExplainsAbsent):
 
     @property
     def byte_size(self) -> int:
-        """The number of bytes, packed."""
+        """The number of bytes in packed form."""
         if self._element is ElementType.string:
             return self._held.size * _STRING_BYTES
         return self._element.nbytes(self._held.size)
@@ -351,7 +351,7 @@ class Tensor(ExplainsAbsent):
 
     @property
     def str_data(self) -> Array:
-        """The contents of a tensor of strings, as text; setting them keeps the shape."""
+        """The contents of a string tensor as text; setting them keeps the shape."""
         return as_text(self._strings())
 
     @str_data.setter
@@ -360,7 +360,7 @@ class Tensor(ExplainsAbsent):
 
     @property
     def bytes_data(self) -> Array:
-        """The contents of a tensor of strings, as bytes in UTF-8; setting them keeps the shape."""
+        """The contents of a string tensor as UTF-8 bytes; setting them keeps the shape."""
         return encoded(self._strings())
 
     @bytes_data.setter
@@ -376,12 +376,13 @@ class Tensor(ExplainsAbsent):
 
     def _fill(self, strings: object) -> None:
         """Replace all strings."""
-        given, held = np.asarray(strings), self._strings()
-        if given.size != held.size or given.dtype.kind not in "SUTO":
+        source, memory = np.asarray(strings), self._strings()
+        if source.size != memory.size or source.dtype.kind not in "SUTO":
             raise InputError(
-                f"expected {held.size} strings, got {given.size} of {given.dtype.name}", code=Code.BAD_REQUEST
+                f"expected {memory.size} strings, got {source.size} of {source.dtype.name}",
+                code=Code.BAD_REQUEST,
             )
-        self._hold(decoded(given).astype(object).reshape(held.shape), is_shared=False)
+        self._hold(decoded(source).astype(object).reshape(memory.shape), is_shared=False)
 
     def is_continuous(self) -> bool:
         """Return whether the elements are contiguous."""
@@ -404,7 +405,7 @@ class Tensor(ExplainsAbsent):
         return self.size
 
     def get_byte_size(self) -> int:
-        """Return the number of bytes, packed."""
+        """Return the number of bytes in packed form."""
         return self.byte_size
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -428,13 +429,13 @@ class Tensor(ExplainsAbsent):
         return f"<Tensor: shape{self.shape} type: {self._element.label}>"
 
 
-def _source(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+def _source(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     """Return the source of a tensor, and the other positional arguments."""
-    if given:
-        return given[0], given[1:]
+    if args:
+        return args[0], args[1:]
     for name in ("array", "port", "other", "list", "image", "type"):
-        if name in named and not (name == "array" and "port" in named):
-            return named.pop(name), ()
+        if name in kwargs and not (name == "array" and "port" in kwargs):
+            return kwargs.pop(name), ()
     raise TypeError("a tensor must be made of an array, an element type and a shape, a port, or a tensor")
 
 
@@ -451,7 +452,7 @@ def _mismatch(element: ElementType, array: Array) -> InputError:
 
 
 def _packed_error(element: ElementType, what: str) -> InputError:
-    """Return the error for a question that has no answer where elements share bytes."""
+    """Return the error for an attribute that packed elements do not have."""
     return InputError(
         f"tensors of {element.label} have no {what}: elements of {element.bits} bits share bytes",
         code=Code.BAD_REQUEST,
@@ -460,22 +461,22 @@ def _packed_error(element: ElementType, what: str) -> InputError:
 
 
 def _exact(values: Array, element: ElementType) -> Array:
-    """Return values in the dtype of an element type.
+    """Convert values exactly to the dtype of an element type.
 
     Raises:
         InputError: if the type cannot represent one of them; codes of ``nf4`` count as values.
     """
-    found = values.astype(element.dtype)
+    converted = values.astype(element.dtype)
     highest = (1 << element.bits) - 1
-    if not np.array_equal(found.astype(values.dtype), values) or (
-        element.is_encoded and found.max(initial=0) > highest
+    if not np.array_equal(converted.astype(values.dtype), values) or (
+        element.is_encoded and converted.max(initial=0) > highest
     ):
         raise InputError(f"the array has values that {element.label} cannot represent", code=Code.BAD_REQUEST)
-    return found
+    return converted
 
 
 def tensor_from_file(path: str | os.PathLike[str]) -> Tensor:
-    """Return a tensor of the bytes of a file, which are read.
+    """Read a file into a tensor of bytes.
 
     >>> import tempfile
     >>> from pathlib import Path

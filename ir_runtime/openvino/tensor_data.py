@@ -1,4 +1,4 @@
-"""The arrays of tensors: views where that is possible, else copies."""
+"""The arrays of tensors: views if possible, otherwise copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "decoded",
     "element_of",
     "encoded",
-    "reinterpreted",
+    "reinterpret",
     "unpacked",
     "view_as_bf16",
     "zeros",
@@ -33,9 +33,10 @@ _HOLDS_BF16 = frozenset(map(np.dtype, (np.float16, np.int16, np.uint16)))
 
 
 def as_numpy(value: object) -> Array:
-    """Return an array of what a program has, without copying where the memory can be shared.
+    """Convert any array-like object to an array, sharing memory if possible.
 
-    That is any array, buffer or memory map, and what supports the array interface or DLPack, such as a torch tensor.
+    Accepts arrays, buffers, memory maps, and objects with the array interface or DLPack, such as torch
+    tensors.
     """
     if isinstance(value, np.ndarray):
         return value
@@ -52,10 +53,10 @@ def as_numpy(value: object) -> Array:
 
 
 def as_stored(array: Array, element: ElementType) -> Array:
-    """Return contents as OpenVINO shows them: packed bytes, the bits of types that NumPy lacks, or strings in UTF-8.
+    """Return contents as OpenVINO exposes them: packed bytes, bits, or UTF-8 strings.
 
     Args:
-        array: has an entry for each element. Its memory is shared, unless the type is packed or holds strings.
+        array: one entry per element; its memory is shared unless the type is packed or holds strings.
         element: the element type.
     """
     if element is ElementType.string:
@@ -66,15 +67,15 @@ def as_stored(array: Array, element: ElementType) -> Array:
 
 
 def view_as_bf16(array: Array, element: ElementType, subject: str) -> Array | None:
-    """Return an array's bits as bf16, with a warning; None unless it has a 16-bit type that holds bf16 in OpenVINO.
+    """Reinterpret an array's bits as bf16, with a warning; None unless it has a suitable 16-bit type.
 
     OpenVINO has no dtype for bf16: programs hold it in arrays of float16 or of integers. Such arrays look like numbers
     of their own type, hence the warning.
 
     Args:
-        array: what was given.
-        element: the element type that is expected.
-        subject: what expects it, for the warning.
+        array: the argument.
+        element: the expected element type.
+        subject: the recipient, for the warning.
     """
     native = array.dtype.newbyteorder("=")
     if element is not ElementType.bf16 or native not in _HOLDS_BF16:
@@ -118,11 +119,11 @@ def element_of(array: Array) -> ElementType:
         raise InputError(str(reason), code=Code.BAD_REQUEST) from None
 
 
-def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> Array | Packed:
-    """Return a view of an array's memory with another shape and element type, as OpenVINO does.
+def reinterpret(array: Array, element: ElementType, shape: Sequence[int]) -> Array | Packed:
+    """Reinterpret an array's memory with another shape and element type, as OpenVINO does.
 
     Raises:
-        InputError: if that needs more memory than there is, or the array has gaps.
+        InputError: if the array is too small or not contiguous.
     """
     if not array.flags.c_contiguous:
         raise InputError(
@@ -131,7 +132,7 @@ def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> A
             hint="give it as numpy.ascontiguousarray(array), whose memory is another",
         )
     if element.is_packed:
-        return _packed(array, element, tuple(shape))
+        return _view_packed(array, element, tuple(shape))
     count, contiguous = math.prod(shape), array.reshape(-1)
     if element is ElementType.string or array.dtype == element.dtype:
         available, unit = array.size, "elements"
@@ -148,11 +149,11 @@ def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> A
     return (part if unit == "elements" else part.view(element.dtype)).reshape(tuple(shape))
 
 
-def _packed(raw: Array, element: ElementType, shape: tuple[int, ...]) -> Packed:
-    """Return the elements that OpenVINO has packed into an array's bytes, whose memory is shared.
+def _view_packed(raw: Array, element: ElementType, shape: tuple[int, ...]) -> Packed:
+    """View an array's bytes as packed elements.
 
     Raises:
-        InputError: if they do not take that many bytes.
+        InputError: if the number of bytes does not match.
     """
     needed = element.nbytes(math.prod(shape))
     if raw.nbytes != needed:
@@ -165,12 +166,12 @@ def _packed(raw: Array, element: ElementType, shape: tuple[int, ...]) -> Packed:
 
 
 def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
-    """Return the numbers that OpenVINO has packed into bytes.
+    """Unpack elements from bytes.
 
     Raises:
-        InputError: if they do not take that many bytes.
+        InputError: if the number of bytes does not match.
     """
-    return _packed(np.ascontiguousarray(raw), element, tuple(shape)).unpack()
+    return _view_packed(np.ascontiguousarray(raw), element, tuple(shape)).unpack()
 
 
 def decoded(array: Array) -> Array:
@@ -184,5 +185,5 @@ def encoded(array: Array) -> Array:
 
 
 def as_text(array: Array) -> Array:
-    """Return strings as an array of `str` in which U+FFFD stands for bytes that are not UTF-8."""
+    """Return strings as an array of `str`, replacing invalid UTF-8 by U+FFFD."""
     return np.char.decode(encoded(array), "utf-8", "replace")

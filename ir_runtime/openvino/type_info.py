@@ -10,7 +10,7 @@ __all__ = ["DiscreteTypeInfo"]
 
 @dataclass(eq=True)
 class DiscreteTypeInfo:
-    """The name of an operation as OpenVINO spells it, and the opset that introduced the version of it.
+    """The name of an operation as OpenVINO spells it, and the opset that introduced this version.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -26,11 +26,11 @@ class DiscreteTypeInfo:
 
     @property
     def parent(self) -> DiscreteTypeInfo | None:
-        """The type of which this is a kind: none, as operations have no common types here."""
+        """The supertype: None, as operations have no common types here."""
         return None
 
     def hash(self) -> int:
-        """Return a number that equal types have in common."""
+        """Return the hash of the type."""
         return hash((self.name, self.version_id))
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as OpenVINO's, which cannot be hashed

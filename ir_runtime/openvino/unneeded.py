@@ -1,4 +1,4 @@
-"""Read invalid files again as OpenVINO reads them: without the layers that no output needs."""
+"""Reread invalid files as OpenVINO does: without the layers that no output needs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _UNNEEDED = "no output needs this layer, so it is left out"
 def read_needed(
     document: Document, source: Source, every: Diagnostics, report: Diagnostics
 ) -> Document | None:
-    """Read a file again without the layers that no output needs; ``None`` if something else is wrong with it.
+    """Read a file again without unneeded layers; ``None`` if it has other errors.
 
     Args:
-        document: what was read of the file.
+        document: the file as read first.
         source: the file.
-        every: what was found in it.
+        every: its findings.
         report: takes the findings.
     """
     if document.is_page or document.version < FORMER_IR:
@@ -37,33 +37,33 @@ def read_needed(
 
 
 def downgrade(every: Diagnostics, needed: Diagnostics) -> None:
-    """Add the findings of all layers to those of the layers that outputs need, of which none is an error: as warnings.
+    """Add the findings of all layers, as warnings, to those of the needed layers.
 
     Args:
-        every: what was found while all layers were read.
-        needed: what was found without the unneeded ones; takes the findings.
+        every: the findings of all layers.
+        needed: the findings without unneeded layers; more are added.
     """
-    reported = {_identity(found) for found in needed}
-    for found in every:
-        if found.severity is Severity.ERROR:
-            needed.add(_as_warning(found))
-        elif _identity(found) not in reported:
-            needed.add(found)
+    reported = {_identity(finding) for finding in needed}
+    for finding in every:
+        if finding.severity is Severity.ERROR:
+            needed.add(_as_warning(finding))
+        elif _identity(finding) not in reported:
+            needed.add(finding)
     for more in _beyond(every.more, needed.more):
         severity = Severity.WARNING if more.severity is Severity.ERROR else more.severity
         needed.count_more(more.code, more.times, severity)
 
 
-def _identity(found: Diagnostic) -> tuple[str, int | None, str, str | None]:
-    return found.code, found.line, found.message, found.layer
+def _identity(finding: Diagnostic) -> tuple[str, int | None, str, str | None]:
+    return finding.code, finding.line, finding.message, finding.layer
 
 
-def _as_warning(found: Diagnostic) -> Diagnostic:
-    return replace(found, severity=Severity.WARNING, message=f"{found.message}; {_UNNEEDED}")
+def _as_warning(finding: Diagnostic) -> Diagnostic:
+    return replace(finding, severity=Severity.WARNING, message=f"{finding.message}; {_UNNEEDED}")
 
 
 def _beyond(every: Iterable[More], needed: Iterable[More]) -> Iterator[More]:
-    """Return how many more findings of each kind there are in one list than in the other."""
+    """Yield how many more findings of each kind are in one list than in the other."""
     counted = {(more.code, more.severity): more.times for more in needed}
     for code, severity, times in every:
         yield More(code, severity, times - counted.get((code, severity), 0))

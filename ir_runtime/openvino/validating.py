@@ -31,7 +31,7 @@ def validate(
     limits: Limits = DEFAULT,
     for_release: str | None = None,
 ) -> Diagnostics:
-    """Find what is wrong with a model, without running it.
+    """Validate a model without running it.
 
     >>> import ir_runtime as ov
     >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
@@ -56,7 +56,7 @@ def validate(
     """
     release = None if for_release is None else _release(for_release)
     with within(limits), limited_lookups(), no_collection():
-        return _validated(model, weights, shapes, limits, release)
+        return _find_all(model, weights, shapes, limits, release)
 
 
 def _release(name: str) -> Release:
@@ -65,7 +65,7 @@ def _release(name: str) -> Release:
     return Release.of(name)
 
 
-def _validated(
+def _find_all(
     model: SourceLike | Model,
     weights: WeightsLike | None,
     shapes: ShapeLike | PortShapes | None,
@@ -104,7 +104,7 @@ def _settle(
     shapes: ShapeLike | PortShapes | None,
     release: Release | None,
 ) -> Diagnostics:
-    """Return the findings; as warnings, if there are none without the layers that no output needs."""
+    """Return the findings, as warnings if there are none without unneeded layers."""
     from .unneeded import downgrade, read_needed
 
     needed = Diagnostics(report.most)
@@ -120,7 +120,7 @@ def _settle(
 def _examine(
     model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes | None, release: Release | None
 ) -> None:
-    """Add findings beyond those that make a model invalid."""
+    """Add findings beyond those of validity."""
     graph, document = model._graph, model._document
     find_defects(
         graph,

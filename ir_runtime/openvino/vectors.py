@@ -19,7 +19,7 @@ class _Numbers(list[int]):
         """Read the numbers.
 
         Raises:
-            TypeError: if one is not an integer, or negative where that has no meaning.
+            TypeError: if one is not an integer, or is negative where this is meaningless.
         """
         super().__init__(map(operator.index, numbers))
         if not self._signed and self and min(self) < 0:
@@ -103,10 +103,10 @@ class AxisSet(frozenset[int]):
         Raises:
             TypeError: if one is not an integer of at least 0.
         """
-        found = super().__new__(cls, map(operator.index, axes))
-        if found and min(found) < 0:
-            raise TypeError(f"AxisSet must not be negative, got {sorted(found)}")
-        return found
+        axes_set = super().__new__(cls, map(operator.index, axes))
+        if axes_set and min(axes_set) < 0:
+            raise TypeError(f"AxisSet must not be negative, got {sorted(axes_set)}")
+        return axes_set
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted(super().__iter__()))

@@ -11,7 +11,7 @@ __all__ = ["Version"]
 
 @dataclass(frozen=True)
 class Version:
-    """The version of what runs a device. As OpenVINO's ``Version``.
+    """The version of a device's runtime. As OpenVINO's ``Version``.
 
     >>> import ir_runtime as ov
     >>> version = ov.Core().get_versions("CPU")["CPU"]

@@ -52,7 +52,7 @@ __all__ = [
 
 @cache
 def load_extensions() -> None:
-    """Import the operations that installed packages announce; called when a type is unknown."""
+    """Import the operations announced by installed packages; called when a type is unknown."""
     from importlib.metadata import entry_points
 
     for extension in entry_points(group="ir_runtime.ops"):
@@ -60,9 +60,9 @@ def load_extensions() -> None:
 
 
 def find_operation(type: str, opset: int | None = None) -> type[Op] | None:
-    """Return the version of an operation that an opset has; installed packages are asked for unknown ones."""
-    found = registry.resolve(type, opset)
-    if found is None:
+    """Return an operation's version in an opset; unknown types are searched in installed packages."""
+    operation = registry.resolve(type, opset)
+    if operation is None:
         load_extensions()
-        found = registry.resolve(type, opset)
-    return found
+        operation = registry.resolve(type, opset)
+    return operation

@@ -13,14 +13,14 @@ __all__ = ["axes_of", "check_list", "normalize_axes", "normalize_axis", "reduced
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank", least: int = 0) -> int:
-    """Count an axis from the front, or say that it is out of range.
+    """Count an axis from the front; raise if it is out of range.
 
     Args:
         axis: the axis; a negative one counts from the end.
-        rank: how many axes there are.
-        name: what gives the axis, for messages.
-        of: what has that rank, for messages.
-        least: 1 where OpenVINO takes 0 and -1 for axes of a scalar, which such an operation leaves as it is.
+        rank: the number of axes.
+        name: the source of the axis, for messages.
+        of: the tensor of that rank, for messages.
+        least: 1 if OpenVINO accepts axes 0 and -1 for a scalar, which the operation then leaves unchanged.
     """
     count = max(rank, least)
     if not -count <= axis < count:
@@ -32,17 +32,17 @@ def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank", l
 def normalize_axes(
     axes: Iterable[int], rank: int, name: str = "axis", of: str = "rank", least: int = 0
 ) -> tuple[int, ...]:
-    """Count axes from the front, or say which one is out of range or repeated; the rest is as for `normalize_axis`."""
-    given = tuple(axes)
-    found = tuple(normalize_axis(axis, rank, name, of, least) for axis in given)
-    twice = next((axis for axis in found if found.count(axis) > 1), None)
+    """Count axes from the front; raise if one is out of range or repeated; see `normalize_axis`."""
+    listed = tuple(axes)
+    normalized = tuple(normalize_axis(axis, rank, name, of, least) for axis in listed)
+    twice = next((axis for axis in normalized if normalized.count(axis) > 1), None)
     if twice is not None:
-        raise InferenceError(f"axes {list(given)} name axis {twice} twice, where each may be named once")
-    return found
+        raise InferenceError(f"axes {list(listed)} name axis {twice} twice, where each may be named once")
+    return normalized
 
 
 def axes_of(axes: Array) -> tuple[int, ...]:
-    """Return the axes in a scalar or 1-D array, as NumPy takes them."""
+    """Return the axes in a scalar or 1-D array as a tuple."""
     return tuple(axes.ravel().tolist())
 
 
@@ -53,13 +53,13 @@ def check_list(value: Value, name: str) -> None:
 
 
 def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int = 0) -> PartialShape:
-    """Return the shape left after reducing ``axes``, whose contents may be unknown; ``least`` is that of `normalize_axis`."""
+    """Return the shape after reducing ``axes``, possibly unknown; ``least`` is as in `normalize_axis`."""
     check_list(axes, "axes")
-    known = axes.ints()
+    values = axes.ints()
     if shape.rank is None:
         return PartialShape.dynamic()
-    if known is not None:
-        gone = set(normalize_axes(known, shape.rank, least=least))
+    if values is not None:
+        gone = set(normalize_axes(values, shape.rank, least=least))
         if shape.rank and keep_dims:
             return shape.replace(dict.fromkeys(gone, 1))
         return PartialShape([d for i, d in enumerate(shape) if i not in gone])
@@ -75,7 +75,7 @@ def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool, least: int 
 
 
 def _some_of(shape: PartialShape, left: int) -> PartialShape:
-    """``left`` dimensions of a shape, in order, when it is not known which."""
+    """Return ``left`` dimensions of a shape, in order, if it is unknown which ones."""
     places = [shape[i : len(shape) - left + i + 1] for i in range(left)]
     joined = []
     for candidates in places:

@@ -49,21 +49,21 @@ def check_one(value: Value, name: str) -> None:
 
 
 def only(array: Array, name: str) -> float:
-    """Return the element of a tensor that must have one."""
+    """Return the element of a tensor of one element."""
     if array.size != 1:
         shape = PartialShape(array.shape)
         raise ExecutionError(f"{name} must be one number or boolean, not of shape {shape}")
-    found: float = array.item()
-    return found
+    element: float = array.item()
+    return element
 
 
 def feeds_of(body: Body, every: Sequence[_Tensor]) -> dict[int, _Tensor]:
-    """Return what each Parameter of a body receives whole, given all inputs of the layer."""
+    """Return the values of Parameters that are fed whole, given all inputs of the layer."""
     return {i.parameter: every[i.port] for i in body.inputs if i.cut is None and i.port < len(every)}
 
 
 def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_Tensor]:
-    """Return what each output of the layer takes from the Results of a body."""
+    """Return the outputs of the layer, taken from the Results of a body."""
     by_port = {o.port: o.result for o in body.outputs}
     missing = set(range(count)) - by_port.keys()
     if missing:
@@ -75,11 +75,11 @@ def outputs_of(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_
 
 
 def check_ties(body: Body) -> None:
-    """Require that parts have a length, and that all Parameters that are read receive a value.
+    """Require that slices are not empty, and that all used Parameters receive a value.
 
-    Parts of an input follow one another without overlap: their length is the stride, which the pages imply as they
-    know no other length. OpenVINO infers other strides, but its plugin refuses to run them. Parts of an output are
-    joined, whatever their lengths, by the pages; the plugin wants those that the file declares.
+    Slices of an input are adjacent: their length is the stride, the only length that the pages mention.
+    OpenVINO infers other strides, but its plugin refuses to run them. Slices of an output are concatenated
+    regardless of their lengths, according to the pages; the plugin requires the declared ones.
     """
     for port, cut in ((entry.port, entry.cut) for entry in body.inputs if entry.cut):
         if cut.part_size < 1 or cut.stride == 0:
@@ -104,7 +104,7 @@ def check_ties(body: Body) -> None:
 
 
 def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
-    """Return the message about a part that is out of range of its input."""
+    """Return the message about a slice that is out of range of its input."""
     return (
         f"iteration {iteration} takes elements {where.start} to {where.stop - 1} along axis {axis} of input {port}, "
         f"counted from 0, but that axis has length {length}"
@@ -112,19 +112,19 @@ def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int
 
 
 def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
-    """Return how many parts the inputs that are cut have, as far as known; 1 where none is."""
-    found = [(i.port, _parts(i.port, shapes[i.port], i.cut)) for i in body.inputs if i.cut]
-    known = [(port, count) for port, count in found if count.is_static]
-    if len({count for _, count in known}) > 1:
-        counts = ", ".join(f"input {port} into {count}" for port, count in known)
+    """Return the number of slices of the sliced inputs, as far as known; 1 if there are none."""
+    counts_by_port = [(i.port, _parts(i.port, shapes[i.port], i.cut)) for i in body.inputs if i.cut]
+    static = [(port, count) for port, count in counts_by_port if count.is_static]
+    if len({count for _, count in static}) > 1:
+        counts = ", ".join(f"input {port} into {count}" for port, count in static)
         raise InferenceError(
             f"inputs must be split into the same number of parts, but port_map splits {counts}"
         )
-    return known[0][1] if known else Dimension() if found else Dimension(1)
+    return static[0][1] if static else Dimension() if counts_by_port else Dimension(1)
 
 
 def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
-    """Return the number of parts of an input, all of which must be in range."""
+    """Return the number of slices of an input, all of which must be in range."""
     if shape.rank is None:
         return Dimension()
     axis = normalize_axis(cut.axis, shape.rank)
@@ -153,7 +153,7 @@ def infer_iterations(
         body: the graph that is repeated.
         every: all inputs of the layer.
         visit: infers the body.
-        elements: element types of Parameters that convert what they receive.
+        elements: element types of Parameters that convert their input.
     """
     feeds = {p: Value(v.type) if _is_loop_carried(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
@@ -163,13 +163,13 @@ def infer_iterations(
         feeds[parameter] = _as(feeds[parameter], elements[parameter])
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
-    return _fixed_point(body, feeds, visit)
+    return _infer_fixed_point(body, feeds, visit)
 
 
 def iterated(
     body: Body, results: Mapping[int, Value], trips: Dimension, count: int
 ) -> tuple[TensorType, ...]:
-    """Return the types of the outputs after any number of iterations that ``trips`` allows."""
+    """Return the output types after any number of iterations allowed by ``trips``."""
     cuts = {o.port: o.cut for o in body.outputs}
     last = [value.type for value in outputs_of(body, results, count)]
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
@@ -179,10 +179,10 @@ def _is_loop_carried(body: Body, parameter: int) -> bool:
     return any(edge.parameter == parameter for edge in body.back_edges)
 
 
-def _fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[int, Value]:
+def _infer_fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[int, Value]:
     """Infer the body until the types of loop-carried values reach a fixed point.
 
-    Each enclosing loop multiplies the inferences, so deep inside others shapes start as dynamic.
+    Each enclosing loop multiplies the inferences, so in deeply nested loops shapes start as dynamic.
     """
     if getattr(visit, "is_deep", False):
         feeds |= {edge.parameter: _of_any_shape(feeds[edge.parameter]) for edge in body.back_edges}
@@ -199,7 +199,7 @@ def _fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[i
             if _stays(before.shape, after.shape):
                 continue
             after = TensorType(before.element, after.shape)  # the Parameter keeps its type
-            wider[edge.parameter] = Value(_widened(before, after, forget=round > 1))
+            wider[edge.parameter] = Value(_widen(before, after, forget=round > 1))
         if not wider:
             return results
         feeds |= wider
@@ -207,12 +207,12 @@ def _fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[i
 
 
 def _is_convertible(source: ElementType, target: ElementType) -> bool:
-    """Return whether a loop can convert a tensor to the element type of a Parameter: numbers of whole bytes, and booleans."""
+    """Return whether a loop can convert between element types: numbers of whole bytes, and booleans."""
     return source is target or ElementType.dynamic in (source, target) or min(source.bits, target.bits) >= 8
 
 
 def _as(value: Value, element: ElementType) -> Value:
-    """Return a value with the element type of the Parameter that it is converted to."""
+    """Convert a value to the element type of a Parameter."""
     if value.element is element:
         return value
     if not _is_convertible(value.element, element):
@@ -227,19 +227,19 @@ def _of_any_shape(value: Value) -> Value:
 
 
 def _stays(before: PartialShape, after: PartialShape) -> bool:
-    """Return whether what comes round has the shape that it had before, and lengths equal the same ones."""
+    """Return whether a loop-carried shape is unchanged, including its symbols."""
     if before.rank is None or not after.refines(before):
         return before.rank is None
     return all(b.symbol is None or b.symbol is a.symbol for b, a in zip(before, after, strict=True))
 
 
-def _widened(before: TensorType, after: TensorType, forget: bool) -> TensorType:
+def _widen(before: TensorType, after: TensorType, forget: bool) -> TensorType:
     joined = before.join(after)
     if not forget or joined.shape.rank is None:
         return joined
     pairs = zip(before.shape, joined.shape, strict=True)
-    kept = [j if (b.min, b.max) == (j.min, j.max) else Dimension() for b, j in pairs]
-    return TensorType(joined.element, PartialShape(kept))
+    dims = [j if (b.min, b.max) == (j.min, j.max) else Dimension() for b, j in pairs]
+    return TensorType(joined.element, PartialShape(dims))
 
 
 def _part_type(value: Value, cut: Cut) -> TensorType:
@@ -253,6 +253,6 @@ def _output_type(cut: Cut | None, type: TensorType, trips: Dimension) -> TensorT
     if cut is None or type.shape.rank is None:
         return type
     axis = normalize_axis(cut.axis, type.shape.rank)
-    # A file says how long a part is; the body may not.
+    # The file tells the length of a slice, even if the body does not.
     part = type.shape[axis].merge(Dimension(cut.part_size)) or type.shape[axis]
     return TensorType(type.element, type.shape.replace({axis: part * trips}))

@@ -21,10 +21,10 @@ NAMES = ("shape", "shape")
 def broadcast_shapes(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """Return the shape of an element-wise operation on two inputs, which messages call by their names.
+    """Return the shape of an elementwise operation on two inputs, which are named for messages.
 
     Raises:
-        InferenceError: if no tensors of these shapes go together.
+        InferenceError: if the shapes cannot be broadcast.
     """
     if rule == "none":
         return _equal(a, b, names)
@@ -46,7 +46,7 @@ def broadcast_shapes(
 
 
 def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
-    """Return the dimension two dimensions broadcast to, or ``None`` if they do not.
+    """Return the broadcast of two dimensions, or ``None`` if they are incompatible.
 
     >>> broadcast_dims(Dimension(1), Dimension(2, 8)), broadcast_dims(Dimension(), Dimension(4))
     (<Dimension: 2..8>, <Dimension: 4>)
@@ -71,7 +71,7 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
 def broadcast_onto(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """Return the shape ``a``, which ``b`` must fit without changing it, with what ``b`` implies about its dims.
+    """Return the shape ``a`` refined by ``b``, which must broadcast to it.
 
     >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
     <PartialShape: [?,3,4]>
@@ -92,9 +92,9 @@ def broadcast_onto(
 
 
 def align(b: Array, rank: int, axis: int = 0) -> Array:
-    """Give ``b`` trailing axes so that, from ``axis`` on, it lines up with a tensor of ``rank``.
+    """Append axes to ``b`` so that it aligns with a tensor of ``rank`` from ``axis`` on.
 
-    Trailing axes of length 1 that do not fit are dropped.
+    Excess trailing axes of length 1 are dropped.
     """
     start = rank - b.ndim if axis < 0 else axis
     return b.reshape((b.shape + (1,) * rank)[: rank - start])
@@ -111,7 +111,7 @@ def _equal(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
 
 
 def _onto(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
-    """PDPD with axis 0, as files have it: ``b`` starts at the first axis of ``a``, and is stretched to it."""
+    """Broadcast by PDPD with axis 0, as in files: ``b`` aligns with the first axes of ``a``."""
     if a.rank is None or b.rank is None:
         return a
     dims = list(b)

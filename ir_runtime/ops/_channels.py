@@ -13,7 +13,7 @@ __all__ = ["per_channel", "with_channels"]
 
 
 def with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
-    """Return the shape of the data, whose second dim must equal the length of each of the settings."""
+    """Return the shape of the data, whose channels must match the length of each parameter."""
     shape = data.shape
     if shape.rank is not None and shape.rank < 2:
         raise InferenceError(f"data has shape {shape}; at least two axes are expected, [N, C, ...]")
@@ -23,9 +23,9 @@ def with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
         if value.shape.rank == 1:
             both = channels.merge(value.shape[0])
             if both is None:
-                known = shape.rank is not None and shape[1] == channels
-                there = f"data {shape} has" if known else "by the inputs before it there are"
-                raise InferenceError(f"{name} has length {value.shape[0]}, but {there} {channels} channels")
+                has_rank = shape.rank is not None and shape[1] == channels
+                subject = f"data {shape} has" if has_rank else "by the inputs before it there are"
+                raise InferenceError(f"{name} has length {value.shape[0]}, but {subject} {channels} channels")
             channels = both
     if channels == 0:
         raise InferenceError(f"axis 1 of data {shape}, the channels, has length 0; at least 1 is expected")

@@ -26,9 +26,9 @@ __all__ = ["Iterations"]
 class Iterations:
     """The state of a running loop: its inputs, the last results, and the parts of concatenated outputs.
 
-    A Parameter keeps its element type, and what a back edge brings is converted to it. The page does not say so; the
-    reference of OpenVINO leaves the type as it comes, and fails in operations that read two tensors; the CPU plugin
-    converts to the nearest number.
+    A Parameter keeps its element type, and values of back edges are converted to it. The page does not
+    specify this; OpenVINO's reference keeps the type of the value, and fails in binary operations; the CPU
+    plugin converts to the nearest number.
     """
 
     body: Body
@@ -51,7 +51,7 @@ class Iterations:
         self.parts = {o: [] for o in self.body.outputs if o.cut}
 
     def run_once(self) -> None:
-        """Run one iteration; its results feed the next one by the back edges."""
+        """Run one iteration; its results feed the next one through the back edges."""
         deadline.check()
         self.trips.add(self.limits)
         for entry in self.body.inputs:
@@ -89,14 +89,14 @@ class Iterations:
         """Return each output of the layer after the last iteration.
 
         Args:
-            empty: types of the Results, for outputs that join the parts of no iteration.
+            empty: types of the Results, for concatenated outputs without iterations.
         """
-        found = {o.port: self._output(o, empty) for o in self.body.outputs}
-        return tuple(found[port] for port in sorted(found))
+        outputs = {o.port: self._output(o, empty) for o in self.body.outputs}
+        return tuple(outputs[port] for port in sorted(outputs))
 
     def _output(self, output: BodyOutput, empty: Mapping[int, TensorType]) -> Array:
         if output.cut:
-            return _joined(self.parts[output], output.cut, empty.get(output.result))
+            return _concatenate(self.parts[output], output.cut, empty.get(output.result))
         if output.result in self.results:
             return self.results[output.result]
         for edge in self.body.back_edges:
@@ -109,7 +109,7 @@ class Iterations:
 
 
 def _of_type(first: Array, type: TensorType | None) -> Array:
-    """Return the initial value of a loop without iterations, in the element type of the Result."""
+    """Return the initial value of a loop without iterations in the element type of the Result."""
     if type is None or type.element is ElementType.dynamic:
         return first
     return convert_rounded(first, type.element)
@@ -123,7 +123,7 @@ def _part(port: int, x: Array, cut: Cut, iteration: int) -> Array:
     return x[(slice(None),) * axis + (where,)]
 
 
-def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
+def _concatenate(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
     if not parts:
         if type is None or type.shape.rank is None:
             raise ExecutionError(

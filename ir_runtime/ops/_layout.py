@@ -1,4 +1,4 @@
-"""Inputs whose axes have names, and lengths that equal names share."""
+"""Inputs with named axes; equal names mean equal lengths."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..ir.shape import PartialShape
 __all__ = ["fit_axes"]
 
 
-def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, found: dict[str, Dimension]) -> None:
-    """Require an input to have these axes, and note their lengths beside those found before.
+def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, lengths: dict[str, Dimension]) -> None:
+    """Require an input to have these axes, and merge their lengths into ``lengths``.
 
     >>> lengths = {"time": Dimension(4)}
     >>> fit_axes("data", ("batch", "time"), PartialShape("2,?"), lengths)
@@ -24,8 +24,8 @@ def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, found: dict[st
     """
     if shape.rank is None:
         return
-    merged = [d.merge(found.get(a, d)) for a, d in zip(axes, shape, strict=False)]
+    merged = [d.merge(lengths.get(a, d)) for a, d in zip(axes, shape, strict=False)]
     if len(axes) != shape.rank or None in merged:
-        wanted = ", ".join(f"{axis} {found[axis]}" if axis in found else axis for axis in axes)
-        raise InferenceError(f"{name} has shape {shape}; [{wanted}] is expected")
-    found |= {axis: dim for axis, dim in zip(axes, merged, strict=True) if dim is not None}
+        expected = ", ".join(f"{axis} {lengths[axis]}" if axis in lengths else axis for axis in axes)
+        raise InferenceError(f"{name} has shape {shape}; [{expected}] is expected")
+    lengths |= {axis: dim for axis, dim in zip(axes, merged, strict=True) if dim is not None}

@@ -1,4 +1,4 @@
-"""Inputs whose contents are lengths, some of which may be unknown."""
+"""Inputs that contain lengths, some of which may be unknown."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = [
     "product",
 ]
 
-# Far above any honest list; what follows from one that is longer would not fit into memory.
+# Far above any reasonable list; results of a longer one would not fit into memory.
 _MOST = 1 << 16
 
 
 def listed(numbers: Iterable[int | Interval]) -> str:
-    """Numbers of which some may be unknown, for messages.
+    """Format numbers, some of which may be unknown, for messages.
 
     >>> listed([1, Dimension(2, 8), Interval(-3, 3), Interval(None, -1), Interval()])
     '[1,2..8,-3..3,..-1,?]'
     """
-    return f"[{','.join(map(_shown, numbers))}]"
+    return f"[{','.join(map(_show, numbers))}]"
 
 
-def _shown(number: int | Interval) -> str:
+def _show(number: int | Interval) -> str:
     low, high = (number.min, number.max) if isinstance(number, Interval) else (number, number)
     if low is not None and low == high:
         return str(low)
@@ -44,7 +44,7 @@ def _shown(number: int | Interval) -> str:
 
 
 def count_of(value: Value, name: str = "an input") -> int | None:
-    """Return how many numbers a list holds that has one for each axis, or for each part, if that is known."""
+    """Return the length of a list of axes, lengths or parts, if known."""
     if value.count.min > _MOST:
         raise InferenceError(
             f"{name} of shape {value.shape} holds {value.count} numbers; at most {_MOST} are allowed where "
@@ -54,31 +54,31 @@ def count_of(value: Value, name: str = "an input") -> int | None:
 
 
 def common_count(**inputs: Value | None) -> int | None:
-    """Return how many numbers each of some 1-D inputs holds, if that is known; all must hold as many."""
-    given = {name: value for name, value in inputs.items() if value is not None}
-    for name, value in given.items():
+    """Return the common length of 1-D inputs, if known."""
+    present = {name: value for name, value in inputs.items() if value is not None}
+    for name, value in present.items():
         check_vector(value, name)
-    known = {name: count for name, value in given.items() if (count := count_of(value, name)) is not None}
-    if len(set(known.values())) > 1:
-        found = ", ".join(f"{name} has length {count}" for name, count in known.items())
-        *others, last = known
-        raise InferenceError(f"{', '.join(others)} and {last} must be equally long; {found}")
-    return next(iter(known.values()), None)
+    counts = {name: count for name, value in present.items() if (count := count_of(value, name)) is not None}
+    if len(set(counts.values())) > 1:
+        text = ", ".join(f"{name} has length {count}" for name, count in counts.items())
+        *others, last = counts
+        raise InferenceError(f"{', '.join(others)} and {last} must be equally long; {text}")
+    return next(iter(counts.values()), None)
 
 
 def length_of(value: Value, name: str, least: int = 0) -> Dimension:
-    """Return the dimension that a scalar, or a list of one number, holds."""
+    """Return the dimension held by a scalar or a list of one number."""
     check_one_number(value, name)
     (number,) = value.numbers() or (Interval(),)
     highest = number.max if isinstance(number, Interval) else number
     if highest is not None and highest < least:
-        raise InferenceError(f"{name} is {_shown(number)}; at least {least} is expected")
+        raise InferenceError(f"{name} is {_show(number)}; at least {least} is expected")
     length = Dimension.of(number)
     return length if length.min >= least else Dimension.between(least, length.max, length.symbol)
 
 
 def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
-    """Return the dimensions that a 1-D input holds; ``None`` if their number is unknown."""
+    """Return the dimensions held by a 1-D input; ``None`` if their number is unknown."""
     check_vector(value, name)
     numbers = value.numbers()
     if numbers is None:
@@ -91,7 +91,7 @@ def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
 
 
 def multiples(length: Dimension, of: int) -> Dimension | None:
-    """Those among the possible lengths that are multiples of a number, if there are any.
+    """Restrict a length to multiples of a number; ``None`` if there are none.
 
     >>> multiples(Dimension(3, 9), 2), multiples(Dimension(1), 4)
     (<Dimension: 4..8>, None)
@@ -102,5 +102,5 @@ def multiples(length: Dimension, of: int) -> Dimension | None:
 
 
 def product(lengths: Iterable[Interval]) -> Dimension:
-    """Return the number of elements that lengths make."""
+    """Return the product of lengths, the number of elements."""
     return Dimension.of(reduce(mul, lengths, Dimension(1)))

@@ -1,4 +1,4 @@
-"""Base of activation functions, which compute in f32 at least."""
+"""Base of activation functions, which are computed in at least f32."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Pointwise(Unary):
     output = Output(T_FLOAT, "the function of each element")
 
     def evaluate(self, data: Array) -> Array:
-        found = self.apply(data.astype(compute_dtype(data.dtype), copy=False))
-        return np.asarray(found).astype(data.dtype, copy=False)
+        result = self.apply(data.astype(compute_dtype(data.dtype), copy=False))
+        return np.asarray(result).astype(data.dtype, copy=False)
 
     def apply(self, x: Array) -> Array:
         """Apply the function to every element."""

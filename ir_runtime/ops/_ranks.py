@@ -28,7 +28,7 @@ def check_one_number(value: Value, name: str) -> None:
 
 
 def of_rank(value: Value, name: str, layout: str) -> PartialShape:
-    """Return the shape of an input that must have as many axes as ``layout``, such as ``[N, C]``, has."""
+    """Return the shape of an input that must have the rank of a ``layout`` such as ``[N, C]``."""
     rank = layout.count(",") + 1
     if value.shape.rank is None:
         return PartialShape.dynamic(rank)

@@ -12,7 +12,7 @@ BILINEAR = 8
 
 
 def resampling(mode: str, operands: Operands) -> Count:
-    """Return the FLOPs of resizing: two for each neighbour of an element, along every axis that is resized."""
+    """Return the FLOPs of resizing: two for each neighbour of an element along every resized axis."""
     if mode == "area":
         return operands.data
     resized = sum(old != new for old, new in zip(operands.inputs[0], operands.outputs[0], strict=True))

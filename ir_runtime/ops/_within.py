@@ -1,4 +1,4 @@
-"""Inputs whose numbers, as far as they are known, must be in a range that starts at 0."""
+"""Inputs whose known elements must be in a range from 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["check_at_most", "check_below"]
 
 
 def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
-    """Require the numbers of things that there are: 0 and up, less than ``count``."""
+    """Require indices from 0 to below ``count``."""
     if (wrong := _outside(value, None if count.max is None else count.max - 1)) is not None:
         raise InferenceError(f"{name} holds {wrong}, but there are {count} {things}, counted from 0")
 
@@ -22,8 +22,8 @@ def check_at_most(value: Value, name: str, most: Dimension, what: str) -> None:
 
 
 def _outside(value: Value, highest: int | None) -> int | None:
-    known = value.known()
-    if known is None:
+    contents = value.known()
+    if contents is None:
         return None
-    wrong = known[known < 0] if highest is None else known[(known < 0) | (known > highest)]
+    wrong = contents[contents < 0] if highest is None else contents[(contents < 0) | (contents > highest)]
     return int(wrong.flat[0]) if wrong.size else None

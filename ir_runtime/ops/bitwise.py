@@ -91,6 +91,6 @@ class BitwiseRightShift(Shift):
 
 
 def _factor(places: Number) -> int | None:
-    """Return what a shift by a known number of places multiplies by."""
+    """Return the factor of a shift by a known number of places."""
     low, high = ends(places)
     return 1 << low if low is not None and low == high and 0 <= low < WIDEST else None

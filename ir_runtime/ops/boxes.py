@@ -19,7 +19,7 @@ T_WIDE_NUMBER = Element("T_NUMBER", FLOATS, "any floating-point type", shared=Fa
 
 
 def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:
-    """Return how many batch entries, classes and boxes there are."""
+    """Return the numbers of batch entries, classes and boxes."""
     of_boxes = of_rank(boxes, "boxes", f"[batches, boxes, {size}]")
     of_scores = of_rank(scores, "scores", "[batches, classes, boxes]")
     if not of_boxes[2].contains(size):
@@ -38,7 +38,7 @@ def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, D
 
 
 def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
-    """Require one number, a scalar or of as many axes as are allowed."""
+    """Require a single number of at most this rank."""
     if value is None or value.shape.rank is None:
         return
     if value.shape.rank > most_rank or not all(d.contains(1) for d in value.shape):
@@ -47,7 +47,7 @@ def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
 
 
 def at_most(limit: Value | None) -> int | None:
-    """Return the largest that the limit may be; 0 if there is none, ``None`` if that is not known."""
+    """Return the upper bound of a limit; 0 if there is none, ``None`` if unknown."""
     if limit is None:
         return 0
     numbers = limit.numbers()

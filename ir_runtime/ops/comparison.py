@@ -101,12 +101,12 @@ class IsInf(UnaryPredicate):
     detect_positive: bool = attr(True, doc="whether positive infinity counts")
 
     def evaluate(self, data: Array) -> Array:
-        found = np.zeros(data.shape, bool)
+        result = np.zeros(data.shape, bool)
         if self.detect_negative:
-            found |= data == -np.inf
+            result |= data == -np.inf
         if self.detect_positive:
-            found |= data == np.inf
-        return found
+            result |= data == np.inf
+        return result
 
 
 @op("IsNaN-10", spec="comparison/isnan-10")

@@ -43,7 +43,7 @@ class Select(Op):
     auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
 
     def infer(self, condition: Value, then: Value, otherwise: Value) -> PartialShape:
-        # With numpy, the page lets the condition be stretched only; OpenVINO lets it stretch the others, too.
+        # With numpy, the page broadcasts only the condition; OpenVINO broadcasts all three.
         rule = self.auto_broadcast
         both = broadcast_shapes(then.shape, otherwise.shape, rule, ("then", "otherwise"))
         return broadcast_shapes(both, condition.shape, rule, ("then with otherwise", "condition"))
@@ -57,13 +57,16 @@ class Select(Op):
         return np.where(condition, then, otherwise)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Contents from those that the condition picks; the others may be unknown."""
+        """Propagate the contents selected by the condition; others may be unknown."""
         if all(value.known() is not None for value in inputs):
             return super().propagate(*inputs)
         if self.auto_broadcast == "pdpd":
             return None
         condition, then, otherwise = inputs
-        arrays = (_known_or(UNDECIDED, condition), *(_known_or(Interval(), v) for v in (then, otherwise)))
+        arrays = (
+            _contents_or(UNDECIDED, condition),
+            *(_contents_or(Interval(), v) for v in (then, otherwise)),
+        )
         return propagate_elements(choose, then.element, *arrays)
 
 
@@ -83,8 +86,8 @@ class NonZero(Op):
         check_index_types(output_type=self.output_type)
 
     def infer(self, data: Value) -> PartialShape:
-        if (known := data.known()) is not None:
-            return PartialShape(self.evaluate(known).shape)
+        if (contents := data.known()) is not None:
+            return PartialShape(self.evaluate(contents).shape)
         if data.shape.rank is None:
             return PartialShape.dynamic(2)
         if data.shape.rank == 0:
@@ -95,16 +98,16 @@ class NonZero(Op):
         return True  # of any length
 
     def evaluate(self, data: Array) -> Array:
-        if data.ndim == 0:  # a row for no axis, as in OpenVINO, unless there is nothing to point at
+        if data.ndim == 0:  # a row for a scalar, as in OpenVINO, unless it is zero
             return np.zeros((1, 1) if data else (0, 0), self.output_type.dtype)
         places = np.flatnonzero(data)  # dividing these takes a fraction of the time of `numpy.nonzero`
-        found = np.empty((data.ndim, places.size), self.output_type.dtype)
+        indices = np.empty((data.ndim, places.size), self.output_type.dtype)
         for axis in range(data.ndim - 1, 0, -1):
             outer = places // data.shape[axis]
-            found[axis] = places - outer * data.shape[axis]
+            indices[axis] = places - outer * data.shape[axis]
             places = outer
-        found[0] = places
-        return found
+        indices[0] = places
+        return indices
 
 
 @op("Bucketize-3")
@@ -131,11 +134,11 @@ class Bucketize(Op):
         return data.shape
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Bounds that do not ascend, of which nothing says what the buckets are."""
-        known = inputs[1].known()
-        if known is not None and (falls := np.flatnonzero(known[1:] < known[:-1])).size:
+        """Yield a message if bounds do not ascend."""
+        bounds = inputs[1].known()
+        if bounds is not None and (falls := np.flatnonzero(bounds[1:] < bounds[:-1])).size:
             place = int(falls[0])
-            yield f"buckets must be in ascending order, but element {place + 1} is {known[place + 1]}, after {known[place]}"
+            yield f"buckets must be in ascending order, but element {place + 1} is {bounds[place + 1]}, after {bounds[place]}"
 
     def evaluate(self, data: Array, buckets: Array) -> Array:
         common = np.result_type(_ordinary(data.dtype), _ordinary(buckets.dtype))
@@ -143,10 +146,10 @@ class Bucketize(Op):
         if not _ascend(bounds):
             return _search(numbers, bounds, self.with_right_bound).astype(self.output_type.dtype)
         side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
-        found = np.searchsorted(bounds, numbers, side)
-        if self.with_right_bound:  # a comparison with NaN fails: no bound is below it, and none above
-            found = np.where(np.isnan(data), 0, found)
-        return np.asarray(found).astype(self.output_type.dtype)
+        positions = np.searchsorted(bounds, numbers, side)
+        if self.with_right_bound:  # comparisons with NaN are false: no bound is below or above it
+            positions = np.where(np.isnan(data), 0, positions)
+        return np.asarray(positions).astype(self.output_type.dtype)
 
     def flops(self, operands: Operands) -> Count:
         """Return the comparisons of a binary search for each element."""
@@ -159,7 +162,7 @@ def _ascend(bounds: Array) -> bool:
 
 
 def _search(numbers: Array, bounds: Array, is_right: bool) -> Array:
-    """Search bounds in any order by halves; `numpy.searchsorted` would also depend on the numbers before."""
+    """Search unsorted bounds by bisection; `numpy.searchsorted` would also depend on previous numbers."""
     first, rest = np.zeros(numbers.shape, np.int64), np.full(numbers.shape, bounds.size)
     while rest.any():
         half = rest // 2
@@ -174,8 +177,8 @@ def _ordinary(dtype: DType) -> DType:
     return dtype if dtype.kind in "iuf" else np.dtype(np.float32)
 
 
-def _known_or(number: Number, value: Value) -> Array | None:
-    """Return the contents of a tensor, or the same number everywhere if nothing but its shape is known."""
+def _contents_or(number: Number, value: Value) -> Array | None:
+    """Return the contents of a tensor, or a constant fill if only its shape is known."""
     if (
         value.data is not None
         or value.shape.is_dynamic
@@ -194,16 +197,16 @@ class If(Op):
     values = Input(T_OUTER, "what the bodies read", variadic=True)
     results = Output(T_OUTER, "what the body that ran gives", variadic=True)
 
-    pure = False  # what it computes follows from its inputs, but may be far more than they are
+    pure = False  # depends on its inputs only, but may be far larger
 
     then_body: Body = body_field(doc="the graph that runs if the condition holds")
     else_body: Body = body_field(doc="the graph that runs if it does not")
 
     def infer(self, condition: Value, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
         check_one(condition, "condition")
-        known = condition.known()
-        bodies = self.bodies() if known is None else (self._chosen(known),)
-        # All that may run are visited before any is refused, so that each is known to have been looked at.
+        selected = condition.known()
+        bodies = self.bodies() if selected is None else (self._chosen(selected),)
+        # All candidates are visited before one is refused, so that each is known as visited.
         found = [(body, self._results(body, (condition, *values), visit)) for body in bodies]
         every = [[v.type for v in outputs_of(body, results, self._count())] for body, results in found]
         return tuple(reduce(TensorType.join, types) for types in zip(*every, strict=True))
@@ -224,5 +227,5 @@ class If(Op):
         return max((o.port for body in self.bodies() for o in body.outputs), default=-1) + 1
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the larger branch."""
+        """Return the FLOPs of the larger branch."""
         return maximum(operands.bodies)

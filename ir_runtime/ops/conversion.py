@@ -10,7 +10,7 @@ from ._define.bounds import Number, equal, fit, truth
 
 __all__ = ["NF4", "convert", "convert_rounded"]
 
-# What the 16 codes of nf4 stand for.
+# The values of the 16 codes of nf4.
 NF4 = np.array(
     [
         *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
@@ -35,28 +35,28 @@ _NF4_LIMITS = np.array(
 
 
 def convert(data: Array, target: ElementType, source: ElementType | None = None) -> Array:
-    """Convert as C++ does on x86: floats to integers towards zero, integers modulo their size.
+    """Convert as C++ does on x86: floats to integers toward zero, integers modulo their size.
 
-    What the page leaves undefined: a float too large for a machine integer gives the lowest one,
-    and so does NaN, then cut to size: -2147483648 as i32, 0 as i8. OpenVINO's reference agrees but
-    in f32 to u32 of numbers that u32 does not have, where its answer depends on the length of the
-    tensor. The plugin gives its i32 answer also for i64 and u64, and converts NaN to false.
+    Behavior that the page leaves undefined: a float too large for a machine integer gives the lowest integer,
+    and so does NaN, then truncated to size: -2147483648 as i32, 0 as i8. OpenVINO's reference agrees except
+    from f32 to u32 out of range, where its result depends on the length of the tensor. The plugin gives its
+    i32 result also for i64 and u64, and converts NaN to false.
 
-    Reals that are too large for a narrower type become infinite, and so do integers. Those of i32 alone stop at the
-    largest number of f16, 65504: the page says nothing, and that is what OpenVINO's reference does. Its plugin gives
-    infinity for i32, too. Integers become f64 exactly; the plugin rounds them to f32 first.
+    Reals too large for a narrower type become infinite, and so do integers. Only i32 saturates at the largest
+    f16, 65504: the page does not specify it, but OpenVINO's reference does so. Its plugin gives infinity for
+    i32, too. Integers become f64 exactly; the plugin rounds them to f32 first.
 
-    bf16 is rounded to the nearest, ties to even, as by the plugin; the reference means to, but
-    rounds an even number down whatever follows it. On its way to f8e4m3 and f8e5m2 a number is
-    rounded to f16 first, as by both of them.
+    bf16 is rounded to nearest, ties to even, as by the plugin; the reference intends this, but rounds an even
+    number down regardless of the following bits. Conversions to f8e4m3 and f8e5m2 round to f16 first, as in
+    both.
 
     Args:
-        data: numbers, or integers of which some have only bounds (``dtype=object``).
+        data: numbers, or integers with bounds (``dtype=object``).
         target: the type to convert to; not string, not dynamic.
-        source: the type of the data, where ``data.dtype`` does not tell it, as for nf4.
+        source: the type of the data if it is ambiguous, as for nf4.
     """
     if data.dtype == object:
-        return _bounded(data, target, source)
+        return _convert_interval_array(data, target, source)
     source = source or ElementType.from_dtype(data.dtype)
     if source is target:
         return data
@@ -66,14 +66,14 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
         return np.asarray(data != 0)
     if target.real:
         return _real(data, target)
-    return _cut(_whole(data, target) if source.real else data.astype(np.int64), target)
+    return _truncate_bits(_whole(data, target) if source.real else data.astype(np.int64), target)
 
 
 def convert_rounded(data: Array, target: ElementType) -> Array:
-    """Convert as OpenVINO's CPU plugin copies tensors into a loop's body: to the nearest number that the type has.
+    """Convert to the nearest representable number, as OpenVINO's CPU plugin does for a loop's inputs.
 
-    Floats become the nearest integer, ties to even, and what is out of range the nearest limit; NaN becomes the lowest
-    integer. `convert` truncates and wraps, as the operation Convert does.
+    Floats are rounded to integers, ties to even, and clamped to the limits; NaN becomes the lowest integer.
+    `convert` truncates and wraps, as the operation Convert does.
     """
     if data.dtype == target.dtype:
         return data
@@ -94,7 +94,7 @@ def convert_rounded(data: Array, target: ElementType) -> Array:
 
 def _real(data: Array, target: ElementType) -> Array:
     if data.dtype.itemsize == 1 and data.dtype.kind not in "biu":
-        data = data.astype(np.float32)  # which holds them all, and from which there is a way to any type
+        data = data.astype(np.float32)  # holds all of them, and converts to any type
     if target is ElementType.nf4:
         codes = np.searchsorted(_NF4_LIMITS, data.astype(np.float32))
         return np.where(data != data, 0, codes).astype(np.uint8)
@@ -114,9 +114,9 @@ def _real(data: Array, target: ElementType) -> Array:
 
 
 def _powers_of_two(data: Array) -> Array:
-    """To f8e8m0: the nearest power of two, ties to the even exponent; none is below ``2**-127``.
+    """Convert to f8e8m0: the nearest power of two, ties to the even exponent, at least ``2**-127``.
 
-    What has a sign becomes the smallest one, even NaN.
+    Negative numbers, including negative NaN, become the smallest one.
     """
     data = data.astype(np.float64)
     mantissa, exponent = np.frexp(data)  # in [0.5, 1)
@@ -128,7 +128,7 @@ def _powers_of_two(data: Array) -> Array:
 
 
 def _whole(data: Array, target: ElementType) -> Array:
-    """Truncate to a machine integer as wide as needed, at least 32 bits; its lowest where none fits."""
+    """Truncate to a machine integer of at least 32 bits; its lowest if out of range."""
     limit = 2.0**31 if target.bits < 32 or target is ElementType.i32 else 2.0**63
     if data.dtype.kind == "f" and data.size and data.min() >= -limit and data.max() < limit:
         return data.astype(np.int32 if limit == 2.0**31 else np.int64)
@@ -143,8 +143,8 @@ def _whole(data: Array, target: ElementType) -> Array:
     return np.where(data >= 2.0**64, 0, np.where(above, upper, whole))
 
 
-def _cut(numbers: Array, target: ElementType) -> Array:
-    """Return the lowest bits of i64 numbers, as many as the type has."""
+def _truncate_bits(numbers: Array, target: ElementType) -> Array:
+    """Truncate i64 numbers to the bits of a type."""
     if target.bits >= 8:
         return numbers.astype(target.dtype)
     codes = numbers & ((1 << target.bits) - 1)
@@ -153,13 +153,13 @@ def _cut(numbers: Array, target: ElementType) -> Array:
     return codes.astype(target.dtype)
 
 
-def _bounded(data: Array, target: ElementType, source: ElementType | None) -> Array:
+def _convert_interval_array(data: Array, target: ElementType, source: ElementType | None) -> Array:
     if target.real or source is ElementType.nf4:
         raise TypeError(f"bounds on integers say nothing as {target.label}")
-    return objects((_fitted(number, target) for number in data.flat), data.shape)
+    return objects((_fit_interval(number, target) for number in data.flat), data.shape)
 
 
-def _fitted(number: Number, target: ElementType) -> Number:
+def _fit_interval(number: Number, target: ElementType) -> Number:
     if target is not ElementType.boolean:
         return fit(number, target)
     zero = equal(number, 0)

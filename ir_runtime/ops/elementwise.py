@@ -43,11 +43,11 @@ class Unary(Op):
         return np.asarray(self.ufunc(data))
 
     def bounds(self, x: Number) -> Number:
-        """Return bounds of the result for an integer of which only bounds may be known."""
+        """Return bounds of the result from bounds of an integer."""
         return Interval()
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents; element by element where some have only bounds."""
+        """Propagate contents, elementwise if some are only bounded."""
         (data,) = inputs
         if data.known() is not None or data.bounds is not None:
             return super().propagate(data)
@@ -55,7 +55,7 @@ class Unary(Op):
 
 
 class RealUnary(Unary):
-    """Base of real functions of one input. Integers are computed in f64; the result is rounded or truncated."""
+    """Base of real functions of one input. Integers are computed in f64, then rounded or truncated."""
 
     rounds: ClassVar[bool] = True
 
@@ -73,8 +73,8 @@ class RealUnary(Unary):
 class Binary(Op):
     """Base of element-wise operations of two inputs. A subclass sets ``ufunc`` or overrides `compute`.
 
-    Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates those of 8 bits. Not all pages list
-    the rule ``pdpd``, which OpenVINO reads for every one of them.
+    Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates 8-bit types. Some pages lack
+    the rule ``pdpd``, which OpenVINO accepts for all.
     """
 
     bounded = True
@@ -100,7 +100,7 @@ class Binary(Op):
         if self.auto_broadcast == "pdpd":
             b = align(b, a.ndim)
         elif self.auto_broadcast == "none" and a.shape != b.shape:
-            broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape), "none")  # says what is wrong
+            broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape), "none")  # reports the error
         return np.asarray(self.compute(a, b))
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -108,11 +108,11 @@ class Binary(Op):
         return np.asarray(self.ufunc(a, b))
 
     def bounds(self, x: Number, y: Number) -> Number:
-        """Return bounds of the result for integers of which only bounds may be known."""
+        """Return bounds of the result from bounds of integers."""
         return Interval()
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents; element by element where some have only bounds."""
+        """Propagate contents, elementwise if some are only bounded."""
         a, b = inputs
         if a.bounds is not None or b.bounds is not None:
             return super().propagate(a, b)
@@ -130,8 +130,8 @@ def propagate_elements(
     """Apply a function of bounds to each element, and wrap the results to the element type."""
     if any(array is None for array in arrays):
         return None
-    found = np.frompyfunc(lambda *numbers: fit(bounds(*numbers), element), len(arrays), 1)(*arrays)
-    return np.asarray(found, object)
+    result = np.frompyfunc(lambda *numbers: fit(bounds(*numbers), element), len(arrays), 1)(*arrays)
+    return np.asarray(result, object)
 
 
 def contents(value: Value) -> Array | None:

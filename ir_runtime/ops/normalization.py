@@ -42,7 +42,7 @@ class NormalizeL2(Op):
     eps_mode: Literal["add", "max"] = attr(default_with_warning="add", doc="how eps meets the sum of squares")
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
-        reduced_shape(data.shape, axes, keep_dims=True)  # rejects axes that data has not
+        reduced_shape(data.shape, axes, keep_dims=True)  # rejects invalid axes
         return data.shape
 
     def evaluate(self, data: Array, axes: Array) -> Array:
@@ -114,7 +114,7 @@ class MVN(Op):
         return self.normalize(data, axes_of(axes))
 
     def normalize(self, data: Array, axes: Axes) -> Array:
-        """Normalize over axes, of which some may be named twice."""
+        """Normalize over axes, which may contain duplicates."""
         over = _distinct(axes, data.ndim)
         x = data.astype(compute_dtype(data.dtype), copy=False)
         centred = x - mean(x, over, keepdims=True)
@@ -188,14 +188,14 @@ class LRN(Op):
         return np.asarray(x / (self.bias + scale * squares) ** self.beta).astype(data.dtype)
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the sum over the window, and five to square, scale, add, raise and divide."""
+        """Return the FLOPs of the window sum, and five to square, scale, add, raise and divide."""
         axes = operands.content(1)
         window: int = self.size ** (1 if axes is None else axes.size)
         return (window + 5) * operands.result
 
 
 def _window_sum(x: Array, axis: int, reach: int) -> Array:
-    """For each element, the sum of those at most ``reach`` away along an axis."""
+    """Return, for each element, the sum of those at most ``reach`` away along an axis."""
     if not x.size:
         return x
     reach = min(reach, x.shape[axis])
@@ -296,11 +296,11 @@ class BatchNormInference1(Op):
 
 def _check_axes(data: Value, axes: Value) -> None:
     check_vector(axes, "axes")
-    known = axes.ints()
-    if known is not None and data.shape.rank is not None:
-        _distinct(known, data.shape.rank)
+    values = axes.ints()
+    if values is not None and data.shape.rank is not None:
+        _distinct(values, data.shape.rank)
 
 
 def _distinct(axes: Axes, rank: int) -> Axes:
-    """Axes from the front, each once."""
+    """Return the axes from the front without duplicates."""
     return tuple(sorted({normalize_axis(axis, rank) for axis in axes}))

@@ -46,7 +46,7 @@ class FakeQuantize(Op):
     quantized = Output(T_FLOAT, "of the shape of data")
 
     levels: int = attr(ge=2, doc="number of levels, those at both ends included")
-    # OpenVINO takes pdpd for numpy, in its reference and in its plugin; we do as the page says.
+    # OpenVINO treats pdpd as numpy, in its reference and its plugin; here, the page applies.
     auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
 
     def infer(
@@ -62,16 +62,16 @@ class FakeQuantize(Op):
         self, data: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array
     ) -> Array:
         limits = (self._fit(limit, data.ndim) for limit in (input_low, input_high, output_low, output_high))
-        # In f32 at least, rounded once: so the reference computes f16 and bf16.
+        # In at least f32, rounded once, as the reference computes f16 and bf16.
         x, *wide = (array.astype(compute_dtype(data.dtype), copy=False) for array in (data, *limits))
         return np.asarray(self.quantize(x, *wide)).astype(data.dtype, copy=False)
 
     def quantize(self, x: Array, low: Array, high: Array, first: Array, last: Array) -> Array:
-        """Quantize numbers of a type that is precise enough; limits broadcast as in NumPy."""
+        """Quantize numbers of sufficient precision; limits broadcast as in NumPy."""
         steps = x.dtype.type(self.levels - 1)
         level = np.rint((x - low) / (high - low) * steps)
         inside = level / steps * (last - first) + first
-        # A limit that is NaN is passed over if it is the upper one, as by C++ min and max.
+        # A NaN upper limit is ignored, as by C++ min and max.
         beyond = np.where(x > np.where(low < high, high, low), last, inside)
         return np.where(x <= np.where(high < low, high, low), first, beyond)
 
@@ -124,18 +124,18 @@ class FakeConvert(Op):
 
 
 def _e5m2(half: Array) -> Array:
-    held = np.clip(half, -HIGHEST_5_2, HIGHEST_5_2)
-    return held.astype(ml_dtypes.float8_e5m2).astype(np.float16)
+    clipped = np.clip(half, -HIGHEST_5_2, HIGHEST_5_2)
+    return clipped.astype(ml_dtypes.float8_e5m2).astype(np.float16)
 
 
 def _e4m3(half: Array) -> Array:
     """Round as OpenVINO's reference; its plugin, and the page, differ where noted."""
-    # NaN becomes the largest number. The page speaks of a conversion, which would keep it.
+    # NaN becomes the largest number. The page describes a conversion, which would keep it.
     number = np.where(np.isnan(half), np.copysign(np.float16(HIGHEST_4_3), half), half)
-    held = np.clip(number, -HIGHEST_4_3, HIGHEST_4_3)
-    normal = held.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
-    # What is too small for a full mantissa is rounded as if it had one, then cut off. The plugin rounds once.
-    raised = np.clip(held, -SMALLEST_NORMAL_4_3, SMALLEST_NORMAL_4_3) / np.float16(SMALLEST_4_3)
+    clipped = np.clip(number, -HIGHEST_4_3, HIGHEST_4_3)
+    normal = clipped.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
+    # Subnormals are rounded with a full mantissa, then truncated. The plugin rounds once.
+    raised = np.clip(clipped, -SMALLEST_NORMAL_4_3, SMALLEST_NORMAL_4_3) / np.float16(SMALLEST_4_3)
     full = raised.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
     subnormal = np.where(np.abs(raised) < 1, np.float16(0), np.trunc(full) * np.float16(SMALLEST_4_3))
-    return np.where(np.abs(held) < SMALLEST_NORMAL_4_3, subnormal, normal)
+    return np.where(np.abs(clipped) < SMALLEST_NORMAL_4_3, subnormal, normal)

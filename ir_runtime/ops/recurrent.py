@@ -1,4 +1,4 @@
-"""Recurrent cells and sequences of their steps: attributes, shapes, and the kernels they stand for."""
+"""Recurrent cells and sequences: attributes, shapes, and their kernels."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ SEQUENCE = {
 
 
 class Recurrent(Op):
-    """Attributes of every recurrent cell. A family says which gates it has.
+    """Attributes of every recurrent cell. A family declares its gates.
 
-    OpenVINO takes the size of the hidden state from the shapes, and does not look at ``hidden_size``.
-    Of ``activations``, it takes as many as the cell has functions and leaves the others, which are there
-    where a model in both directions was converted from ONNX.
+    OpenVINO takes the hidden size from the shapes and ignores ``hidden_size``. It uses as many
+    ``activations`` as the cell has functions; extra ones occur in bidirectional models converted from ONNX.
     """
 
     flops_per_element = 0
@@ -67,17 +66,17 @@ class Recurrent(Op):
     gates: ClassVar[int]
 
     def verify(self) -> None:
-        """Require a function for each place of one."""
+        """Require enough activation functions."""
         usual = self.schema()["activations"].default
-        wanted = len(usual) if isinstance(usual, tuple) else 0
-        if len(self.activations) < wanted:
+        needed = len(usual) if isinstance(usual, tuple) else 0
+        if len(self.activations) < needed:
             raise ValueError(
-                f"attribute 'activations' must name {wanted} functions, not {len(self.activations)}: "
+                f"attribute 'activations' must name {needed} functions, not {len(self.activations)}: "
                 f"{', '.join(self.activations)}"
             )
 
     def sizes(self) -> dict[str, Dimension]:
-        """Return the lengths of axes that attributes tell, by name."""
+        """Return the axis lengths that follow from attributes, by name."""
         return {
             "hidden": Dimension(self.hidden_size),
             "gates": Dimension(self.gates * self.hidden_size),
@@ -86,26 +85,28 @@ class Recurrent(Op):
         }
 
     def fit(self, layout: Mapping[str, Sequence[str]], *values: Value | None) -> Sizes:
-        """Return the length of every axis, with what the inputs tell."""
-        found = self.sizes()
+        """Return the length of every axis, merged with those of the inputs."""
+        lengths = self.sizes()
         for port, value in zip(self.inputs, values, strict=True):
             if value is not None:
-                self._fit_port(port.name, layout[port.name], value.shape, found)
-        return {name: found.get(name, Dimension()) for name in ("batch", "time", *found)}
+                self._fit_port(port.name, layout[port.name], value.shape, lengths)
+        return {name: lengths.get(name, Dimension()) for name in ("batch", "time", *lengths)}
 
     def _fit_port(
-        self, name: str, axes: Sequence[str], shape: PartialShape, found: dict[str, Dimension]
+        self, name: str, axes: Sequence[str], shape: PartialShape, lengths: dict[str, Dimension]
     ) -> None:
-        told = self.sizes()
+        fixed = self.sizes()
         try:
-            fit_axes(name, axes, shape, found)
+            fit_axes(name, axes, shape, lengths)
         except InferenceError as reason:
-            wrong = [a for a, d in zip(axes, shape, strict=False) if a in told and not d.compatible(told[a])]
-            hint = "; ".join(f"{axis} is {told[axis]}, {self.origin(axis)}" for axis in wrong)
+            wrong = [
+                a for a, d in zip(axes, shape, strict=False) if a in fixed and not d.compatible(fixed[a])
+            ]
+            hint = "; ".join(f"{axis} is {fixed[axis]}, {self.origin(axis)}" for axis in wrong)
             raise InferenceError(reason.message, hint=hint) from None
 
     def origin(self, axis: str) -> str:
-        """Return where the length of an axis comes from that attributes tell."""
+        """Describe the attribute that determines an axis length."""
         if axis == "hidden":
             return "attribute 'hidden_size'"
         return f"{self.sizes()[axis].min // self.hidden_size} times attribute 'hidden_size'"
@@ -115,12 +116,12 @@ class Recurrent(Op):
         raise NotImplementedError
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each weight, for each element of each sequence."""
+        """Return one MAC for each weight and each element of each sequence."""
         lengths = dict(zip((port.name for port in self.inputs), operands.inputs, strict=False))
         return product(lengths["x"][:-1]) * (size(lengths["w"]) + size(lengths["r"]))
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the products, and for each gate the bias, its function, and its part of the state."""
+        """Return the FLOPs of the products, and of bias, activation and state update for each gate."""
         return 2 * self.macs(operands) + 3 * self.gates * operands.result
 
 
@@ -150,7 +151,7 @@ class GRU(Recurrent):
     gates = 3
 
     def sizes(self) -> dict[str, Dimension]:
-        """Return the lengths of axes that attributes tell, by name."""
+        """Return the axis lengths that follow from attributes, by name."""
         return super().sizes() | {"biases": Dimension((3 + self.linear_before_reset) * self.hidden_size)}
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
@@ -159,7 +160,7 @@ class GRU(Recurrent):
 
 
 class LSTM(Recurrent):
-    """Cells with the gates f, i, c and o, and a state of their own beside the hidden one."""
+    """Cells with the gates f, i, c and o, and a cell state in addition to the hidden one."""
 
     activations: tuple[Function, ...] = attr(
         ("sigmoid", "tanh", "tanh"),
@@ -182,7 +183,7 @@ def _wide(w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array | No
 
 
 class RecurrentSequence(Recurrent):
-    """Steps of a cell along the time of sequences, in one direction or in both."""
+    """A cell run over the time of sequences, in one or both directions."""
 
     direction: Literal["forward", "reverse", "bidirectional"] = attr(
         default_with_warning="forward",
@@ -191,25 +192,25 @@ class RecurrentSequence(Recurrent):
     )
 
     def sizes(self) -> dict[str, Dimension]:
-        """Return the lengths of axes that attributes tell, by name."""
+        """Return the axis lengths that follow from attributes, by name."""
         return super().sizes() | {"directions": Dimension(len(self.passes()))}
 
     def origin(self, axis: str) -> str:
-        """Return where the length of an axis comes from that attributes tell."""
+        """Describe the attribute that determines an axis length."""
         if axis == "directions":
             return f"as attribute 'direction' is {self.direction}"
         return super().origin(axis)
 
     def passes(self) -> tuple[bool, ...]:
-        """For each direction, whether it goes backwards."""
+        """Return, for each direction, whether it is reversed."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
 
     def infer_run(self, *values: Value) -> tuple[PartialShape, ...]:
         """Return the shapes of all hidden states and of the last states."""
-        found = self.fit(SEQUENCE, *values)
-        y = PartialShape([found[axis] for axis in ("batch", "directions", "time", "hidden")])
-        last = PartialShape([found[axis] for axis in ("batch", "directions", "hidden")])
-        check_at_most(values[-4], "sequence_lengths", found["time"], "the time of x")
+        lengths = self.fit(SEQUENCE, *values)
+        y = PartialShape([lengths[axis] for axis in ("batch", "directions", "time", "hidden")])
+        last = PartialShape([lengths[axis] for axis in ("batch", "directions", "hidden")])
+        check_at_most(values[-4], "sequence_lengths", lengths["time"], "the time of x")
         return (y,) + (last,) * (len(self.outputs) - 1)
 
     def run(
@@ -224,4 +225,4 @@ class RecurrentSequence(Recurrent):
             )
             for i, backwards in enumerate(self.passes())
         ]
-        return tuple(np.stack(found, axis=1) for found in zip(*runs, strict=True))
+        return tuple(np.stack(states_over_runs, axis=1) for states_over_runs in zip(*runs, strict=True))

@@ -1,7 +1,7 @@
 """Reductions along axes: sums, means, minima, norms.
 
-Floating-point sums are accumulated wide and rounded once. OpenVINO's reference computes f16 and
-bf16 in f32 and compensates its sums, which comes to the same.
+Floating-point sums use a wide accumulator and are rounded once. OpenVINO's reference computes f16 and bf16 in
+f32 with compensated sums, which is equivalent.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Axes = tuple[int, ...]
 
 
 class Reduction(Op):
-    """Base of all reductions. A member says how to reduce along a tuple of axes.
+    """Base of all reductions. A member defines the reduction along a tuple of axes.
 
-    Empty axes leave the data as they are: the pages say so of every reduction, where OpenVINO's
-    ReduceL1 and ReduceL2 still take absolute values. The pages forbid repeated axes; OpenVINO
-    accepts them, we report them. Axes 0 and -1 of a scalar are those of its only element, as in OpenVINO.
+    Empty axes leave the data unchanged, according to all pages; OpenVINO's ReduceL1 and ReduceL2 still take
+    absolute values. The pages forbid repeated axes; OpenVINO accepts them, here they are refused. Axes 0 and
+    -1 of a scalar refer to its only element, as in OpenVINO.
     """
 
     bounded = True
@@ -54,14 +54,14 @@ class Reduction(Op):
         return np.asarray(reduced).astype(data.dtype, copy=False)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Contents from contents; bounds on sums and products wrap around in their type, as these do."""
-        found = super().propagate(*inputs)
-        if not isinstance(found, np.ndarray) or found.dtype != object:
-            return found
-        return propagate_elements(lambda number: number, inputs[0].element, found)
+        """Propagate contents; bounds on sums and products wrap around in their type."""
+        contents = super().propagate(*inputs)
+        if not isinstance(contents, np.ndarray) or contents.dtype != object:
+            return contents
+        return propagate_elements(lambda number: number, inputs[0].element, contents)
 
     def reduce(self, data: Array, axes: Axes) -> Array:
-        """Reduce along ``axes``, none of a scalar, else at least one; the result may be of a wider type."""
+        """Reduce along ``axes``, which are empty only for a scalar; the result may have a wider type."""
         raise NotImplementedError
 
 
@@ -77,9 +77,9 @@ class ReduceSum(Reduction):
 
 @op("ReduceMean-1")
 class ReduceMean(Reduction):
-    """Mean of ``data`` over ``axes``; for integers, without what follows the point.
+    """Mean of ``data`` over ``axes``; for integers, truncated toward zero.
 
-    The sum of integers does not overflow here, as it may in OpenVINO; the mean of nothing is 0.
+    The sum of integers does not overflow here, as it may in OpenVINO; the mean of no elements is 0.
     """
 
     flops_per_element = 1
@@ -112,7 +112,7 @@ class ReduceL2(Reduction):
 
 
 class UfuncReduction(Reduction):
-    """A reduction that is a NumPy ufunc applied again and again."""
+    """A reduction by repeated application of a NumPy ufunc."""
 
     ufunc: ClassVar[np.ufunc]
 
@@ -125,7 +125,7 @@ class UfuncReduction(Reduction):
         return compute_dtype(dtype)
 
     def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
-        """Return the reduction of integers of which only bounds may be known."""
+        """Reduce integers of which only bounds may be known."""
         if not data.size:
             raise TypeError("what nothing reduces to depends on the type")
         for axis in axes:
@@ -137,8 +137,8 @@ class UfuncReduction(Reduction):
 class ReduceProd(UfuncReduction):
     """Product of ``data`` over ``axes``, rounded once as sums are.
 
-    OpenVINO multiplies f32 in f32, which overflows where a part of the product does: 1e30 * 1e30 * 1e-30 is infinite
-    there, and 1e30 here, as on the page.
+    OpenVINO multiplies f32 in f32, where an intermediate product may overflow: 1e30 * 1e30 * 1e-30 is
+    infinite there, and 1e30 here, as on the page.
     """
 
     ufunc = np.multiply
@@ -148,7 +148,7 @@ class ReduceProd(UfuncReduction):
         return accumulator(dtype)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """As of all reductions; of real numbers, while none may be negative."""
+        """Propagate contents; bounds on real numbers only if none may be negative."""
         bounds = inputs[0].bounds
         return None if bounds is not None and (bounds.lower < 0).any() else super().propagate(*inputs)
 

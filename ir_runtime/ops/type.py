@@ -23,7 +23,7 @@ T_PLACE = Element("T_IDX", (ElementType.i64, ElementType.i32), "i64 or i32")
 T_BYTE = Element("T_BYTE", (ElementType.u8,), "u8")
 T_TEXT = Element("T_TEXT", (ElementType.string,), "string")
 
-# Types that promotion knows: those of a kind from narrow to wide.
+# The types of promotion: by kind, from narrow to wide.
 REALS = ("f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64")
 SIGNED = ("i4", "i8", "i16", "i32", "i64")
 UNSIGNED = ("u1", "u4", "u8", "u16", "u32", "u64")
@@ -62,7 +62,7 @@ class Convert(Op):
         return convert(data, self.destination_type, source)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Return the contents, or their bounds, which become real numbers and whole ones again."""
+        """Propagate contents, or bounds between real and integer types."""
         (data,) = inputs
         if data.bounds is not None:
             return from_reals(data.bounds, data.element, self.destination_type)
@@ -95,7 +95,7 @@ class ConvertLike(Op):
         return convert(data, target, source)
 
     def propagate(self, *inputs: Value) -> Array | None:
-        """Return the contents, of which ``like`` has no part."""
+        """Propagate the contents, which do not depend on ``like``."""
         data, like = inputs
         if data.data is None or data.data.size > MAX_PROPAGATED or like.element is ElementType.dynamic:
             return None
@@ -131,16 +131,16 @@ class ConvertPromoteTypes(Op):
     )
 
     def infer(self, input_0: Value, input_1: Value) -> tuple[TensorType, TensorType]:
-        found = self.common(input_0.type, input_1.type)
-        return TensorType(found, input_0.shape), TensorType(found, input_1.shape)
+        element = self.common(input_0.type, input_1.type)
+        return TensorType(element, input_0.shape), TensorType(element, input_1.shape)
 
     def evaluate(self, input_0: Array, input_1: Array, *, types: Types = ()) -> tuple[Array, Array]:
         a, b = elements((input_0, input_1), types)
-        found = self.common(Value.constant(input_0, a).type, Value.constant(input_1, b).type)
-        return convert(input_0, found, a), convert(input_1, found, b)
+        element = self.common(Value.constant(input_0, a).type, Value.constant(input_1, b).type)
+        return convert(input_0, element, a), convert(input_1, element, b)
 
     def common(self, a: TensorType, b: TensorType) -> ElementType:
-        """Return the type that both become; dynamic if ranks decide and are not known."""
+        """Return the common type; dynamic if it depends on unknown ranks."""
         if a.element is b.element or ElementType.dynamic in (a.element, b.element):
             return a.element if a.element is b.element else ElementType.dynamic
         if self.pytorch_scalar_promotion and _kind(a.element) == _kind(b.element):
@@ -153,7 +153,7 @@ class ConvertPromoteTypes(Op):
         return self._wide(a.element, b.element)
 
     def _like(self, scalar: ElementType, tensor: ElementType) -> ElementType:
-        """Return the tensor's type, if it is wide enough; of unsigned scalars OpenVINO wants half the bits only."""
+        """Return the tensor's type if wide enough; OpenVINO halves the bits of unsigned scalars."""
         halved = scalar.label in UNSIGNED and tensor.label in SIGNED
         fits = scalar.bits <= tensor.bits * (2 if halved else 1)
         if scalar.label in SIGNED and tensor.label in UNSIGNED:
@@ -169,19 +169,19 @@ class ConvertPromoteTypes(Op):
                 raise self._unsafe(a, b, f"{high.label} has fewer than twice the bits of {low.label}")
             return high
         if _kind(low) == 2:
-            found = high if high.bits > low.bits else ElementType.f32 if high.bits == 16 else ElementType.f16
+            wider = high if high.bits > low.bits else ElementType.f32 if high.bits == 16 else ElementType.f16
         elif (low.label in SIGNED) == (high.label in SIGNED):
-            found = high
+            wider = high
         else:
             signed, unsigned = (low, high) if low.label in SIGNED else (high, low)
             if unsigned is ElementType.u64:
                 if not self.promote_unsafe:
                     raise self._unsafe(a, b, "no signed integer holds the numbers of u64")
                 return self.u64_integer_promotion_target
-            found = ElementType.parse(f"i{max(signed.bits, 2 * unsigned.bits)}")
-        if found not in (a, b) and not self.promote_unsafe:
-            raise self._unsafe(a, b, f"the numbers of both need {found.label}")
-        return found
+            wider = ElementType.parse(f"i{max(signed.bits, 2 * unsigned.bits)}")
+        if wider not in (a, b) and not self.promote_unsafe:
+            raise self._unsafe(a, b, f"the numbers of both need {wider.label}")
+        return wider
 
     def _unsafe(self, a: ElementType, b: ElementType, why: str) -> InferenceError:
         return InferenceError(

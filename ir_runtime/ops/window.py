@@ -17,8 +17,8 @@ Pads = tuple[tuple[int, int], ...]
 class SlidingWindow(Op):
     """Base of operations that slide a kernel over spatial axes: strides, padding, number of windows.
 
-    The pages of convolutions let strides and dilations start at 0; neither has a meaning, and
-    OpenVINO refuses both.
+    The pages of convolutions allow strides and dilations of 0; this is meaningless, and OpenVINO refuses
+    both.
     """
 
     strides: tuple[int, ...] = attr(gt=0, doc="step of the window along each spatial axis")
@@ -40,11 +40,11 @@ class SlidingWindow(Op):
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """Return the defaults of omitted attributes; of those per axis, if an attribute gives the number of axes."""
-        said = (
+        """Return the defaults of omitted attributes, per axis if an attribute gives the number of axes."""
+        lists = (
             data[name] for name in ("strides", "dilations", "kernel", *cls.axis_defaults) if data.get(name)
         )
-        axes = next((text.count(",") + 1 for text in said), 0)
+        axes = next((text.count(",") + 1 for text in lists), 0)
         absent = [name for name in cls.axis_defaults if axes and not data.get(name)]
         return {
             **super().omitted_defaults(data),
@@ -70,11 +70,11 @@ class SlidingWindow(Op):
         return (1,) * len(self.strides)
 
     def rounding(self) -> str:
-        """Return how the number of windows is rounded: ``floor``, ``ceil`` or ``ceil_torch``."""
+        """Return the rounding of the number of windows: ``floor``, ``ceil`` or ``ceil_torch``."""
         return "floor"
 
     def extent(self, axis: int, kernel: int) -> int:
-        """Return the length that a dilated kernel covers."""
+        """Return the length covered by a dilated kernel."""
         return (kernel - 1) * self.spread()[axis] + 1
 
     def pads(self, lengths: Sequence[int], kernel: Sequence[int]) -> Pads:
@@ -92,13 +92,13 @@ class SlidingWindow(Op):
         return (small, large) if self.auto_pad == "same_upper" else (large, small)
 
     def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
-        """Return the lengths of the kernel, given the shapes of the inputs: by default, filters are the second one."""
+        """Return the lengths of the kernel from the input shapes: by default, filters are the second input."""
         rank = len(self.strides)
         filters = inputs[1]
         return [Dimension()] * rank if filters.rank is None or filters.rank < rank else filters[-rank:]
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding of each axis; none where it follows from a length that is not known."""
+        """Return the padding of each axis; zero if it depends on an unknown length."""
         if self.auto_pad == "valid":
             none = [0] * len(self.strides)
             return {"pads_begin": none, "pads_end": none}
@@ -115,7 +115,7 @@ class SlidingWindow(Op):
         """Return the number of windows along each spatial axis, given static lengths.
 
         Raises:
-            InferenceError: if none does.
+            InferenceError: if no window fits.
         """
         return tuple(
             self._windows(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))
@@ -166,7 +166,7 @@ class SlidingWindow(Op):
             raise self._too_short(axis, extent, length.max, around)
         if kernel.is_static and self.strides[axis] == 1 and pads == extent - 1:
             return Dimension.between(max(length.min, 1), length.max, length.symbol)
-        # More data fits more windows, a longer kernel fewer; that at least one fits is certain.
+        # More data means more windows, a longer kernel fewer; at least one fits.
         low = 1
         if kernel.max is not None:
             shortest = max(length.min, self.extent(axis, kernel.max) - pads)

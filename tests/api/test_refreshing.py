@@ -15,7 +15,7 @@ from ir_runtime.analysis.infer import infer
 from ir_runtime.diagnostics import Diagnostics
 from ir_runtime.ir.graph import Port
 from ir_runtime.openvino.building import refreshing
-from ir_runtime.openvino.building.derive import derived
+from ir_runtime.openvino.building.derive import derive_graph
 
 ops = ir.opset13
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
@@ -36,7 +36,7 @@ def chain(length: int = 12) -> ir.Model:
 
 def check(model: ir.Model) -> None:
     """Compare what the nodes say, and the graph that is derived from them, with inference of all of it."""
-    graph, nodes = derived(model._settled())
+    graph, nodes = derive_graph(model._settled())
     anew = infer(graph, Diagnostics(), compare=False)
     for id, node in nodes.items():
         for index, output in enumerate(node.outputs()):

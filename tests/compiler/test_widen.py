@@ -339,7 +339,7 @@ def test_what_has_no_f16_is_left_alone(tmp_path: Path) -> None:
     model = ir.read_model(path)
     assert "Convert" in {layer.type for layer in model._graph}
     compiled = ir.compile_model(model, backend="numpy")
-    steps, graph = compiled._unfused().steps, compiled._model._graph
+    steps, graph = compiled._compile_unfused().steps, compiled._model._graph
     assert all(layer in graph for step in steps for layer in step.layers)
     assert all(step.declared is None for step in steps)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir.tensor import Array
-from ...ops.detection.bins import rounded
+from ...ops.detection.bins import round_half_away
 from ...ops.detection.roi_pooling import PSROIPooling, ROIPooling
 
 __all__ = ["Bins", "largest_bins", "mean_bins", "regions_of"]
@@ -32,7 +32,7 @@ def largest_bins(op: ROIPooling, x: Array, rois: Array) -> Bins | None:
     if (found := regions_of(op, x, rois)) is None:
         return None
     images, corners = found
-    x1, y1, x2, y2 = rounded(corners * np.float32(op.spatial_scale)).T
+    x1, y1, x2, y2 = round_half_away(corners * np.float32(op.spatial_scale)).T
     return Bins(images, _bins(y1, y2, op.pooled_h, x.shape[2]), _bins(x1, x2, op.pooled_w, x.shape[3]))
 
 
@@ -42,7 +42,7 @@ def mean_bins(op: PSROIPooling, x: Array, rois: Array) -> Bins | None:
     if found is None or x.shape[1] != op.output_dim * size * size:
         return None
     images, corners = found
-    corners = rounded(corners)
+    corners = round_half_away(corners)
     corners[:, 2:] += 1
     x1, y1, x2, y2 = (corners * np.float32(op.spatial_scale)).T
     return Bins(images, _covered(y1, y2, size, x.shape[2]), _covered(x1, x2, size, x.shape[3]))

@@ -1,4 +1,4 @@
-"""The arguments of ``Model``, in every order that OpenVINO takes them in."""
+"""Parse the arguments of ``Model``, in every order that OpenVINO accepts."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ _NAMES = ("results", "sinks", "parameters", "variables")
 
 
 def empty_document(name: str) -> Document:
-    """Return the document of a model that is read from no file."""
+    """Return the document of a model that was not read from a file."""
     return Document(Graph((), ()), name or f"Model{next(_NUMBERS)}", "", 11, {}, Weights())
 
 
 def arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Members, list[Variable], str]:
-    """Return what makes the model, its variables and its name.
+    """Return the members of the model, its variables and its name.
 
     Raises:
-        TypeError: if the arguments are not those of a model.
+        TypeError: if the arguments do not form a model.
     """
-    given = dict(kwargs)
+    named = dict(kwargs)
     lists = list(args)
     if lists and isinstance(lists[-1], str):
-        given["name"] = lists.pop()
-    if "result" in given:
-        given["results"] = given.pop("result")
-    given |= _in_order(lists, given)
-    unknown = given.keys() - {*_NAMES, "name"}
-    missing = [name for name in ("results", "parameters") if name not in given]
+        named["name"] = lists.pop()
+    if "result" in named:
+        named["results"] = named.pop("result")
+    named |= _in_order(lists, named)
+    unknown = named.keys() - {*_NAMES, "name"}
+    missing = [name for name in ("results", "parameters") if name not in named]
     if unknown or missing:
         raise TypeError(
-            _expected(" and ".join([*(f"unknown {n!r}" for n in unknown), *(f"no {n}" for n in missing)]))
+            _usage(" and ".join([*(f"unknown {n!r}" for n in unknown), *(f"no {n}" for n in missing)]))
         )
     members = Members(
-        [_checked(node, Parameter, "parameters") for node in given.get("parameters", ())],
-        as_results(given["results"]),
-        [_node(sink) for sink in given.get("sinks", ())],
+        [_require_type(node, Parameter, "parameters") for node in named.get("parameters", ())],
+        as_results(named["results"]),
+        [_node(sink) for sink in named.get("sinks", ())],
     )
-    variables = [_checked(each, Variable, "variables") for each in given.get("variables", ())]
-    return members, variables, given.get("name", "")
+    variables = [_require_type(variable, Variable, "variables") for variable in named.get("variables", ())]
+    return members, variables, named.get("name", "")
 
 
-def _in_order(lists: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the arguments that are given by position: sinks and variables may be left out."""
-    free = [name for name in _NAMES if name not in given]
+def _in_order(lists: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the positional arguments: sinks and variables are optional."""
+    free = [name for name in _NAMES if name not in named]
     if len(lists) == len(free) or not lists:
         return dict(zip(free, lists, strict=False))
     if len(lists) > len(free):
-        raise TypeError(_expected(f"{len(lists)} lists"))
+        raise TypeError(_usage(f"{len(lists)} lists"))
     order = ["results", "parameters"]
     if len(lists) == 3:
         order = ["results", "parameters", "variables"] if _has_variables(*lists[1:]) else list(_NAMES[:3])
@@ -69,14 +69,14 @@ def _in_order(lists: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 def _has_variables(second: Sequence[object], third: Sequence[object]) -> bool:
     if third:
         return isinstance(third[0], Variable)
-    return bool(second) and all(isinstance(each, Parameter) for each in second)
+    return bool(second) and all(isinstance(parameter, Parameter) for parameter in second)
 
 
-def as_results(given: Node | Output | Iterable[Node | Output]) -> list[Node]:
-    """Return Results: those that are given, also by their outputs, and new ones for other outputs."""
-    if isinstance(given, Node) and not isinstance(given, Result):
-        given = given.outputs()
-    ends = [given] if isinstance(given, Node | Output) else given
+def as_results(ends_or_node: Node | Output | Iterable[Node | Output]) -> list[Node]:
+    """Return Results: given ones, also by their outputs, and new ones for other outputs."""
+    if isinstance(ends_or_node, Node) and not isinstance(ends_or_node, Result):
+        ends_or_node = ends_or_node.outputs()
+    ends = [ends_or_node] if isinstance(ends_or_node, Node | Output) else ends_or_node
     return list(map(_as_result, ends))
 
 
@@ -88,28 +88,28 @@ def _as_result(end: Node | Output) -> Node:
 def _first(end: object) -> Output:
     if isinstance(end, Output):
         return end
-    return _checked(end, Node, "results").output(0)
+    return _require_type(end, Node, "results").output(0)
 
 
 def _node(sink: object) -> Node:
-    return sink.node if isinstance(sink, Output) else _checked(sink, Node, "sinks")
+    return sink.node if isinstance(sink, Output) else _require_type(sink, Node, "sinks")
 
 
 _Kind = TypeVar("_Kind")
 
 
-def _checked(value: object, kind: type[_Kind], what: str) -> _Kind:
+def _require_type(value: object, kind: type[_Kind], what: str) -> _Kind:
     if not isinstance(value, kind):
-        raise TypeError(_expected(f"{type(value).__name__} among the {what}"))
+        raise TypeError(_usage(f"{type(value).__name__} among the {what}"))
     return value
 
 
-def _expected(got: str) -> str:
-    return f"expected Model(results, parameters, name='') or Model(results, sinks, parameters, variables, name=''), got {got}"
+def _usage(actual: str) -> str:
+    return f"expected Model(results, parameters, name='') or Model(results, sinks, parameters, variables, name=''), got {actual}"
 
 
 def name_ends(members: Members) -> None:
-    """Name the tensors of Parameters and Results that have no name after their layers, as OpenVINO does."""
+    """Name unnamed tensors of Parameters and Results after their layers, as OpenVINO does."""
     for parameter in members.parameters:
         if not parameter._names_of(0):
             parameter.output(0).set_names([parameter.friendly_name])

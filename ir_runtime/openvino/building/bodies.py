@@ -31,7 +31,7 @@ OutputDescription = BodyOutputDescription | ConcatOutputDescription
 
 @dataclass(slots=True)
 class _Branch:
-    """A body, and its port map, in which Parameters and Results are numbered."""
+    """A body and its port map, with Parameters and Results by index."""
 
     model: Model
     inputs: list[InputDescription]
@@ -39,10 +39,10 @@ class _Branch:
 
 
 class Bodies:
-    """The bodies of a node, and the changes of their connections.
+    """The bodies of a node, and edits of their connections.
 
     Args:
-        node: the node; the bodies of one that was read are loaded when they are first asked for.
+        node: the node; its bodies are loaded on first use.
         names: the names of the bodies in files, in the order of OpenVINO's indices.
         opset: the opset of the operation.
     """
@@ -56,7 +56,7 @@ class Bodies:
         self._loaded: dict[str, _Branch] | None = None
 
     def build(self, type: str, sources: Iterable[object]) -> None:
-        """Initialize the node as a new one, whose bodies are set later."""
+        """Initialize a new node, whose bodies are set later."""
         self.node._build_incomplete(incomplete(type, self._opset), [as_output(source) for source in sources])
         self._loaded = {}
 
@@ -83,7 +83,7 @@ class Bodies:
         )
 
     def operation(self, name: str) -> Operation | None:
-        """Return the operation with the bodies as they are now; its layer is called ``name`` in the graph."""
+        """Return the operation with the current bodies; ``name`` is the name of its layer in the graph."""
         op = self.node.layer.op
         if self._loaded is None or self._loaded.keys() != set(self.names):
             return op
@@ -91,21 +91,21 @@ class Bodies:
         return operation(self.node.layer.type, self._opset, bodies) if op is None else op.replace(**bodies)
 
     def changed_since(self, edit: int) -> bool:
-        """Return whether a body was changed after the change of that number."""
+        """Return whether a body has changed since an edit."""
         return any(branch.model._changed_since(edit) for branch in (self._loaded or {}).values())
 
     def get(self, name: str) -> Model:
         """Return a body.
 
         Raises:
-            InputError: if it was not set yet.
+            InputError: if it is not set yet.
         """
         if name not in self.branches:
             raise InputError(f"{self.node.friendly_name!r} has no {name} yet", code=Code.BAD_REQUEST)
         return self.branches[name].model
 
     def set(self, name: str, body: Model) -> None:
-        """Replace a body; its port map stays."""
+        """Replace a body; keep its port map."""
         self.node._edit()
         former = self.branches.get(name)
         self.branches[name] = _Branch(body, former.inputs if former else [], former.outputs if former else [])
@@ -119,7 +119,7 @@ class Bodies:
         return len(node._own_sources) - 1
 
     def feed(self, name: str, entry: InputDescription) -> None:
-        """Feed a Parameter of a body from an input of the node."""
+        """Connect an input of the node to a Parameter of a body."""
         self.branches[name].inputs.append(entry)
         self.infer_if_complete()
 
@@ -129,7 +129,7 @@ class Bodies:
         return len(self.node.layer.outputs)
 
     def add_output(self, entries: Mapping[str, OutputDescription]) -> Output:
-        """Add an output of the node, which Results of the bodies feed; the descriptions have the index `next_output`."""
+        """Add an output fed by Results of the bodies, at index `next_output`."""
         node, index = self.node, self.next_output
         for name, entry in entries.items():
             self.branches[name].outputs.append(entry)
@@ -143,7 +143,7 @@ class Bodies:
         """Return the position of a Parameter among those of a body.
 
         Raises:
-            InputError: if the body has no such Parameter.
+            InputError: if it is not a Parameter of the body.
         """
         parameters: Sequence[Node] = self.get(name).parameters
         if parameter not in parameters:
@@ -151,10 +151,10 @@ class Bodies:
         return parameters.index(parameter)
 
     def result_index(self, name: str, value: Node | Output) -> int:
-        """Return the position of the Result that is, or passes on, a value.
+        """Return the position of the Result that is, or reads, a value.
 
         Raises:
-            InputError: if the body has no such Result.
+            InputError: if it is not a Result of the body.
         """
         output = as_output(value)
         for index, result in enumerate(self.get(name).results):
@@ -163,13 +163,13 @@ class Bodies:
         raise InputError(f"{value!r} is not given by a Result of the body", code=Code.BAD_REQUEST)
 
     def replace_inputs(self, index: int, entries: Sequence[InputDescription]) -> None:
-        """Replace the connections of inputs of the node to a body."""
+        """Replace the connections of the node's inputs to a body."""
         self.node._edit()
         self.branches[self.names[index]].inputs[:] = entries
         self.infer_if_complete()
 
     def replace_outputs(self, index: int, entries: Sequence[OutputDescription]) -> None:
-        """Replace the connections of a body to outputs of the node."""
+        """Replace the connections of a body to the node's outputs."""
         self.node._edit()
         self.branches[self.names[index]].outputs[:] = entries
         self.infer_if_complete()
@@ -183,7 +183,7 @@ class Bodies:
         self.infer_if_complete()
 
     def infer_if_complete(self) -> None:
-        """Infer the outputs of the node, unless something is missing; the model that it joins is validated."""
+        """Infer the outputs of the node unless something is missing, which validation of the model reports."""
         try:
             self.node._update()
         except ValidationError:
@@ -224,20 +224,20 @@ class HasBodies:
         return self._bodies.get(self._body_names[index])
 
     def set_function(self, *arguments: Any) -> None:
-        """Set the body: ``set_function(model)``, or of several ``set_function(index, model)``."""
+        """Set a body: ``set_function(model)``, or ``set_function(index, model)`` if there are several."""
         index, model = arguments if len(arguments) > 1 else (0, *arguments)
         self._bodies.set(self._body_names[index], model)
 
     def get_input_descriptions(self, index: int = 0) -> list[InputDescription]:
-        """Return the connections of inputs of the node to Parameters of a body."""
+        """Return the connections of the node's inputs to Parameters of a body."""
         return list(self._bodies.branches[self._body_names[index]].inputs)
 
     def get_output_descriptions(self, index: int = 0) -> list[OutputDescription]:
-        """Return the connections of Results of a body to outputs of the node."""
+        """Return the connections of a body's Results to outputs of the node."""
         return list(self._bodies.branches[self._body_names[index]].outputs)
 
     def set_input_descriptions(self, *arguments: Any) -> None:
-        """Connect inputs of the node to Parameters of a body: ``(descriptions)`` or ``(index, descriptions)``."""
+        """Infer the node's outputs unless something is missing, which validation reports."""
         self._bodies.replace_inputs(*(arguments if len(arguments) > 1 else (0, *arguments)))
 
     def set_output_descriptions(self, *arguments: Any) -> None:
@@ -282,14 +282,14 @@ def _body(name: str, branch: _Branch, path: str, special: Sequence[int]) -> Body
 
 
 def cut_of(entry: InputDescription | OutputDescription) -> Cut | None:
-    """Return how a description slices or concatenates a tensor; None if it does not."""
+    """Return the slicing or concatenation of a description, or None."""
     if not isinstance(entry, SliceInputDescription | ConcatOutputDescription):
         return None
     return Cut(entry.axis, entry.start, entry.end, entry.stride, entry.part_size)
 
 
 def _rename(graph: Graph, former: str, prefix: str) -> Graph:
-    """Replace the prefix of the names of all layers, including those in bodies."""
+    """Replace a prefix in the names of all layers, including those in bodies."""
     layers = [_rename_layer(layer, former, prefix) for layer in graph.layers.values()]
     return Graph(layers, graph.edges, graph.severed)
 

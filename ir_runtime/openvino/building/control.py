@@ -70,10 +70,10 @@ class If(HasBodies, Node, type="If"):
         return self._bodies.get("else_body")
 
     def set_input(self, value: Output, then_parameter: Node | None, else_parameter: Node | None) -> None:
-        """Feed ``value`` to ``then_parameter`` and ``else_parameter``; ``None`` if a body does not read it.
+        """Feed ``value`` to a Parameter of each body; ``None`` if a body does not read it.
 
         Raises:
-            InputError: if a Parameter is not one of the body.
+            InputError: if a Parameter is not in the body.
         """
         bodies = self._bodies
         index = bodies.add_input(value)
@@ -84,10 +84,10 @@ class If(HasBodies, Node, type="If"):
         bodies.infer_if_complete()
 
     def set_output(self, then_result: Node, else_result: Node) -> Output:
-        """Add an output, which is ``then_result`` if the condition holds, else ``else_result``.
+        """Add an output: ``then_result`` if the condition holds, or else ``else_result``.
 
         Raises:
-            InputError: if a Result is not one of the body.
+            InputError: if a Result is not in the body.
         """
         bodies = self._bodies
         results = zip(self._body_names, (then_result, else_result), strict=True)
@@ -97,22 +97,22 @@ class If(HasBodies, Node, type="If"):
 
 
 class _RepeatsBody(HasBodies):
-    """The methods that loops have."""
+    """The methods common to loops."""
 
     def set_sliced_input(
         self, parameter: Node, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> None:
-        """Feed a Parameter of the body one slice of a tensor in each iteration."""
+        """Feed a Parameter of the body with one slice of a tensor in each iteration."""
         cut = {"start": start, "stride": stride, "part_size": part_size, "end": end, "axis": axis}
         bodies = self._bodies
         index = bodies.add_input(value)
         bodies.feed("body", SliceInputDescription(index, bodies.parameter_index("body", parameter), **cut))
 
     def set_merged_input(self, body_parameter: Node, initial_value: Output, successive_value: Output) -> None:
-        """Feed ``body_parameter`` with ``initial_value``, and then with ``successive_value`` of the previous iteration.
+        """Feed ``body_parameter`` with an initial value, then with one of the previous iteration.
 
         Raises:
-            InputError: if the Parameter or the Result is not one of the body.
+            InputError: if the Parameter or the Result is not in the body.
         """
         bodies = self._bodies
         result = bodies.result_index("body", successive_value)
@@ -121,13 +121,13 @@ class _RepeatsBody(HasBodies):
         bodies.feed("body", MergedInputDescription(index, place, result))
 
     def set_invariant_input(self, body_parameter: Node, value: Output) -> None:
-        """Feed ``body_parameter`` with the tensor ``value`` in each iteration."""
+        """Feed ``body_parameter`` with the same tensor in each iteration."""
         bodies = self._bodies
         index = bodies.add_input(value)
         bodies.feed("body", InvariantInputDescription(index, bodies.parameter_index("body", body_parameter)))
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, -1 if it is not known before the model runs."""
+        """Return the number of iterations, or -1 if it is unknown before a run."""
         counts = [
             self._count_slices(entry)
             for entry in self.get_input_descriptions()
@@ -142,10 +142,10 @@ class _RepeatsBody(HasBodies):
         return cut.count(shape[entry.axis].get_length())
 
     def get_iter_value(self, body_value: Output, iteration: int = -1) -> Output:
-        """Add an output, which is a Result of the body in the last iteration.
+        """Add an output: a Result of the body in its last iteration.
 
         Raises:
-            InputError: for another iteration, or if the Result is not one of the body.
+            InputError: for another iteration, or if the Result is not in the body.
         """
         if iteration != -1:
             raise InputError("only the last iteration, -1, can be an output", code=Code.BAD_REQUEST)
@@ -156,10 +156,10 @@ class _RepeatsBody(HasBodies):
     def get_concatenated_slices(
         self, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> Output:
-        """Add an output that concatenates the ``value`` of all iterations along ``axis``; the rest says where.
+        """Add an output that concatenates ``value`` over all iterations along ``axis``.
 
         Raises:
-            InputError: if the Result is not one of the body.
+            InputError: if the Result is not in the body.
         """
         bodies, cut = self._bodies, Cut(axis, start, end, stride, part_size)
         place = bodies.result_index("body", value)
@@ -201,23 +201,23 @@ class Loop(_RepeatsBody, Node, type="Loop"):
         self._bodies.build("Loop", [end for end in (trip_count, execution_condition) if end is not None])
 
     def get_num_iterations(self) -> int:
-        """Return the number of iterations, -1 if it is not known before the model runs."""
+        """Return the number of iterations, or -1 if it is unknown before a run."""
         trip_count = self._sources[0]
         limit = None if trip_count is None else trip_count._node._value(trip_count._index).ints()
         return limit[0] if limit and self._is_endless() else super().get_num_iterations()
 
     def _is_endless(self) -> bool:
-        """Return whether the condition that the body computes is a constant, and true."""
+        """Return whether the body's condition is the constant true."""
         index = self._bodies.special[1]
         condition = self.get_function().results[index]._value(0).known() if index >= 0 else None
         return condition is not None and bool(condition.all())
 
     def set_special_body_ports(self, special_body_ports: Sequence[int]) -> None:
-        """Set the Parameter that gets the iteration number (-1 for none), and the Result that is the condition."""
+        """Set the Parameter for the iteration number (-1 for none), and the Result for the condition."""
         self._bodies.replace_special(special_body_ports)
 
     def get_special_body_ports(self) -> list[int]:
-        """Return the Parameter that gets the iteration number, and the Result that is the condition; -1 for none."""
+        """Return the Parameter for the iteration number, and the Result for the condition; -1 for none."""
         return list(self._bodies.special) if self._bodies.branches else [-1, -1]
 
 

@@ -10,24 +10,24 @@ from ...io.reader.weights import Weights
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..node import GraphNodes, Node
 
-__all__ = ["Members", "derived", "joined_weights", "members_of", "reachable", "undeclared", "with_types"]
+__all__ = ["Members", "derive_graph", "joined_weights", "members_of", "reachable", "undeclared", "with_types"]
 
 
 @dataclass(slots=True)
 class Members:
-    """The nodes that define a model; all others follow from their inputs."""
+    """The nodes that define a model; the others follow from their inputs."""
 
     parameters: list[Node] = field(default_factory=list)
     results: list[Node] = field(default_factory=list)
     sinks: list[Node] = field(default_factory=list)
 
     def copy(self) -> Members:
-        """Return lists of the same nodes."""
+        """Copy the lists, but not the nodes."""
         return Members(list(self.parameters), list(self.results), list(self.sinks))
 
 
 def members_of(nodes: GraphNodes) -> Members:
-    """Return what makes the model of a graph."""
+    """Return the members of a graph's model."""
     every = [nodes.node(layer) for layer in nodes.graph.layers]
     return Members(
         [node for node in every if node.layer.type == "Parameter"],
@@ -42,12 +42,12 @@ def reachable(members: Members) -> list[Node]:
     done = {id(node) for node in ends}
     between: list[Node] = []
     for root in (*members.sinks, *members.results):
-        between += _needed(root, done)
+        between += _visit_sources(root, done)
     return [*members.parameters, *between, *members.results]
 
 
-def _needed(root: Node, done: set[int]) -> Iterator[Node]:
-    """Yield what a node needs, and then the node, unless it is done; each layer once (depth-first)."""
+def _visit_sources(root: Node, done: set[int]) -> Iterator[Node]:
+    """Yield a node after its unvisited sources, depth-first."""
     stack = [(root, iter(root._sources))]
     while stack:
         node, sources = stack[-1]
@@ -63,8 +63,8 @@ def _needed(root: Node, done: set[int]) -> Iterator[Node]:
                 yield node
 
 
-def derived(members: Members) -> tuple[Graph, dict[int, Node]]:
-    """Return the graph of a model, and the node of each layer."""
+def derive_graph(members: Members) -> tuple[Graph, dict[int, Node]]:
+    """Derive the graph of a model; also return the node of each layer."""
     nodes = reachable(members)
     numbers = {id(node): number for number, node in enumerate(nodes)}
     names = _unique(node.layer.name for node in nodes)
@@ -82,8 +82,8 @@ def derived(members: Members) -> tuple[Graph, dict[int, Node]]:
 
 def _layer(node: Node, number: int, name: str) -> Layer:
     op = node._operation(name)
-    layer = node.layer  # which the operation of a subclass of Op may have changed
-    known, where = op is not None, layer.where
+    layer = node.layer  # which a subclass of Op may have changed
+    has_operation, where = op is not None, layer.where
     return Layer(
         number,
         name,
@@ -91,15 +91,17 @@ def _layer(node: Node, number: int, name: str) -> Layer:
         layer.version,
         op,
         where if where.layer == name else replace(where, layer=name),
-        tuple([_port(spec, index, known) for index, spec in enumerate(layer.inputs)]),
-        tuple([_port(spec, index, known) for index, spec in enumerate(layer.outputs, len(layer.inputs))]),
+        tuple([_port(spec, index, has_operation) for index, spec in enumerate(layer.inputs)]),
+        tuple(
+            [_port(spec, index, has_operation) for index, spec in enumerate(layer.outputs, len(layer.inputs))]
+        ),
         layer.attributes,
         layer.rt_info,
     )
 
 
 def with_types(graph: Graph, values: Inferred) -> Graph:
-    """Return the graph with the types that were inferred at the outputs of its layers."""
+    """Return the graph with the inferred types at the outputs of its layers."""
     layers = [
         replace(
             layer,
@@ -113,30 +115,30 @@ def with_types(graph: Graph, values: Inferred) -> Graph:
     return Graph(layers, graph.edges, graph.severed)
 
 
-def _port(spec: PortSpec, id: int, known: bool) -> PortSpec:
-    """Return a port that declares no type, unless nothing else is known about it."""
-    return PortSpec(id, None if known else spec.type, spec.names, spec.line, spec.rt_info)
+def _port(spec: PortSpec, id: int, has_operation: bool) -> PortSpec:
+    """Return a port without a declared type, unless there is no operation to infer it."""
+    return PortSpec(id, None if has_operation else spec.type, spec.names, spec.line, spec.rt_info)
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:
-    """Yield names, each with a number where it is taken."""
-    taken: set[str] = set()
+    """Yield unique names, numbered where necessary."""
+    used: set[str] = set()
     for name in names:
-        found, number = name, 1
-        while found in taken:
-            found, number = f"{name}_{number}", number + 1
-        taken.add(found)
-        yield found
+        candidate, number = name, 1
+        while candidate in used:
+            candidate, number = f"{name}_{number}", number + 1
+        used.add(candidate)
+        yield candidate
 
 
 def undeclared(nodes: Iterable[Node], members: Members) -> Node | None:
-    """Return a Parameter that is read, but is not among those of the model."""
-    known = set(members.parameters)
-    return next((n for n in nodes if n.layer.type == "Parameter" and n not in known), None)
+    """Return a Parameter that is read but not a member of the model."""
+    declared = set(members.parameters)
+    return next((n for n in nodes if n.layer.type == "Parameter" and n not in declared), None)
 
 
 class _JoinedWeights(Weights):
-    """The files that constants of several models are views of."""
+    """The weights files of several models whose constants are views."""
 
     def __init__(self, files: Iterable[Weights]) -> None:
         super().__init__()
@@ -147,9 +149,9 @@ class _JoinedWeights(Weights):
             file.check()
 
 
-def joined_weights(known: Weights, nodes: Iterable[Node]) -> Weights:
-    """Return the weights of all models that nodes come from."""
+def joined_weights(weights: Weights, nodes: Iterable[Node]) -> Weights:
+    """Return the weights of all models that the nodes come from."""
     files = {id(w): w for node in nodes if (w := node._weights) is not None}
-    if len(files) == 1 and known.data is None:
+    if len(files) == 1 and weights.data is None:
         return next(iter(files.values()))
-    return known if files.keys() <= {id(known)} else _JoinedWeights(files.values())
+    return weights if files.keys() <= {id(weights)} else _JoinedWeights(files.values())

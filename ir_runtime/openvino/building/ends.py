@@ -1,4 +1,4 @@
-"""The nodes at the ends of models: Parameters, Constants, Results and those of variables. As OpenVINO's ``op``."""
+"""The nodes at the ends of models: Parameters, Constants, Results and variables. As OpenVINO's ``op``."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from ..node import Node, Output, as_output
 from ..shapes import PartialShape, Shape, ShapeLike
 from ..tensor import Tensor
 from ..vectors import Strides
-from .filling import filled
-from .layer import array_of, changed, constant, incomplete, operation
+from .filling import fill
+from .layer import array_of, change_attribute, constant, incomplete, operation
 from .variables import Variable
 
 __all__ = ["Assign", "Constant", "Parameter", "ReadValue", "Result", "element_of"]
 
 
-def element_of(given: object) -> ElementType:
+def element_of(type: object) -> ElementType:
     """Return the element type for a type, a NumPy dtype, a Python type, or a name.
 
-    A name is that of an element type (``u8`` has 8 bits), else one of NumPy (``int64``).
+    A name is that of an element type (``u8`` has 8 bits), or else of a NumPy dtype (``int64``).
 
     Raises:
-        InputError: if it is none.
+        InputError: if it is not an element type.
     """
-    if isinstance(given, ElementType):
-        return given
-    if given is int or given is float:  # as OpenVINO takes them where no width is said
-        return ElementType.i32 if given is int else ElementType.f32
+    if isinstance(type, ElementType):
+        return type
+    if type is int or type is float:  # as OpenVINO interprets types without a width
+        return ElementType.i32 if type is int else ElementType.f32
     try:
-        return _named(given) if isinstance(given, str) else ElementType.from_dtype(given)
+        return _parse_name(type) if isinstance(type, str) else ElementType.from_dtype(type)
     except (TypeError, ValueError) as reason:
         raise InputError(str(reason), code=Code.BAD_REQUEST) from None
 
 
-def _named(name: str) -> ElementType:
+def _parse_name(name: str) -> ElementType:
     try:
         return ElementType.parse(name)
     except ValueError as unknown:
@@ -58,7 +58,7 @@ class HasLayout:
 
     @property
     def layout(self) -> Layout:
-        """The layout; empty unless the model states one."""
+        """The layout; empty if the model has none."""
         return self._end._layout
 
     @layout.setter
@@ -71,7 +71,7 @@ class HasLayout:
         return self.output(0)
 
     def get_layout(self) -> Layout:
-        """Return the layout; empty unless the model states one."""
+        """Return the layout; empty if the model has none."""
         return self.layout
 
     def set_layout(self, layout: Layout) -> None:
@@ -101,30 +101,30 @@ class Parameter(HasLayout, Node, type="Parameter"):
         self._build(operation("Parameter", 1, {"element_type": element, "shape": partial}), ())
 
     def set_element_type(self, element_type: object) -> None:
-        """Give the input another element type.
+        """Change the element type of the input.
 
         Raises:
             InputError: if it is not an element type.
-            ValidationError: if a layer refuses it; the input is then as before.
+            ValidationError: if a layer refuses it; the input is then unchanged.
         """
         self._edit()
-        self.layer = changed(self.layer, "element_type", element_of(element_type))
+        self.layer = change_attribute(self.layer, "element_type", element_of(element_type))
         self._update()
 
     def set_partial_shape(self, partial_shape: ShapeLike) -> None:
-        """Give the input another shape.
+        """Change the shape of the input.
 
         Raises:
             InputError: if it is not a shape.
-            ValidationError: if a layer refuses it; the input is then as before.
+            ValidationError: if a layer refuses it; the input is then unchanged.
         """
         self._edit()
-        self.layer = changed(self.layer, "shape", PartialShape(partial_shape))
+        self.layer = change_attribute(self.layer, "shape", PartialShape(partial_shape))
         self._update()
 
     @property
     def partial_shape(self) -> PartialShape:
-        """The shape, as far as it is known."""
+        """The shape, as far as known."""
         return self.output(0).partial_shape
 
     @partial_shape.setter
@@ -132,7 +132,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
         self.set_partial_shape(shape)
 
     def get_shape(self) -> Shape:
-        """Return the shape, all of which must be known."""
+        """Return the static shape."""
         return self.shape
 
     @property
@@ -146,7 +146,7 @@ class Parameter(HasLayout, Node, type="Parameter"):
 
 
 class Constant(Node, type="Constant"):
-    """A tensor that the model carries.
+    """A tensor stored in the model.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -174,7 +174,7 @@ class Constant(Node, type="Constant"):
         shared_memory: bool = False,
     ) -> None:
         if isinstance(value, ElementType):
-            array = filled(value, tuple(shape or ()), values)
+            array = fill(value, tuple(shape or ()), values)
             self._build(constant(array, value), ())
             return
         element = value.element_type if isinstance(value, Tensor) else None
@@ -187,33 +187,33 @@ class Constant(Node, type="Constant"):
         return self.elements
 
     def get_vector(self) -> Array:
-        """Return the elements in one dimension; booleans, and integers of less than a byte, as int8 or uint8."""
-        found, element = self.elements.reshape(-1), self.element_type
+        """Return the elements as a vector; booleans and sub-byte integers as int8 or uint8."""
+        elements, element = self.elements.reshape(-1), self.element_type
         if element is ElementType.boolean:
-            return found.astype(np.int8)
-        return found.astype(element.stored_dtype) if element.is_packed and element.integral else found
+            return elements.astype(np.int8)
+        return elements.astype(element.stored_dtype) if element.is_packed and element.integral else elements
 
     def get_data(self, *, dtype: DTypeLike | None = None, copy: bool = False) -> Array:
-        """Return the contents, as those of ``Tensor.data``, or each number in another dtype, if one is given.
+        """Return the contents, like ``Tensor.data``, or converted to a dtype.
 
         Args:
-            dtype: the other dtype.
-            copy: whether they are the caller's own.
+            dtype: the dtype to convert to.
+            copy: whether to copy the contents.
         """
         element = self.element_type
         if dtype is None or np.dtype(dtype) == element.stored_dtype:
             stored = super().get_data()
             return stored.copy() if copy else stored
-        found, wanted = self.elements, np.dtype(dtype)
-        if element is ElementType.nf4 and wanted.kind not in "biu":  # its codes stand for numbers
-            return convert(found, ElementType.f32, element).astype(wanted, copy=False)
-        return found.astype(wanted, copy=copy)
+        elements, target = self.elements, np.dtype(dtype)
+        if element is ElementType.nf4 and target.kind not in "biu":  # its codes represent numbers
+            return convert(elements, ElementType.f32, element).astype(target, copy=False)
+        return elements.astype(target, copy=copy)
 
     def get_strides(self) -> Strides:
         """Return the number of bytes from one element to the next along each axis.
 
         Raises:
-            InputError: if elements take less than a byte.
+            InputError: if elements are smaller than a byte.
         """
         return self.tensor_view.strides
 
@@ -223,7 +223,7 @@ class Constant(Node, type="Constant"):
         return self.get_strides()
 
     def get_value_strings(self) -> list[str]:
-        """Each number as text, with six digits at most where it is real, as in OpenVINO."""
+        """Format each number as text; real ones with at most six digits, as in OpenVINO."""
         return list(map(_number_text, self.get_vector().tolist()))
 
     def get_shape(self) -> Shape:
@@ -250,7 +250,7 @@ class Constant(Node, type="Constant"):
 
 
 class Result(HasLayout, Node, type="Result"):
-    """An output of a model; its names are those of the tensor that it takes, until it is given its own.
+    """An output of a model; it has the names of its input tensor unless it is given others.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -270,7 +270,7 @@ class Result(HasLayout, Node, type="Result"):
 
     @classmethod
     def with_names(cls, output: Node | Output) -> Result:
-        """Return a Result whose own names are those of the tensor that it takes: it keeps them with another tensor.
+        """Return a Result that copies the names of its input tensor, and keeps them if the input is replaced.
 
         >>> from ir_runtime import opset1
         >>> x = opset1.parameter([2], name="x")
@@ -298,14 +298,14 @@ class Assign(Node, type="Assign"):
     def __init__(
         self, new_value: object = None, variable: Variable | str | None = None, name: str = ""
     ) -> None:
-        """Assign a value to a variable; without both, they are set later, as arguments and as ``variable_id``."""
+        """Assign a value to a variable; without both, they are set later."""
         if variable is None:
             if new_value is not None:
                 raise InputError("an Assign needs a variable", code=Code.BAD_REQUEST)
             self._build_incomplete(incomplete("Assign", 6), [])
             return
-        said = variable if isinstance(variable, str) else variable.info.variable_id
-        self._build(operation("Assign", 6, {"variable_id": said}), [as_output(new_value)])
+        variable_id = variable if isinstance(variable, str) else variable.info.variable_id
+        self._build(operation("Assign", 6, {"variable_id": variable_id}), [as_output(new_value)])
         if name:
             self.set_friendly_name(name)
 
@@ -326,15 +326,15 @@ class ReadValue(Node, type="ReadValue"):
     _shown_class = "read_value"
 
     def __init__(self, new_value: object = None, variable: Variable | None = None) -> None:
-        """Read a variable, at first ``new_value``; without both, they are set later, as arguments and attributes."""
+        """Read a variable, initially ``new_value``; without both, they are set later."""
         if new_value is None and variable is None:
             self._build_incomplete(incomplete("ReadValue", 6), [])
             return
         inputs = [] if isinstance(new_value, Variable) else [as_output(new_value)]
-        held = new_value if isinstance(new_value, Variable) else variable
-        if held is None:
+        variable_ = new_value if isinstance(new_value, Variable) else variable
+        if variable_ is None:
             raise InputError("a ReadValue needs a variable", code=Code.BAD_REQUEST)
-        self._build(operation("ReadValue", 6, held.info.attributes()), inputs)
+        self._build(operation("ReadValue", 6, variable_.info.attributes()), inputs)
 
     def get_variable_id(self) -> str:
         """Return the id of the variable."""

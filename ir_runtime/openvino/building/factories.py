@@ -1,4 +1,4 @@
-"""Helpers of the generated factories of opsets, and the factories that are written by hand."""
+"""Helpers of the generated factories of opsets, and the handwritten factories."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ NodeInput: TypeAlias = "Node | Output | ArrayLike"
 TypeLike: TypeAlias = "ElementType | str | type | np.dtype[Any]"
 """An element type, its name, or the NumPy or Python type that stands for it."""
 
-# What OpenVINO assumes of each spatial axis where a factory is not told.
+# OpenVINO's defaults for each spatial axis.
 _PER_AXIS = {"pads_begin": 0, "pads_end": 0, "dilations": 1}
-# What stands for an optional input that is left out before others that are given: a number of the type of an input.
+# Placeholders for omitted optional inputs before given ones: a number of the type of an input.
 _STAND_INS = {
     ("ScaledDotProductAttention", 3): (0, 0),
     ("EmbeddingBagOffsets", 3): (-1, 1),
     ("EmbeddingBagOffsetsSum", 3): (-1, 1),
     ("EmbeddingSegmentsSum", 4): (-1, 1),
 }
-# The numbers that NonMaxSuppression has where a factory is not told.
+# Defaults for inputs of NonMaxSuppression.
 _NO_LIMITS: Mapping[int, np.generic] = {2: np.int64(0), 3: np.float32(0), 4: np.float32(0)}
 
 
@@ -66,21 +66,21 @@ def make(
 
     Args:
         type: the operation.
-        opset: the opset whose version of it is meant.
-        inputs: what it reads; ``None`` for optional inputs that are left out.
-        attributes: the attributes; those that are ``None`` have their defaults.
-        name: the name of the node, which those of new Constants begin with.
+        opset: the opset that determines its version.
+        inputs: its inputs; ``None`` for omitted optional inputs.
+        attributes: the attributes; ``None`` is the default.
+        name: the name of the node, and the prefix of new Constants' names.
 
     Raises:
         ValidationError: if inputs or attributes do not fit.
     """
-    given = _given(type, list(inputs))
-    sources = [_named(value, name) for value in with_types(operation_class(type, opset), given)]
-    return _called(Node.create(type, opset, sources, _per_axis(attributes)), name)
+    filled = _fill_inputs(type, list(inputs))
+    sources = [_name_constant(value, name) for value in with_types(operation_class(type, opset), filled)]
+    return _set_name(Node.create(type, opset, sources, _per_axis(attributes)), name)
 
 
-def _given(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
-    """Return the inputs without those at the end that are left out; others get what stands for them."""
+def _fill_inputs(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
+    """Drop omitted inputs at the end; replace the others by placeholders."""
     if type == "NonMaxSuppression":
         inputs = [_NO_LIMITS.get(i) if value is None else value for i, value in enumerate(inputs)]
     while inputs and inputs[-1] is None:
@@ -96,8 +96,8 @@ def _stand_in(type: str, index: int, inputs: Sequence[NodeInput | None]) -> Node
     return make("ConvertLike", 1, [np.int32(number), inputs[like]], {})
 
 
-def _named(value: object, name: str | None) -> object:
-    """Return a tensor; a new Constant is named after the node that it is created for."""
+def _name_constant(value: object, name: str | None) -> object:
+    """Name a new Constant after the node that it is created for; return tensors unchanged."""
     if isinstance(value, Node | Output) or name is None:
         return value
     node = as_outputs(value)[0].node
@@ -117,29 +117,29 @@ def parameter(shape: ShapeLike, dtype: TypeLike = np.float32, name: str | None =
     """Parameter-1: an input of the model.
 
     Args:
-        shape: its shape, with -1 where any length goes.
+        shape: its shape, with -1 for dynamic lengths.
         dtype: its element type.
         name: the name of the node.
     """
-    return _called(Parameter(dtype, PartialShape(shape)), name)
+    return _set_name(Parameter(dtype, PartialShape(shape)), name)
 
 
 def result(data: NodeInput, name: str | None = None) -> Result:
     """Result-1: an output of the model.
 
     Args:
-        data: what the caller receives.
+        data: the returned value.
         name: the name of the node.
     """
-    return _called(Result(as_outputs(data)[0]), name)
+    return _set_name(Result(as_outputs(data)[0]), name)
 
 
 def constant_1(value: ArrayLike, dtype: TypeLike | None = None, name: str | None = None) -> Constant:
-    """Constant-1: a tensor that the model carries.
+    """Constant-1: a tensor stored in the model.
 
     Args:
-        value: its contents, at least one number.
-        dtype: its element type; by default, that of the contents.
+        value: its contents, which must not be empty.
+        dtype: its element type; that of the contents by default.
         name: the name of the node.
     """
     if value is None or np.size(value) == 0:
@@ -154,35 +154,34 @@ def constant(
 @overload
 def constant(tensor: Tensor, shared_memory: bool = True, name: str | None = None) -> Constant: ...
 def constant(*args: Any, **kwargs: Any) -> Constant:
-    """Constant-1: a tensor that the model carries.
+    """Constant-1: a tensor stored in the model.
 
     Args:
-        *args: its contents; its element type, to which they are converted; the name of the node. For a tensor: whether
-            to use its memory, and not a copy; the name of the node.
+        *args: the contents, the element type to convert them to, and the name of the node. For a tensor: the tensor, whether to share its memory, and the name of the node.
         **kwargs: the same by name: ``value``, ``dtype``, ``name`` and ``shared_memory``, or ``tensor``,
             ``shared_memory`` and ``name``.
     """
-    given = args[0] if args else kwargs.get("tensor")
-    return _of_tensor(*args, **kwargs) if isinstance(given, Tensor) else _of_numbers(*args, **kwargs)
+    value = args[0] if args else kwargs.get("tensor")
+    return _of_tensor(*args, **kwargs) if isinstance(value, Tensor) else _of_numbers(*args, **kwargs)
 
 
 def _of_tensor(tensor: Tensor, shared_memory: bool = True, name: str | None = None) -> Constant:
-    return _called(Constant(tensor, shared_memory=shared_memory), name)
+    return _set_name(Constant(tensor, shared_memory=shared_memory), name)
 
 
 def _of_numbers(
     value: ArrayLike, dtype: TypeLike | None = None, name: str | None = None, *, shared_memory: bool = False
 ) -> Constant:
     if dtype is None:
-        return _called(Constant(value, shared_memory=shared_memory), name)
+        return _set_name(Constant(value, shared_memory=shared_memory), name)
     element = element_of(dtype)
     array = _overflowing(np.asarray(value), element)
-    made = Constant(element, array.shape, array) if array.size else Constant(array.astype(element.dtype))
-    return _called(made, name)
+    node = Constant(element, array.shape, array) if array.size else Constant(array.astype(element.dtype))
+    return _set_name(node, name)
 
 
 def _overflowing(array: Array, element: ElementType) -> Array:
-    """Convert numbers as NumPy does where it has the type: those that are too large overflow, as in OpenVINO."""
+    """Convert numbers as NumPy does if it has the type: too large ones overflow, as in OpenVINO."""
     if array.dtype.kind not in "biuf" or element.is_encoded or element.dtype.isbuiltin != 1:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
@@ -192,7 +191,7 @@ def _overflowing(array: Array, element: ElementType) -> Array:
 _NodeT = TypeVar("_NodeT", bound=Node)
 
 
-def _called(node: _NodeT, name: str | None) -> _NodeT:
+def _set_name(node: _NodeT, name: str | None) -> _NodeT:
     if name is not None:
         node.set_friendly_name(name)
     return node
@@ -214,18 +213,17 @@ def read_value(
     name: str | None = None,
 ) -> ReadValue: ...
 def read_value(*args: Any, **kwargs: Any) -> ReadValue:
-    """ReadValue-6: what a variable holds.
+    """ReadValue-6: the value of a variable.
 
     Args:
-        *args: what it holds at first, which may be left out; the variable, or its id, element type and shape; the
-            name of the node.
+        *args: the optional initial value; the variable, or its id, element type and shape; the name of the node.
         **kwargs: the same by name: ``init_value``, ``variable_id``, ``variable_type``, ``variable_shape``, ``name``.
     """
     has_value = "init_value" in kwargs or (bool(args) and not isinstance(args[0], str | Variable))
-    return _read_value(*args, **kwargs) if has_value else _read_value(None, *args, **kwargs)
+    return _make_read_value(*args, **kwargs) if has_value else _make_read_value(None, *args, **kwargs)
 
 
-def _read_value(
+def _make_read_value(
     init_value: NodeInput | None,
     variable_id: str | Variable,
     variable_type: TypeLike | None = None,
@@ -238,8 +236,8 @@ def _read_value(
         else _variable(variable_id, variable_type, variable_shape)
     )
     if init_value is None:
-        return _called(ReadValue(variable), name)
-    return _called(ReadValue(_named(init_value, name), variable), name)
+        return _set_name(ReadValue(variable), name)
+    return _set_name(ReadValue(_name_constant(init_value, name), variable), name)
 
 
 def _variable(id: str, type: TypeLike | None, shape: ShapeLike | None) -> Variable:
@@ -266,7 +264,7 @@ def roi_pooling(
         input: feature maps.
         coords: regions: batch entry, x1, y1, x2, y2.
         output_roi: the height and the width of the result.
-        spatial_scale: what coordinates of regions are multiplied by.
+        spatial_scale: the factor for coordinates of regions.
         method: ``max`` or ``bilinear``.
         name: the name of the node.
         output_size: the former name of ``output_roi``.

@@ -1,11 +1,12 @@
-"""The factories of OpenVINO's opsets, and their parameters where the operation declares others.
+"""The factories of OpenVINO's opsets, with their parameters if these differ from the operation's declaration.
 
-An opset has the factories of the one before it, and those listed here. A row has the names of factories that take the
-same parameters. A name is that of the operation, without regard to case and underscores, or ``name>Operation``; the
-version is the newest that the opset has. Without parameters, a factory takes the inputs of the operation and then its
-attributes, as they are declared. A parameter is the attribute or the input of that name, else the next input that is
-left; ``name>attribute`` is an attribute with another name, ``*name`` any number of inputs, ``**name`` a dictionary of attributes.
-Rows with ``@`` list factories written by hand in `factories`, under that name or ``name>the other``.
+An opset has the factories of the previous one, and those listed here. A row names factories with the same
+parameters. A name is that of the operation, ignoring case and underscores, or ``name>Operation``; the version
+is the newest in the opset. Without parameters, a factory takes the inputs of the operation and then its
+attributes, as declared. A parameter is the attribute or input of that name, or else the next remaining input;
+``name>attribute`` is an attribute with another name, ``*name`` any number of inputs, ``**name`` a dictionary
+of attributes. Rows with ``@`` list the handwritten factories in `factories`, under that name or
+``name>other``.
 """
 
 __all__ = ["FACTORIES"]

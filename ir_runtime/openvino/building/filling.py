@@ -11,11 +11,11 @@ from ...errors import InputError
 from ...ir.element import ElementType
 from ...ir.tensor import Array
 
-__all__ = ["filled", "holds"]
+__all__ = ["fill", "holds"]
 
 
-def filled(element: ElementType, shape: Sequence[int], values: object) -> Array:
-    """Return an array of numbers, or of one number everywhere."""
+def fill(element: ElementType, shape: Sequence[int], values: object) -> Array:
+    """Return an array of numbers, or filled with one number."""
     is_text = element is ElementType.string
     flat = (np.array(values, object) if is_text else _in_range(element, np.asarray(values))).reshape(-1)
     if flat.size == 1:
@@ -29,21 +29,21 @@ def filled(element: ElementType, shape: Sequence[int], values: object) -> Array:
 
 
 def _in_range(element: ElementType, values: Array) -> Array:
-    """Return numbers as an element type, which must be able to hold them; but f32 has infinity for larger ones."""
+    """Convert numbers to an element type, checking the range; f32 overflows to infinity."""
     with np.errstate(over="ignore"):
-        found = values.astype(element.dtype)
+        converted = values.astype(element.dtype)
     if values.dtype.kind not in "iuf" or element.is_encoded:
-        return found
-    wrong = values[np.isfinite(values) & ~holds(element, values, found)]
+        return converted
+    wrong = values[np.isfinite(values) & ~holds(element, values, converted)]
     if wrong.size:
         raise InputError(f"{wrong[0]} is out of the range of {element.label}", code=Code.BAD_REQUEST)
-    return found
+    return converted
 
 
-def holds(element: ElementType, values: Array, found: Array) -> Array:
-    """Return which of the numbers an element type can hold, given the same numbers in it."""
+def holds(element: ElementType, values: Array, converted: Array) -> Array:
+    """Return a mask of the numbers that an element type can hold, given the converted numbers."""
     if element.is_integral_number():
         least = -(2 ** (element.bits - 1)) if element.is_signed() else 0
         return np.asarray((values >= least) & (values <= least + 2**element.bits - 1))
     small = element.is_real() and element.bits < 32
-    return np.isfinite(found.astype(np.float32)) if small else np.ones(values.shape, np.bool_)
+    return np.isfinite(converted.astype(np.float32)) if small else np.ones(values.shape, np.bool_)

@@ -24,12 +24,12 @@ from ...ops import Op, find_operation, registry
 
 __all__ = [
     "array_of",
-    "changed",
-    "completed",
+    "change_attribute",
+    "complete",
     "constant",
     "incomplete",
-    "informed",
-    "named",
+    "set_port_info",
+    "rename_port",
     "new_layer",
     "operation",
     "operation_class",
@@ -52,18 +52,18 @@ def type_name(type: str) -> str:
 
 
 def new_layer(op: Operation, inputs: int) -> Layer:
-    """Return a layer of an operation, with a name that no other has."""
+    """Return a layer for an operation, with a unique name."""
     assert isinstance(op, Op)
     name = f"{type_name(op.name)}_{next(_NUMBERS)}"
     where, reads = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
-    # Inference says how many outputs there are; mostly, they are those that are declared.
+    # Inference determines the outputs; mostly, they are the declared ones.
     is_known = op.name != "Result" and not any(port.variadic for port in op.outputs)
     gives = tuple(map(PortSpec, range(inputs, inputs + len(op.outputs)))) if is_known else ()
     return Layer(-1, name, op.name, f"opset{op.since}", op, where, reads, gives, _texts(op))
 
 
 def incomplete(type: str, opset: int) -> Layer:
-    """Return a layer whose operation is not known yet: its bodies, or its attributes, are missing."""
+    """Return a layer whose operation lacks bodies or attributes."""
     cls = operation_class(type, opset)
     name = f"{type_name(cls.name)}_{next(_NUMBERS)}"
     return Layer(
@@ -71,8 +71,8 @@ def incomplete(type: str, opset: int) -> Layer:
     )
 
 
-def completed(layer: Layer) -> Op | None:
-    """Return the operation of an incomplete layer with the attributes it was given; none of an unknown type.
+def complete(layer: Layer) -> Op | None:
+    """Return the operation of an incomplete layer with its attributes so far; None for an unknown type.
 
     Raises:
         ValidationError: if attributes are missing or not allowed.
@@ -93,16 +93,16 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, object]) ->
     payloads = {
         name: attributes[name] for name, a in cls.schema().items() if a.external and name in attributes
     }
-    given = {
+    attributes_by_name = {
         _xml_name(cls, name): _text(value)
         for name, value in attributes.items()
         if value is not None and name not in payloads
     }
-    return cls.parse({**cls.omitted_defaults(given), **given}, **payloads)
+    return cls.parse({**cls.omitted_defaults(attributes_by_name), **attributes_by_name}, **payloads)
 
 
-def changed(layer: Layer, name: str, value: object) -> Layer:
-    """Return a layer with another value of an attribute; that of an incomplete layer is checked when it is complete."""
+def change_attribute(layer: Layer, name: str, value: object) -> Layer:
+    """Return a layer with an attribute changed; on an incomplete layer, it is checked later."""
     if layer.op is None:
         cls = operation_class(layer.type, int(layer.version.removeprefix("opset")))
         return replace(layer, attributes={**layer.attributes, _xml_name(cls, name): _text(value)})
@@ -119,19 +119,19 @@ def changed(layer: Layer, name: str, value: object) -> Layer:
 
 
 def constant(array: Array, element: ElementType | None = None) -> Op:
-    """Return a Constant that holds an array."""
+    """Return a Constant with the contents of an array."""
     cls = operation_class("Constant", 1)
     array = as_booleans(array)
-    found = element or ElementType.from_dtype(array.dtype)
-    size = max(found.nbytes(array.size), 1)  # without elements, one byte: OpenVINO does not read fewer
-    return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
+    element_type = element or ElementType.from_dtype(array.dtype)
+    size = max(element_type.nbytes(array.size), 1)  # at least one byte, as OpenVINO requires
+    return cls(element_type=element_type, shape=PartialShape(array.shape), offset=0, size=size, value=array)
 
 
 def array_of(value: object) -> Array:
-    """Return numbers as an array of which a Constant can be made.
+    """Return numbers as an array from which a Constant can be made.
 
     Raises:
-        ArgumentTypeError: if they are of a type that tensors do not have.
+        ArgumentTypeError: if tensors do not support their type.
     """
     array = np.asarray(value)
     if array.dtype.kind in "US" and array.ndim:
@@ -148,45 +148,47 @@ def array_of(value: object) -> Array:
     )
 
 
-def named(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[PortSpec, ...]:
-    """Return ports of which one has other names."""
+def rename_port(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[PortSpec, ...]:
+    """Return the ports with one renamed."""
     return tuple(replace(s, names=tuple(names)) if i == index else s for i, s in enumerate(specs))
 
 
-def informed(specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, object]) -> tuple[PortSpec, ...]:
-    """Return ports of which one has other runtime information."""
+def set_port_info(
+    specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, object]
+) -> tuple[PortSpec, ...]:
+    """Return the ports with the runtime information of one replaced."""
     return tuple(replace(s, rt_info=rt_info) if i == index else s for i, s in enumerate(specs))
 
 
 def operation_class(type: str, opset: int | None) -> type[Op]:
-    """Return the version of an operation that an opset has.
+    """Return an operation's version in an opset.
 
     Raises:
         UnsupportedError: if the opset has no such operation.
     """
-    found = find_operation(type, opset)
-    if found is None:
+    operation_type = find_operation(type, opset)
+    if operation_type is None:
         near = registry.near(type)
         where = f"opset{opset} has" if opset else "there is"
         hint = suggestion(near if near != type else None)
         raise UnsupportedError(f"{where} no operation {type!r}", hint=hint)
-    return found
+    return operation_type
 
 
 def _xml_name(cls: type[Op], name: str) -> str:
-    known = {key: a.xml for key, a in cls.schema().items()}
-    if name in known:
-        return known[name]
-    if name in known.values():
+    names = {key: a.xml for key, a in cls.schema().items()}
+    if name in names:
+        return names[name]
+    if name in names.values():
         return name
-    hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+    hint = did_you_mean(name, names) or f"it has {', '.join(names) or 'none'}"
     raise ValidationError(
         f"{cls.versioned_name()} has no attribute {name!r}", code=Code.BAD_ATTRIBUTE, hint=hint
     )
 
 
 def _text(value: object) -> str:
-    """Return a value as files write it."""
+    """Format a value as files do."""
     if isinstance(value, PartialShape):
         return attribute_text(value)
     if isinstance(value, np.ndarray):
@@ -201,6 +203,6 @@ def _text(value: object) -> str:
 
 
 def _texts(op: Op) -> dict[str, str]:
-    """Return every attribute as files write it, so that no reader needs to know defaults; but empty lists are none."""
+    """Format all attributes as files do, including defaults but not empty lists."""
     values = {a.xml: vars(op)[name] for name, a in op.schema().items() if not a.external}
     return {name: attribute_text(value) for name, value in values.items() if value not in (None, ())}

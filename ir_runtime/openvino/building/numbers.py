@@ -1,4 +1,4 @@
-"""The element types of Python's numbers among the inputs of an operation."""
+"""Element types for Python numbers among the inputs of an operation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["with_types"]
 
 
 def with_types(cls: type[Op], inputs: Sequence[object]) -> list[object]:
-    """Return the inputs with Python's numbers as arrays of the type that the operation requires of them.
+    """Convert Python numbers among the inputs to arrays of the required types.
 
-    That is the type of another input, as in ``add(x, 1)``; numbers that it cannot hold stay as they are.
+    That is the type of another input, as in ``add(x, 1)``; numbers outside its range are not converted.
     """
     types = [_type_of(value) for value in inputs]
     if None in types:
@@ -34,26 +34,26 @@ def with_types(cls: type[Op], inputs: Sequence[object]) -> list[object]:
             and port.element.shared
         ):
             required.setdefault(port.element.name, found)
-    return [_typed(value, cls, index, required) for index, value in enumerate(inputs)]
+    return [_convert_number(value, cls, index, required) for index, value in enumerate(inputs)]
 
 
-def _typed(value: object, cls: type[Op], index: int, required: dict[str, ElementType]) -> object:
+def _convert_number(value: object, cls: type[Op], index: int, required: dict[str, ElementType]) -> object:
     port = port_at(cls.inputs, index)
     if not _is_numbers(value) or port is None:
         return value
     array = np.asarray(value)
     element = required.get(port.element.name) if port.element.shared else _narrower(array, port.element)
-    return value if element is None else _converted(array, element, value)
+    return value if element is None else _convert_exactly(array, element, value)
 
 
 def _narrower(array: Array, allowed: Element) -> ElementType | None:
-    """Return f32 for real numbers of Python where an input does not take f64."""
+    """Return f32 for Python floats where an input does not accept f64."""
     is_refused = array.dtype == np.float64 and ElementType.f64 not in allowed.allowed
     return ElementType.f32 if is_refused and ElementType.f32 in allowed.allowed else None
 
 
-def _converted(array: Array, element: ElementType, value: object) -> object:
-    """Return numbers in another type: real ones rounded, integers as they are, or the former value."""
+def _convert_exactly(array: Array, element: ElementType, value: object) -> object:
+    """Convert numbers to another type, rounding real ones; return the former value if it does not fit."""
     if (
         array.dtype.kind not in "if"
         or element.is_encoded
@@ -62,12 +62,12 @@ def _converted(array: Array, element: ElementType, value: object) -> object:
         return value
     if not element.is_real() and not (element.is_integral_number() and element.bits >= 8):
         return value
-    found = array.astype(element.dtype)
-    return found if element.is_real() or holds(element, array, found).all() else value
+    converted = array.astype(element.dtype)
+    return converted if element.is_real() or holds(element, array, converted).all() else value
 
 
 def _type_of(value: object) -> ElementType | None:
-    """Return the element type of an input, ``dynamic`` of Python's numbers, or None for several tensors."""
+    """Return the element type of an input: ``dynamic`` for Python numbers, None for several tensors."""
     if isinstance(value, Node):
         outputs = value.outputs()
         return outputs[0].element_type if len(outputs) == 1 else None

@@ -1,9 +1,9 @@
-"""The functions of opsets, each made when it is first asked for.
+"""The functions of opsets, compiled on first use.
 
-A function is compiled from the text that one would write: its parameters come from `FACTORIES` and from the declaration
-of the operation, its docstring from the declaration. Calls cost what calls of written functions cost, and Python's
-errors for wrong arguments name the function and the parameter. Type checkers read ``opset1.pyi`` … ``opset17.pyi``,
-which ``make index`` writes from the same texts.
+A function is compiled from generated source: parameters come from `FACTORIES` and the declaration of the
+operation, the docstring from the declaration. Calls are as fast as those of handwritten functions, and
+Python's errors for wrong arguments name the function and the parameter. Type checkers read ``opset1.pyi`` …
+``opset17.pyi``, which ``make index`` writes from the same source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _PARAMETER = re.compile(r"(?P<stars>\**)(?P<name>\w+)(?:>(?P<target>\w+))?(?:=(?
 def attach(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of the module of an opset.
 
-    The module becomes a package that is its own submodule ``ops``, where OpenVINO defines what an opset adds.
+    The module becomes a package that is its own submodule ``ops``, where OpenVINO defines the additions of an
+    opset.
     """
     opset = int(module.rpartition("opset")[2])
     opsets = origins(opset)
@@ -53,7 +54,7 @@ def attach(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], 
             function = _create(opset, name)
         else:
             function = getattr(import_module(f"{_PACKAGE}.opset{added_by}"), name)
-        return namespace.setdefault(name, function)  # the first one, where threads ask at the same time
+        return namespace.setdefault(name, function)  # the first one, if threads race
 
     return get, lambda: list(opsets), list(opsets)
 
@@ -70,7 +71,7 @@ def origins(opset: int) -> dict[str, int]:
 
 @dataclass
 class Parameter:
-    """A parameter of a factory: an input or an attribute of the operation, or several."""
+    """A parameter of a factory: an input, an attribute, or several of them."""
 
     name: str
     target: str
@@ -82,7 +83,7 @@ class Parameter:
 
     @property
     def text(self) -> str:
-        """The parameter as it stands in the definition."""
+        """The source of the parameter in the definition."""
         quoted = None if self.default is None else self.default.replace("'", '"')
         default = "" if quoted is None else f" = {quoted}"
         optional = self.default == "None" and self.annotation != "Any"
@@ -101,7 +102,7 @@ class Factory:
     """The name in `factories` of a function that is written by hand."""
 
     def definition(self) -> str:
-        """Return the text of the function without its body."""
+        """Return the source of the signature and docstring."""
         assert self.cls is not None
         parameters = [*(p.text for p in self.parameters), "name: str | None = None"]
         line = f"def {self.name}({', '.join(parameters)}) -> Node:"
@@ -111,7 +112,7 @@ class Factory:
         return "\n".join([*lines, *_doc(self.cls, self.parameters), ""])
 
     def body(self) -> str:
-        """Return the text of the body, a call of `factories.make`."""
+        """Return the source of the body, a call of `factories.make`."""
         assert self.cls is not None
         names = {p.target: p.name for p in self.parameters if p.kind == "input"}
         names |= {p.target: f"*{p.name}" for p in self.parameters if p.kind == "inputs"}
@@ -128,7 +129,7 @@ class Factory:
 
 
 def _create(opset: int, name: str) -> Any:
-    """Return a function that an opset adds."""
+    """Return a function added by an opset."""
     from . import factories
 
     factory = _factory(opset, name)
@@ -145,12 +146,12 @@ def _create(opset: int, name: str) -> Any:
 
 
 def factories_of(opset: int) -> list[Factory]:
-    """Return the factories that an opset adds."""
+    """Return the factories added by an opset."""
     return [_factory(opset, name) for name in _rows(opset)]
 
 
 class _Row(NamedTuple):
-    """What the table says of a factory."""
+    """The table's entry for a factory."""
 
     target: str
     """The operation, or the function in `factories`; empty if the name of the factory tells."""
@@ -160,7 +161,7 @@ class _Row(NamedTuple):
 
 @cache
 def _rows(opset: int) -> dict[str, _Row]:
-    """Return the factories that an opset adds, by name."""
+    """Return the rows of an opset's added factories, by name."""
     rows = {}
     for text in FACTORIES[opset].strip().split("\n"):
         match = _ROW.fullmatch(text.strip())
@@ -178,21 +179,21 @@ def _factory(opset: int, name: str) -> Factory:
     if row.by_hand:
         return Factory(name, None, by_hand=row.target or name)
     versions = registry.versions(row.target or name.replace("_", ""))
-    cls = [each for each in versions if each.since <= opset and registry.is_own(each)][-1]
+    cls = [version for version in versions if version.since <= opset and registry.is_own(version)][-1]
     return Factory(name, cls, _parameters(cls, row.parameters))
 
 
 def _parameters(cls: type[Op], listed: str | None) -> list[Parameter]:
-    """Return the parameters of a factory: those that are listed, or else those of the declaration."""
-    texts = _declared(cls) if listed is None else re.split(r", (?=\*|\w)", listed)
+    """Return the parameters of a factory: the listed ones, or else those of the declaration."""
+    texts = _declared_parameters(cls) if listed is None else re.split(r", (?=\*|\w)", listed)
     matches = [_PARAMETER.fullmatch(text) for text in texts]
     names = [m["target"] or m["name"] for m in matches if m]
     left = [port.name for port in cls.inputs if port.name not in map(str.lower, names)]
     return [_parameter(cls, match, left) for match in matches if match is not None]
 
 
-def _declared(cls: type[Op]) -> list[str]:
-    """Return the parameters that an operation declares, in the notation of the table."""
+def _declared_parameters(cls: type[Op]) -> list[str]:
+    """Return the declared parameters of an operation in the notation of the table."""
     inputs = [
         f"{port.name}=None" if port.optional else f"*{port.name}" if port.variadic else port.name
         for port in cls.inputs
@@ -202,7 +203,7 @@ def _declared(cls: type[Op]) -> list[str]:
 
 
 def _parameter(cls: type[Op], match: re.Match[str], left: list[str]) -> Parameter:
-    """Return a parameter; take the next input that is left for a name that the declaration does not have."""
+    """Return a parameter; an undeclared name takes the next remaining input."""
     name, target, default = match["name"], match["target"] or match["name"], match["default"]
     inputs = {port.name: port for port in cls.inputs}
     if match["stars"] == "**":
@@ -248,7 +249,7 @@ def _annotation(type: object) -> str:
 
 
 def _doc(cls: type[Op], parameters: list[Parameter]) -> list[str]:
-    """Return the lines of the docstring, which is what the operation declares."""
+    """Return the lines of the docstring, taken from the declaration of the operation."""
     summary = next((c.__doc__ for c in cls.__mro__ if "__doc__" in vars(c) and c.__doc__), "") or ""
     first = " ".join(summary.strip().split("\n\n")[0].split())
     first = first if first.endswith(".") else first + "."

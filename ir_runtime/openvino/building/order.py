@@ -1,4 +1,4 @@
-"""The orders in which OpenVINO lists the nodes of a model."""
+"""The node orders of OpenVINO."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ _Node = TypeVar("_Node", bound=Hashable)
 
 
 class Order(Protocol):
-    """Lists ends, and all that they need."""
+    """An order of the end nodes and their dependencies."""
 
     def __call__(self, ends: Iterable[_Node], sources: Callable[[_Node], Sequence[_Node]], /) -> list[_Node]:
         """Return the nodes in the order."""
 
 
 def depth_first(ends: Iterable[_Node], sources: Callable[[_Node], Sequence[_Node]]) -> list[_Node]:
-    """Return the ends and all that they need: from the last end on, each node before what it reads.
+    """Return the ends and their dependencies, starting with the last end, consumers first.
 
     >>> depth_first("ab", {"a": "xy", "b": "x", "x": "", "y": ""}.__getitem__)
     ['b', 'x', 'a', 'y']
     """
-    stack, found = list(ends), dict[_Node, None]()
+    stack, order = list(ends), dict[_Node, None]()
     while stack:
         node = stack.pop()
-        if node not in found:
-            found[node] = None
+        if node not in order:
+            order[node] = None
             stack += sources(node)
-    return list(found)
+    return list(order)
 
 
 def topological(ends: Iterable[_Node], sources: Callable[[_Node], Sequence[_Node]]) -> list[_Node]:
-    """Return the ends and all that they need: from the last end on, each node after what it reads.
+    """Return the ends and their dependencies, starting with the last end, producers first.
 
     An edge that closes a cycle is ignored.
 
     >>> topological("ab", {"a": "xy", "b": "x", "x": "", "y": ""}.__getitem__)
     ['x', 'b', 'y', 'a']
     """
-    stack, opened, found = list(ends), set[_Node](), dict[_Node, None]()
+    stack, opened, order = list(ends), set[_Node](), dict[_Node, None]()
     while stack:
         node = stack[-1]
-        if node in found:
+        if node in order:
             stack.pop()
             continue
         if node not in opened:
             opened.add(node)
-            waiting = [s for s in reversed(sources(node)) if s not in found and s not in opened]
+            waiting = [s for s in reversed(sources(node)) if s not in order and s not in opened]
             if waiting:
                 stack += waiting
                 continue
-        found[stack.pop()] = None
-    return list(found)
+        order[stack.pop()] = None
+    return list(order)

@@ -1,4 +1,4 @@
-"""Infer again only nodes that were changed, and those that follow from them."""
+"""Re-infer only changed nodes and the nodes that depend on them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from ..custom_operation import CustomOperation
 from ..node import Node
 from .derive import Members, reachable
 
-__all__ = ["Refreshed", "refreshed", "values_of"]
+__all__ = ["Refreshed", "refresh", "values_of"]
 
 _VARIABLES = frozenset({"Assign", "ReadValue"})
 
 
 class Refreshed(NamedTuple):
-    """The nodes of a model that is valid, each of which has the values that follow from what it reads."""
+    """The nodes of a valid model, with up-to-date inferred values."""
 
     edit: int
     """The number of the last change before."""
     nodes: Sequence[Node]
 
 
-def refreshed(members: Members, edit: int) -> Refreshed | None:
-    """Infer nodes whose inputs, or which themselves, have changed since they were inferred.
+def refresh(members: Members, edit: int) -> Refreshed | None:
+    """Re-infer nodes that have changed themselves or in their inputs.
 
     Returns:
-        The nodes, or None where deriving and inferring the graph must decide: if something is wrong, and for
-        variables, bodies and operations of programs. Then no node was changed.
+        The nodes, or None if the graph must be derived and inferred instead: on errors, and for variables, bodies and custom operations. No node is changed then.
     """
     nodes = reachable(members)
     declared = set(map(id, members.parameters))
@@ -43,7 +42,7 @@ def refreshed(members: Members, edit: int) -> Refreshed | None:
     known: dict[int, Sequence[Value]] = {}
     changes: list[tuple[Node, Sequence[Value], Sequence[object]]] = []
     for node in nodes:
-        read = _read(node, known)
+        read = _input_values(node, known)
         if read is None:
             return None
         if node.layer.type == "Result":
@@ -53,30 +52,30 @@ def refreshed(members: Members, edit: int) -> Refreshed | None:
         if node._basis is not None and _is_same_basis(node._basis, basis):
             known[id(node)] = node._own_values
             continue
-        found = _infer_simple(node, read)
-        if found is None:
+        outputs = _infer_simple(node, read)
+        if outputs is None:
             return None
-        known[id(node)] = found
-        changes.append((node, found, basis))
+        known[id(node)] = outputs
+        changes.append((node, outputs, basis))
     for node, values, basis in changes:
         node._set_values(values, basis)
     return Refreshed(edit, nodes)
 
 
-def _read(node: Node, known: Mapping[int, Sequence[Value]]) -> list[Value] | None:
-    """Return what a node reads; None where it is not known, or says too little of what follows from it."""
+def _input_values(node: Node, values_by_node: Mapping[int, Sequence[Value]]) -> list[Value] | None:
+    """Return the input values of a node; None if one is unknown or not specific enough."""
     op = node.layer.op
     if op is None or op.needs("visit") or isinstance(op, CustomOperation) or node.layer.type in _VARIABLES:
         return None
     if node._home is not None:
         return None
-    found = []
+    inputs = []
     for source in node._own_sources:
-        values = () if source is None else known.get(id(source._node), ())
-        if source is None or source._index >= len(values):  # of a cycle, nothing is known yet, either
+        values = () if source is None else values_by_node.get(id(source._node), ())
+        if source is None or source._index >= len(values):  # on a cycle, the values are unknown, too
             return None
-        found.append(values[source._index])
-    return found
+        inputs.append(values[source._index])
+    return inputs
 
 
 def _is_same_basis(one: Sequence[object], other: Sequence[object]) -> bool:
@@ -89,16 +88,16 @@ def _infer_simple(node: Node, read: Sequence[Value]) -> Sequence[Value] | None:
     layer = node.layer
     deadline.check(layer.where)
     try:
-        found = infer_layer(layer, read)
+        outputs = infer_layer(layer, read)
     except LimitError:
         raise
-    except IRError:  # inferring the graph says why
+    except IRError:  # inference of the graph reports why
         return None
-    return found if len(found) == len(layer.outputs) else None
+    return outputs if len(outputs) == len(layer.outputs) else None
 
 
 def values_of(nodes: Mapping[int, Node]) -> Inferred:
-    """Return the values of nodes by the layers that they are in a derived graph."""
+    """Return the values of nodes by their layers in a derived graph."""
     found = Inferred()
     for layer, node in nodes.items():
         values = [node._value(0)] if node.layer.type == "Result" else node._own_values

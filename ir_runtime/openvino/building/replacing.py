@@ -1,4 +1,4 @@
-"""Replace nodes by others. As OpenVINO's ``utils.replace_node``."""
+"""Replace nodes. As OpenVINO's ``utils.replace_node``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["replace_node", "replace_output_update_name"]
 def replace_node(
     target: Node, replacement: Node | Sequence[Output], outputs_order: Sequence[int] | None = None
 ) -> None:
-    """Let all that reads a node read another one instead.
+    """Let all consumers of a node read another one.
 
     Args:
         target: the node that is replaced.
@@ -36,10 +36,10 @@ def replace_node(
 
 
 def replace_output_update_name(output: Output, target_output: Output) -> bool:
-    """Let all that reads an output read another one, whose node takes the name where an output of the model is read.
+    """Let all consumers of an output read another one, which takes over the name of a model output.
 
     Returns:
-        Whether it was done: not where the names of two outputs of the model would be lost.
+        Whether it was replaced; False if the names of two model outputs would be lost.
     """
     results = [target for target in output.target_inputs if target.get_node().type == "Result"]
     if results:

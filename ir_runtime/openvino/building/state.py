@@ -1,4 +1,4 @@
-"""Turn inputs and outputs of a model into variables, which outlive a run, and back."""
+"""Turn inputs and outputs of a model into variables, which persist between runs, and back."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Pairs: TypeAlias = "Mapping[str, str] | Iterable[tuple[Node, Node]]"
 
 
 def make_stateful(model: Model, pairs: Pairs) -> None:
-    """Let inputs be variables that hold, from run to run, what outputs give.
+    """Replace pairs of inputs and outputs by variables that keep the outputs for the next run.
 
     Args:
         model: the model, which loses the inputs and outputs.
-        pairs: which; by names of tensors, or as Parameters and Results.
+        pairs: the pairs of an input and an output, by tensor names or as Parameters and Results.
 
     Raises:
         InputError: if the model has no such input or output.
@@ -36,12 +36,16 @@ def make_stateful(model: Model, pairs: Pairs) -> None:
 
 
 def _nodes(model: Model, pairs: Pairs) -> list[tuple[Node, Node, str]]:
-    """Return inputs and outputs with the ids of their variables: the two names that they were asked for by."""
+    """Return inputs and outputs with the ids of their variables: the two names concatenated."""
     if not isinstance(pairs, Mapping):
-        found = [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
-        return [(p, r, p.friendly_name + r.friendly_name) for p, r in found]
+        nodes = [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
+        return [(p, r, p.friendly_name + r.friendly_name) for p, r in nodes]
     return [
-        (_named(model.parameters, source, "input"), _named(model.results, target, "output"), source + target)
+        (
+            _parse_name(model.parameters, source, "input"),
+            _parse_name(model.results, target, "output"),
+            source + target,
+        )
         for source, target in pairs.items()
     ]
 
@@ -52,7 +56,7 @@ def _of(nodes: Sequence[Node], node: Node, what: str) -> Node:
     return node
 
 
-def _named(nodes: Sequence[Node], name: str, what: str) -> Node:
+def _parse_name(nodes: Sequence[Node], name: str, what: str) -> Node:
     for node in nodes:
         if name in node.output(0).names:
             return node
@@ -60,10 +64,10 @@ def _named(nodes: Sequence[Node], name: str, what: str) -> Node:
 
 
 def _replace(model: Model, parameter: Node, result: Node, id: str) -> None:
-    held = parameter.output(0)
-    variable = Variable(VariableInfo.of(id, held.element_type, held.partial_shape))
+    input_port = parameter.output(0)
+    variable = Variable(VariableInfo.of(id, input_port.element_type, input_port.partial_shape))
     read = ReadValue(variable)
-    for reader in held.target_inputs:
+    for reader in input_port.target_inputs:
         reader.replace_source_output(read.output(0))
     assign = Assign(result.input_value(0), variable)
     model.remove_parameter(parameter)
@@ -72,7 +76,7 @@ def _replace(model: Model, parameter: Node, result: Node, id: str) -> None:
     model.add_variables([variable])
 
 
-# The variable of a cache of keys or values: optimum-intel names it after the input and the output that it was.
+# The variable of a key or value cache, which optimum-intel names after the former input and output.
 _CACHE = re.compile(
     r"(?P<input>past_key_values\.(?P<layer>\d+)\.(?P<part>key|value))(?P<output>present\.\d+\.\w+)"
 )
@@ -80,15 +84,15 @@ _BEAMS = "beam_idx"
 
 
 def make_stateless(model: Model) -> None:
-    """Let the variables of a language model be inputs and outputs.
+    """Replace the variables of a language model by inputs and outputs.
 
-    Those are the variables whose entries the input ``beam_idx`` selects; the model loses that input.
+    These are the variables whose entries the input ``beam_idx`` selects; that input is removed.
 
     Args:
         model: the model, which is changed.
 
     Raises:
-        InputError: if the model has no such input, or it selects entries of something else.
+        InputError: if there is no such input, or it selects from other tensors.
     """
     beams = next((node for node in model.parameters if _BEAMS in node.output(0).names), None)
     if beams is None:
@@ -117,15 +121,15 @@ def _variable_of(gather: Node) -> str:
 
 
 def _place(id: str) -> tuple[int, str]:
-    """Order caches by their layers, keys before values."""
-    found = _CACHE.fullmatch(id)
-    return (int(found["layer"]), found["part"]) if found else (0, "")
+    """Return a sort key that orders caches by layer, keys before values."""
+    match = _CACHE.fullmatch(id)
+    return (int(match["layer"]), match["part"]) if match else (0, "")
 
 
 def _expose(model: Model, assign: Assign, selected: Output) -> None:
     id = assign.get_variable_id()
-    found = _CACHE.fullmatch(id)
-    names = (found["input"], found["output"]) if found else (f"input_restored.{id}", f"output_restored.{id}")
+    match = _CACHE.fullmatch(id)
+    names = (match["input"], match["output"]) if match else (f"input_restored.{id}", f"output_restored.{id}")
     parameter = Parameter(selected.element_type, selected.partial_shape)
     selected.replace(parameter.output(0))
     result = Result.with_names(assign.input_value(0))

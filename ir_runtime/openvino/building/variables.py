@@ -1,4 +1,4 @@
-"""Variables: tensors that outlive a run, with an id, a type and a shape."""
+"""Variables: tensors that persist between runs, with an id, a type and a shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class VariableInfo:
         self.variable_id = ""
 
     def attributes(self) -> dict[str, object]:
-        """Return them by the names that a ReadValue has for them."""
+        """Return them by the attribute names of ReadValue."""
         return {
             "variable_id": self.variable_id,
             "variable_shape": PartialShape(self.data_shape),
@@ -45,7 +45,7 @@ class VariableInfo:
 
 
 class Variable:
-    """A variable of a model. It is described by a `VariableInfo`, which can be replaced.
+    """A variable of a model, described by a replaceable `VariableInfo`.
 
     >>> import ir_runtime as ov
     >>> from ir_runtime import op
@@ -64,13 +64,13 @@ class Variable:
 
     @property
     def info(self) -> VariableInfo:
-        """Its id, shape and type."""
+        """The id, shape and type."""
         return self._info
 
     def get_info(self) -> VariableInfo:
-        """Its id, shape and type."""
+        """Return the id, shape and type."""
         return self._info
 
     def update(self, variable_info: VariableInfo) -> None:
-        """Describe it again."""
+        """Replace the description."""
         self._info = variable_info

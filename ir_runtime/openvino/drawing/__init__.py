@@ -1,1 +1,1 @@
-"""The graph of a model as text and pictures for other programs."""
+"""Draw the graph of a model as text and pictures for other programs."""

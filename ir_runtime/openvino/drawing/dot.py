@@ -12,7 +12,7 @@ __all__ = ["dot_of"]
 
 
 def dot_of(record: dict[str, Any]) -> str:
-    """Return a graph, as `record` gives it, as DOT; bodies are clusters."""
+    """Convert a graph `record` to DOT; bodies are clusters."""
     lines = [f"digraph {dot_text(record['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
     lines += ["  " + line for line in _inside(record, "n")]
     return "\n".join([*lines, "}", ""])

@@ -9,7 +9,7 @@ __all__ = ["model_explorer"]
 
 
 def model_explorer(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a graph, as `record` gives it, as graph collections; namespaces are the scopes of names."""
+    """Convert a graph `record` to graph collections; namespaces are the scopes of names."""
     name = record["name"] or "model"
     graph = {"id": name, "nodes": list(_nodes(record, "", ""))}
     return {"graphCollections": [{"label": name, "graphs": [graph]}]}

@@ -12,27 +12,27 @@ from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
 from ...report.names import scope_of
 
-__all__ = ["VERSION", "as_networkx", "drawn", "record"]
+__all__ = ["VERSION", "as_networkx", "drawn_layers", "record"]
 
 VERSION = 1
 """Of the JSON; it rises when a field changes its meaning or goes."""
 
 
 def record(graph: Graph, values: Mapping[Port, Value], name: str, constants: bool = True) -> dict[str, Any]:
-    """Return a graph as JSON has it.
+    """Return a graph as JSON data.
 
-    ``nodes`` have ``id``, ``name``, ``type``, ``operation``, ``line``, ``scope`` (a list of names, as far as the name
-    of the layer tells), ``attributes`` (as in the file), ``outputs`` (each with ``type``, ``shape`` and ``names``) and
-    ``bodies``: graphs of the same form. ``edges`` have ``source``, ``output``, ``target`` and ``input``: ids of nodes,
-    and numbers of ports from 0.
+    ``nodes`` have ``id``, ``name``, ``type``, ``operation``, ``line``, ``scope`` (a list of names, from the
+    name of the layer), ``attributes`` (as in the file), ``outputs`` (each with ``type``, ``shape`` and
+    ``names``) and ``bodies``: graphs of the same form. ``edges`` have ``source``, ``output``, ``target`` and
+    ``input``: ids of nodes, and numbers of ports from 0.
 
     Args:
         graph: the layers.
-        values: what was inferred about them.
-        name: of the model, or of the body.
-        constants: whether constants are among the nodes.
+        values: the inferred values.
+        name: the name of the model or body.
+        constants: whether to include constants.
     """
-    layers = drawn(graph, constants)
+    layers = drawn_layers(graph, constants)
     ids = {layer.id for layer in layers}
     edges = [
         {"source": s.layer, "output": s.number, "target": t.layer, "input": t.number}
@@ -43,7 +43,7 @@ def record(graph: Graph, values: Mapping[Port, Value], name: str, constants: boo
     return {"version": VERSION, "name": name, "nodes": nodes, "edges": edges}
 
 
-def drawn(graph: Graph, constants: bool) -> list[Layer]:
+def drawn_layers(graph: Graph, constants: bool) -> list[Layer]:
     """Return the layers in the order of the file, with or without constants."""
     return [layer for layer in graph.layers.values() if constants or layer.type != "Constant"]
 
@@ -79,16 +79,16 @@ def _types(layer: Layer, values: Mapping[Port, Value]) -> Iterator[tuple[str, st
 
 
 def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph[int]:
-    """Return a graph for networkx whose attributes are text and numbers, so that every writer can save it.
+    """Export a graph to networkx with plain attributes, so that every writer can save it.
 
     Nodes are ids of layers, with ``name``, ``type``, ``operation``, ``line``, ``attributes`` and ``outputs``. An edge's
     key is the input that it ends at; it has ``output``, ``input``, ``element`` and ``shape``.
     """
-    found: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    exported: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     for layer in graph.layers.values():
         types = [f"{type}{shape}" for type, shape in _types(layer, values)]
         line = {} if layer.where.line is None else {"line": layer.where.line}
-        found.add_node(
+        exported.add_node(
             layer.id,
             name=layer.name,
             type=layer.type,
@@ -100,7 +100,7 @@ def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph[i
     for source, target in graph.edges:
         types_of_source = list(_types(graph[source.layer], values))
         element, shape = types_of_source[source.number] if source.number < len(types_of_source) else ("", "")
-        found.add_edge(
+        exported.add_edge(
             source.layer,
             target.layer,
             target.number,
@@ -109,4 +109,4 @@ def as_networkx(graph: Graph, values: Mapping[Port, Value]) -> nx.MultiDiGraph[i
             element=element,
             shape=shape,
         )
-    return nx.freeze(found)
+    return nx.freeze(exported)

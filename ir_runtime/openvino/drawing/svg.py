@@ -22,9 +22,9 @@ _Place = tuple[float, float]
 
 
 def svg_of(record: dict[str, Any]) -> str:
-    """Return a graph, as `record` gives it, as SVG; bodies are not drawn.
+    """Draw a graph `record` as SVG, without bodies.
 
-    An edge that passes ranks has a place in each of them, so that it does not run through boxes.
+    An edge across several ranks has a position in each, to avoid crossing boxes.
     """
     nodes = {node["id"]: node for node in record["nodes"]}
     edges = sorted({(edge["source"], edge["target"]) for edge in record["edges"]})
@@ -33,7 +33,7 @@ def svg_of(record: dict[str, Any]) -> str:
     links = [pair for chain in chains for pair in pairwise(chain)]
     places, width = _places(_rows(rank, chains), links)
     height = (max(rank.values(), default=0) + 1) * (HEIGHT + RISE) + RISE
-    parts = [_path([places[each] for each in chain]) for chain in chains]
+    parts = [_path([places[point] for point in chain]) for chain in chains]
     parts += [text for id, node in nodes.items() for text in _box(node, places[id])]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
@@ -43,7 +43,7 @@ def svg_of(record: dict[str, Any]) -> str:
 
 
 def _ranks(nodes: Mapping[int, Any], edges: Sequence[tuple[int, int]]) -> dict[Hashable, int]:
-    """Return the length of the longest path to each node; those on a cycle are in the first rank."""
+    """Return the length of the longest path to each node; nodes on a cycle have rank 0."""
     import networkx as nx
 
     graph = nx.DiGraph(edges)
@@ -52,30 +52,30 @@ def _ranks(nodes: Mapping[int, Any], edges: Sequence[tuple[int, int]]) -> dict[H
     if nx.is_directed_acyclic_graph(graph):
         for id in nx.topological_sort(graph):
             rank[id] = max((rank[before] + 1 for before in graph.predecessors(id)), default=0)
-        for id in nodes:  # what nothing feeds stands right above what reads it
+        for id in nodes:  # nodes without inputs go right above their first consumer
             if not graph.in_degree(id) and graph.out_degree(id):
                 rank[id] = min(rank[after] for after in graph.successors(id)) - 1
     return rank
 
 
 def _chain(source: int, target: int, rank: dict[Hashable, int]) -> list[Hashable]:
-    """Return the nodes of an edge: its ends, and a place in each rank between them."""
+    """Return the points of an edge: its ends, and one in each rank between them."""
     between = [(source, target, level) for level in range(rank[source] + 1, rank[target])]
-    rank.update({each: each[2] for each in between})
+    rank.update({point: point[2] for point in between})
     return [source, *between, target]
 
 
 def _rows(rank: Mapping[Hashable, int], chains: Sequence[Sequence[Hashable]]) -> list[list[Hashable]]:
     rows: list[list[Hashable]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-    for each, level in rank.items():
-        rows[level].append(each)
+    for node, level in rank.items():
+        rows[level].append(node)
     return rows
 
 
 def _places(
     rows: list[list[Hashable]], links: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[dict[Hashable, _Place], float]:
-    """Order each row by the mean of its neighbours' places, down and up, and return the centres."""
+    """Order each row by the mean positions of neighbours, down and up; return the centres."""
     above: dict[Hashable, list[Hashable]] = {}
     below: dict[Hashable, list[Hashable]] = {}
     for source, target in links:
@@ -87,28 +87,28 @@ def _places(
     for _ in range(_SWEEPS):
         for order, neighbours in ((rows, above), (rows[::-1], below)):
             for row in order:
-                means = {each: _mean(each, neighbours, x) for each in row}
+                means = {node: _mean(node, neighbours, x) for node in row}
                 row.sort(key=means.__getitem__)
                 _spread(row, x)
     left = min(x.values(), default=0.0) - WIDTH / 2 - GAP
     width = max(x.values(), default=0.0) + WIDTH / 2 + GAP - left
-    level = {each: number for number, row in enumerate(rows) for each in row}
+    level = {node: number for number, row in enumerate(rows) for node in row}
     return {e: (at - left, RISE + HEIGHT / 2 + level[e] * (HEIGHT + RISE)) for e, at in x.items()}, width
 
 
 def _mean(
-    each: Hashable, neighbours: Mapping[Hashable, list[Hashable]], x: Mapping[Hashable, float]
+    node: Hashable, neighbours: Mapping[Hashable, list[Hashable]], x: Mapping[Hashable, float]
 ) -> float:
-    near = [x[other] for other in neighbours.get(each, ())]
-    return sum(near) / len(near) if near else x[each]
+    near = [x[other] for other in neighbours.get(node, ())]
+    return sum(near) / len(near) if near else x[node]
 
 
 def _spread(row: Sequence[Hashable], x: dict[Hashable, float]) -> None:
-    """Place a row side by side, its middle at 0; edges that pass take less room than boxes."""
-    widths = [GAP if isinstance(each, tuple) else WIDTH for each in row]
+    """Place the items of a row side by side, centred at 0; passing edges are narrower than boxes."""
+    widths = [GAP if isinstance(item, tuple) else WIDTH for item in row]
     at = -(sum(widths) + GAP * (len(row) - 1)) / 2
-    for each, width in zip(row, widths, strict=True):
-        x[each] = at + width / 2
+    for item, width in zip(row, widths, strict=True):
+        x[item] = at + width / 2
         at += width + GAP
 
 
@@ -126,9 +126,9 @@ def _box(node: dict[str, Any], place: _Place) -> Iterator[str]:
     shapes = " ".join(output["shape"] for output in node["outputs"])
     yield f'<rect x="{x - WIDTH / 2:g}" y="{y - HEIGHT / 2:g}" width="{WIDTH}" height="{HEIGHT}" rx="5">'
     yield f"<title>{markup_text(shown(node['name']))}</title></rect>"
-    yield f'<text x="{x:g}" y="{y - 3:g}">{markup_text(_cut(node["operation"]))}</text>'
-    yield f'<text class="s" x="{x:g}" y="{y + 12:g}">{markup_text(_cut(shapes or node["name"]))}</text>'
+    yield f'<text x="{x:g}" y="{y - 3:g}">{markup_text(_truncate(node["operation"]))}</text>'
+    yield f'<text class="s" x="{x:g}" y="{y + 12:g}">{markup_text(_truncate(shapes or node["name"]))}</text>'
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 2]}…{text[-_LETTERS // 2 :]}"

@@ -1,4 +1,4 @@
-"""What programs say about the inputs and outputs of a model: tensors, and the steps between them."""
+"""The program's description of a model's inputs and outputs: tensors, and the steps between them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def expected(value: Any, kind: type[_Kind]) -> _Kind:
 
 
 def layout_of(value: Any) -> Layout:
-    """Return a Layout, or that of which it is the text.
+    """Return a Layout, parsed if it is text.
 
     Raises:
         InputError: if a text is not a layout.
@@ -72,18 +72,18 @@ def layout_of(value: Any) -> Layout:
 def floats(value: Any) -> tuple[float, ...]:
     """Return one number or several, rounded to ``f32``."""
     single = hasattr(value, "__float__") and np.ndim(value) == 0
-    given = [value] if single else list(_listed(value))
-    if any(isinstance(each, str) or not hasattr(each, "__float__") for each in given):
+    items = [value] if single else list(_check_sequence(value))
+    if any(isinstance(item, str) or not hasattr(item, "__float__") for item in items):
         raise TypeError(f"expected a number or a sequence of numbers, got {value!r}")
-    return tuple(np.array(list(map(float, given)), np.float32).tolist())
+    return tuple(np.array(list(map(float, items)), np.float32).tolist())
 
 
 def integers(values: Any, least: int | None = None) -> tuple[int, ...]:
     """Return a sequence of integers."""
-    found = tuple(operator.index(value) for value in _listed(values))
-    if least is not None and min(found, default=least) < least:
+    numbers = tuple(operator.index(value) for value in _check_sequence(values))
+    if least is not None and min(numbers, default=least) < least:
         raise TypeError(f"expected integers of at least {least}, got {values!r}")
-    return found
+    return numbers
 
 
 def length(value: Any) -> int:
@@ -91,7 +91,7 @@ def length(value: Any) -> int:
     return integers([value], least=0)[0]
 
 
-def _listed(values: Any) -> Iterable[Any]:
+def _check_sequence(values: Any) -> Iterable[Any]:
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         raise TypeError(f"expected a sequence of numbers, got {values!r}")
     return values
@@ -101,13 +101,13 @@ _LONGEST = 2**31 - 1
 
 
 class _Steps(ABC):
-    """The steps that inputs and outputs share."""
+    """The steps common to inputs and outputs."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
 
     def convert_element_type(self, type: ElementType = ElementType.dynamic) -> Self:
-        """Convert to an element type; by default to the one that follows: the model's, or the user's tensor's.
+        """Convert to an element type; by default, that of the model or of the user's tensor.
 
         Raises:
             TypeError: if it is not a Type.
@@ -120,7 +120,7 @@ class _Steps(ABC):
     ) -> Self:
         """Transpose to a layout, or by the indices of dimensions.
 
-        An empty layout is the one that follows: the model's, or the user's tensor's.
+        An empty layout means that of the model, or of the user's tensor.
 
         Args:
             dst_layout: the layout, or the indices of the dimensions in their new order.
@@ -150,7 +150,7 @@ class _Steps(ABC):
         """Apply a function that takes an output of a node and returns another, or a node.
 
         Raises:
-            TypeError: if it cannot be called.
+            TypeError: if it is not callable.
             InputError: when the model is built, if the function returns something else.
         """
         if not callable(operation):
@@ -273,9 +273,9 @@ class PreProcessSteps(_Steps):
         """Pad every dimension.
 
         Args:
-            pads_begin: the elements to add at the begin of each dimension.
-            pads_end: those at its end.
-            value: what to pad with, for mode constant.
+            pads_begin: the elements to add at the start of each dimension.
+            pads_end: the elements to add at its end.
+            value: the padding value, for mode constant.
             mode: how to pad.
 
         Raises:
@@ -296,14 +296,14 @@ class PreProcessSteps(_Steps):
         return super()._by_order(order)
 
     def _layout_after(self, layout: Layout) -> Layout:
-        """Return the layout after all steps of a tensor that has ``layout`` before."""
-        found = layout if self._last_layout is None else self._last_layout
+        """Return the layout after all steps, for a tensor that starts with ``layout``."""
+        result = layout if self._last_layout is None else self._last_layout
         for order in self._orders_since:
-            found = permuted(found, order)
-        return found
+            result = permuted(result, order)
+        return result
 
     def _before(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
-        """Return shape and layout of the user's tensor, from those of the model: undo what transposes by index."""
+        """Return shape and layout of the user's tensor from those of the model, undoing transposes."""
         if shape.rank is None:
             return shape, layout
         dims = list(shape)
@@ -473,10 +473,10 @@ class InputTensorInfo(_TensorInfo):
         Raises:
             InputError: if height and width were set.
         """
-        found = PartialShape(shape if isinstance(shape, PartialShape) else integers(shape))
+        wanted_shape = PartialShape(shape if isinstance(shape, PartialShape) else integers(shape))
         if self._size is not None:
             raise refusal("a shape cannot be set besides a height and a width", "use either")
-        self._shape = found
+        self._shape = wanted_shape
         return self
 
     def set_from(self, tensor: Tensor | np.ndarray[Any, Any]) -> Self:
@@ -485,8 +485,8 @@ class InputTensorInfo(_TensorInfo):
         Raises:
             InputError: if height and width were set.
         """
-        found = Tensor(tensor) if isinstance(tensor, np.ndarray) else expected(tensor, Tensor)
-        return self.set_shape(PartialShape(found.shape)).set_element_type(found.element_type)
+        source = Tensor(tensor) if isinstance(tensor, np.ndarray) else expected(tensor, Tensor)
+        return self.set_shape(PartialShape(source.shape)).set_element_type(source.element_type)
 
     def set_spatial_dynamic_shape(self) -> Self:
         """Let height and width of the user's tensor be dynamic.
@@ -515,7 +515,7 @@ class InputTensorInfo(_TensorInfo):
 
         Args:
             format: the format. Each of its planes becomes an input.
-            sub_names: what to add to the name of the input for each of several planes.
+            sub_names: the suffixes of the input's name for each of several planes.
 
         Raises:
             InputError: if the numbers of names and planes differ.

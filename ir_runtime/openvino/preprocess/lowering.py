@@ -1,4 +1,4 @@
-"""Lower what programs said to nodes: new Parameters with the steps after them, and the steps before Results."""
+"""Lower the steps to nodes: new Parameters with steps after them, and steps before Results."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["InputLowering", "OutputLowering", "shown_steps", "tensor_text"]
 
 
 def tensor_text(tensor: Output, layout: Layout, color: ColorFormat = ColorFormat.UNDEFINED) -> str:
-    """Return shape, layout, type and colour format of a tensor."""
-    known = "" if color is ColorFormat.UNDEFINED else f", {color.label}"
+    """Format shape, layout, type and colour format of a tensor."""
+    color_text = "" if color is ColorFormat.UNDEFINED else f", {color.label}"
     shown = "<no layout>" if layout.empty else str(layout)
-    return f"{tensor.partial_shape}, {shown}, {tensor.element_type.label}{known}"
+    return f"{tensor.partial_shape}, {shown}, {tensor.element_type.label}{color_text}"
 
 
 def shown_steps(planes: Planes, steps: Sequence[Step], context: Context) -> Generator[str, None, Planes]:
@@ -41,7 +41,7 @@ _MODEL_COLORS = (ColorFormat.RGB, ColorFormat.BGR, ColorFormat.GRAY, ColorFormat
 
 @dataclass
 class InputLowering:
-    """New Parameters that replace one, and information about their tensors."""
+    """New Parameters that replace one, and their preprocessing."""
 
     info: InputInfo
     parameters: tuple[Node, ...]
@@ -52,10 +52,10 @@ class InputLowering:
         """Create the Parameters; ``names`` are those of all tensors of the model.
 
         Raises:
-            InputError: if what was set contradicts itself or the model.
+            InputError: if the settings contradict each other or the model.
         """
         model_shape = info._parameter.output(0)._type.shape
-        shape, layout, model_layout = _expected(info, model_shape)
+        shape, layout, model_layout = _expected_tensor(info, model_shape)
         color = info._tensor._color
         shapes = [plane_shape(color, i, shape, layout) for i in range(plane_count(color))]
         parameters = [_parameter(info, plane, layout, names, i) for i, plane in enumerate(shapes)]
@@ -137,7 +137,7 @@ class InputLowering:
 
 
 def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
-    """Return the steps that remain to reach the element type and the layout of the model."""
+    """Return the remaining steps to the element type and layout of the model."""
     steps = []
     if tensor.element_type is not context.target_type:
         steps.append(convert_type(context.target_type))
@@ -146,53 +146,53 @@ def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
     return steps
 
 
-def _expected(info: InputInfo, model_shape: PartialShape) -> tuple[PartialShape, Layout, Layout]:
+def _expected_tensor(info: InputInfo, model_shape: PartialShape) -> tuple[PartialShape, Layout, Layout]:
     """Return shape and layout of the user's tensor, and the layout of the model."""
-    given, steps = info._tensor, info._steps
-    layout = default_layout(given._color) if given._layout is None else given._layout
+    tensor, steps = info._tensor, info._steps
+    layout = default_layout(tensor._color) if tensor._layout is None else tensor._layout
     model_layout = (
         get_layout(info._parameter.output(0)) if info._model._layout is None else info._model._layout
     )
-    if model_layout.empty and given._layout is not None:
+    if model_layout.empty and tensor._layout is not None:
         model_layout = steps._layout_after(layout)
     if layout.empty or model_layout.empty or layout == model_layout:
-        shape, former = steps._before(given._shape or model_shape, model_layout)
+        shape, former = steps._before(tensor._shape or model_shape, model_layout)
         layout = former if layout.empty else layout
     else:
         shape, narrowed = squeezed(model_layout, model_shape, layout)
         order = permutation(narrowed, shape, layout)
         if order and shape.rank is not None:
             shape = PartialShape([shape[i] for i in order])
-    if given._shape is not None:
-        shape = given._shape
-    elif given._size is not None:
+    if tensor._shape is not None:
+        shape = tensor._shape
+    elif tensor._size is not None:
         axes = [axis_of(layout, name, shape) for name in ("height", "width")]
-        shape = shape.replace({axis: Dimension(n) for axis, n in zip(axes, given._size, strict=True)})
+        shape = shape.replace({axis: Dimension(n) for axis, n in zip(axes, tensor._size, strict=True)})
     return shape, layout, model_layout
 
 
 def _parameter(
     info: InputInfo, shape: PartialShape, layout: Layout, names: Collection[str], plane: int
 ) -> Node:
-    given, former = info._tensor, info._parameter
-    element: ElementType = given._type or former.get_element_type()
+    tensor, former = info._tensor, info._parameter
+    element: ElementType = tensor._type or former.get_element_type()
     parameter = Node.create("Parameter", 1, (), {"element_type": element, "shape": shape})
-    if given._plane_names:
-        suffix = f"/{given._plane_names[plane]}"
+    if tensor._plane_names:
+        suffix = f"/{tensor._plane_names[plane]}"
         _check_new(own := [f"{name}{suffix}" for name in former.output(0).names], names)
         parameter.output(0).set_names(set(own))
         parameter.set_friendly_name(f"{former.friendly_name}{suffix}")
-    elif plane_count(given._color) == 1:
+    elif plane_count(tensor._color) == 1:
         parameter.output(0).set_names(former.output(0).names)
         parameter.set_friendly_name(former.friendly_name)
-    _inform(parameter, former, given._memory)
+    _inform(parameter, former, tensor._memory)
     if not layout.empty:
         set_layout(parameter.output(0), layout)
     return parameter
 
 
 def _inform(parameter: Node, former: Node, memory: str | None) -> None:
-    """Copy the runtime information of the former Parameter to its replacement, and add the type of memory."""
+    """Copy the runtime information of the old Parameter to the new one, and add the memory type."""
     info = {
         key: entry for key, entry in former.output(0)._entries().items() if memory is None or key != _MEMORY
     }
@@ -202,9 +202,9 @@ def _inform(parameter: Node, former: Node, memory: str | None) -> None:
     parameter.output(0)._replace_rt_info(info)
 
 
-def _check_new(names: Collection[str], known: Collection[str]) -> None:
+def _check_new(names: Collection[str], existing: Collection[str]) -> None:
     for name in names:
-        if name in known:
+        if name in existing:
             raise refusal(
                 f"the input of a plane cannot be named {name!r}: another tensor has that name",
                 "give set_color_format another name",
@@ -213,7 +213,7 @@ def _check_new(names: Collection[str], known: Collection[str]) -> None:
 
 @dataclass
 class OutputLowering:
-    """An output of the model, and the tensor that the user wants."""
+    """An output of the model, and its postprocessing."""
 
     info: OutputInfo
     context: Context
@@ -221,8 +221,8 @@ class OutputLowering:
     @classmethod
     def of(cls, info: OutputInfo) -> OutputLowering:
         """Combine the settings with what the model states."""
-        known = info._model._layout
-        context = Context(get_layout(info._result.output(0)) if known is None else known)
+        layout = info._model._layout
+        context = Context(get_layout(info._result.output(0)) if layout is None else layout)
         context.target_layout = info._tensor._layout or Layout()
         context.target_type = info._tensor._type or context.target_type
         return cls(info, context)
@@ -264,18 +264,18 @@ class OutputLowering:
         yield f"    User's output tensor: {tensor_text(planes[0], context.layout)}\n"
 
     def _is_changed(self, output: Output) -> bool:
-        wanted = self.info._tensor
+        target = self.info._tensor
         return (
             bool(self.info._steps._steps)
-            or wanted._type not in (None, output.element_type)
-            or wanted._layout not in (None, self.context.layout)
+            or target._type not in (None, output.element_type)
+            or target._layout not in (None, self.context.layout)
         )
 
     def _implicit_steps(self, tensor: Output) -> Sequence[Step]:
-        """Return the steps that remain to reach the element type and the layout that the user wants."""
-        wanted, context, steps = self.info._tensor._type, self.context, []
-        if wanted is not None and tensor.element_type not in (wanted, tensor.element_type.dynamic):
-            steps.append(convert_type(wanted))
+        """Return the remaining steps to the element type and layout of the user's tensor."""
+        target, context, steps = self.info._tensor._type, self.context, []
+        if target is not None and tensor.element_type not in (target, tensor.element_type.dynamic):
+            steps.append(convert_type(target))
         if not context.target_layout.empty and context.target_layout != context.layout:
             steps.append(relayout(context.target_layout))
         return steps

@@ -12,7 +12,7 @@ __all__ = ["ColorFormat", "PaddingMode", "ResizeAlgorithm", "default_layout", "p
 
 
 class _Choice(Enum):
-    """A name with a number, as OpenVINO's enumerations: it equals no integer, but converts to one."""
+    """A named number like OpenVINO's enumerations: not equal to integers, but convertible to one."""
 
     def __int__(self) -> int:
         return int(self.value)
@@ -73,7 +73,7 @@ class ResizeAlgorithm(_Choice):
 
 
 class PaddingMode(_Choice):
-    """What a tensor is padded with: the modes of Pad.
+    """How a tensor is padded: the modes of Pad.
 
     >>> from ir_runtime.preprocess import PaddingMode
     >>> PaddingMode.CONSTANT.name
@@ -97,12 +97,12 @@ _SINGLE = (ColorFormat.NV12_SINGLE_PLANE, ColorFormat.I420_SINGLE_PLANE)
 
 
 def plane_count(color: ColorFormat) -> int:
-    """Return how many inputs an image of that format takes."""
+    """Return the number of inputs for an image of this format."""
     return _COUNTS.get(color, 1)
 
 
 def default_layout(color: ColorFormat) -> Layout:
-    """Return the layout of an image of that format, unless another is set."""
+    """Return the default layout of images of this format."""
     return Layout() if color is ColorFormat.UNDEFINED else Layout("NHWC")
 
 
@@ -117,12 +117,12 @@ def plane_shape(color: ColorFormat, plane: int, shape: PartialShape, layout: Lay
     if color in (ColorFormat.RGBX, ColorFormat.BGRX):
         return shape.replace({3: 4})
     if color in _SINGLE:
-        return shape.replace({1: _scaled(shape[1], 3, 2), 3: 1})
+        return shape.replace({1: _scale(shape[1], 3, 2), 3: 1})
     if not plane:
         return shape.replace({3: 1})
-    half = {1: _scaled(shape[1], 1, 2), 2: _scaled(shape[2], 1, 2)}
+    half = {1: _scale(shape[1], 1, 2), 2: _scale(shape[2], 1, 2)}
     return shape.replace({**half, 3: 2 if color is ColorFormat.NV12_TWO_PLANES else 1})
 
 
-def _scaled(length: Dimension, times: int, over: int) -> Dimension:
+def _scale(length: Dimension, times: int, over: int) -> Dimension:
     return Dimension(length.get_length() * times // over) if length.is_static else length

@@ -1,4 +1,4 @@
-"""Conversions between layouts: permutations of dimensions, and dimensions that are added or removed."""
+"""Conversions between layouts: permutations, added and removed dimensions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def permuted(layout: Layout, order: Sequence[int]) -> Layout:
     """Return the layout of a tensor after a Transpose.
 
     Raises:
-        InputError: if the order is not one of all dimensions, or if the layout has an ellipsis.
+        InputError: if the order is not a permutation of all dimensions, or if the layout has an ellipsis.
     """
     if sorted(order) != list(range(len(order))):
         raise refusal(f"{list(order)} is not an order of {len(order)} dimensions")
@@ -66,25 +66,29 @@ def permutation(source: Layout, shape: PartialShape, target: Layout) -> list[int
     rank = shape.rank
     if rank is None and (source.is_dynamic or target.is_dynamic):
         raise refusal(f"layout {source} cannot be converted to {target}: the rank of the tensor is not known")
-    found = _order(source.names(rank or 0), target.names(rank or 0), source, target)
-    if rank not in (None, len(found)):
+    order = _order(source.names(rank or 0), target.names(rank or 0), source, target)
+    if rank not in (None, len(order)):
         raise refusal(f"layout {source} does not fit a tensor of shape {shape}")
-    return None if found == sorted(found) else found
+    return None if order == sorted(order) else order
 
 
-def _order(names: tuple[str, ...], wanted: tuple[str, ...], source: Layout, target: Layout) -> list[int]:
-    if len(names) != len(wanted):
+def _order(
+    names: tuple[str, ...], target_names: tuple[str, ...], source: Layout, target: Layout
+) -> list[int]:
+    if len(names) != len(target_names):
         raise refusal(
             f"layout {source} cannot be converted to {target}, which has another number of dimensions"
         )
-    if wanted.count(_UNNAMED) > names.count(_UNNAMED):  # the layout that says more cannot be searched in
-        inverse = _order(wanted, names, target, source)
+    if target_names.count(_UNNAMED) > names.count(_UNNAMED):  # the more specific layout cannot be searched
+        inverse = _order(target_names, names, target, source)
         return [inverse.index(i) for i in range(len(inverse))]
     for name in names:
-        if name != _UNNAMED and name not in wanted:
+        if name != _UNNAMED and name not in target_names:
             raise refusal(f"layout {source} cannot be converted to {target}, which has no dimension {name!r}")
     unnamed = iter([i for i, name in enumerate(names) if name == _UNNAMED])
-    return [names.index(name) if name != _UNNAMED and name in names else next(unnamed) for name in wanted]
+    return [
+        names.index(name) if name != _UNNAMED and name in names else next(unnamed) for name in target_names
+    ]
 
 
 def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout]:
@@ -95,21 +99,21 @@ def squeezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[Parti
     """
     if source.is_dynamic or target.is_dynamic or source.least_rank <= target.least_rank:
         return shape, source
-    names, wanted = source.names(0), target.names(0)
+    names, target_names = source.names(0), target.names(0)
     for layout in (source, target):
         if _UNNAMED in layout:
             raise refusal(f"layout {source} cannot be converted to {target}: all dimensions must have names")
     if not source.fits(shape.rank):
         raise refusal(f"layout {source} does not fit a tensor of shape {shape}")
-    if missing := [name for name in wanted if name not in names]:
+    if missing := [name for name in target_names if name not in names]:
         raise refusal(f"layout {source} cannot be converted to {target}: it has no dimension {missing[0]!r}")
-    kept = [i for i, name in enumerate(names) if name in wanted]
+    kept = [i for i, name in enumerate(names) if name in target_names]
     remaining = shape if shape.rank is None else PartialShape([shape[i] for i in kept])
     return remaining, Layout.of(tuple(names[i] for i in kept))
 
 
 def unsqueezed(source: Layout, shape: PartialShape, target: Layout) -> tuple[PartialShape, Layout, int]:
-    """Return shape, layout and number of the dimensions of length 1 to put before a tensor for ``target``."""
+    """Return shape, layout and number of the leading dimensions of length 1 to add for ``target``."""
     if source.is_dynamic or target.is_dynamic or source.least_rank >= target.least_rank:
         return shape, source, 0
     names = source.names(0)

@@ -42,14 +42,14 @@ class PrePostProcessor:
             raise TypeError(f"expected a model, got {model!r}; ir_runtime.read_model returns one")
         self._model = model
         if model._added:
-            model._settled()  # gives outputs that were added Results
+            model._settled()  # creates Results for added outputs
         self._inputs = [InputInfo(parameter) for parameter in model.get_parameters()]
         self._outputs = [OutputInfo(result) for result in model.get_results()]
 
     def input(
         self, key: int | str | None = None, *, tensor_name: str | None = None, input_index: int | None = None
     ) -> InputInfo:
-        """Return the information about an input: by index, by the name of its tensor, or of the only one.
+        """Return the information about an input by index or tensor name, or about the only input.
 
         Args:
             key: the index, or the name of the tensor.
@@ -65,7 +65,7 @@ class PrePostProcessor:
     def output(
         self, key: int | str | None = None, *, tensor_name: str | None = None, output_index: int | None = None
     ) -> OutputInfo:
-        """Return the information about an output: by index, by the name of its tensor, or of the only one.
+        """Return the information about an output by index or tensor name, or about the only output.
 
         Args:
             key: the index, or the name of the tensor.
@@ -82,7 +82,7 @@ class PrePostProcessor:
         """Insert the steps into the model, and return it. If one fails, the model is unchanged.
 
         Raises:
-            InputError: if a step does not fit its tensor, or what follows the steps does not fit the model.
+            InputError: if a step does not fit its tensor, or the result does not fit the model.
             ValidationError: if an operation refuses its inputs.
         """
         model = self._model
@@ -110,7 +110,7 @@ class PrePostProcessor:
         for info, tensor in zip(self._inputs, tensors, strict=True):
             for target in info._parameter.output(0).target_inputs:
                 if target.get_node().get_type_name() == "Result":
-                    _read_instead(target.get_node(), tensor, target.get_source_output(), undo)
+                    _redirect(target.get_node(), tensor, target.get_source_output(), undo)
                 else:
                     _connect(target, tensor, undo)
         undo.callback(_set_parameters, self._model, former)
@@ -123,17 +123,17 @@ class PrePostProcessor:
         return {name for node in self._model.get_ops() for port in node.outputs() for name in port.names}
 
     def __str__(self) -> str:
-        """Return the inputs and outputs that have steps, with the tensor before and after each."""
-        found: list[str] = []
+        """Describe the inputs and outputs that have steps, with the tensor before and after each step."""
+        lines: list[str] = []
         try:
             names = self._names()
             for info in self._inputs:
-                found.extend(InputLowering.of(info, names).describe())
+                lines.extend(InputLowering.of(info, names).describe())
             for result in self._outputs:
-                found.extend(OutputLowering.of(result).describe())
+                lines.extend(OutputLowering.of(result).describe())
         except IRError as reason:
-            found.append(f"\nError occurred: {reason}\n")
-        return "".join(found)
+            lines.append(f"\nError occurred: {reason}\n")
+        return "".join(lines)
 
     def __repr__(self) -> str:
         return f"<PrePostProcessor: {self}>"
@@ -150,11 +150,11 @@ def _set_parameters(model: Model, parameters: Sequence[Node]) -> None:
         model.remove_parameter(former)
     model.add_parameters(parameters)
     for parameter, own in zip(parameters, names, strict=True):
-        parameter.output(0).set_names(own)  # planes have none, unless the user gives them some
+        parameter.output(0).set_names(own)  # planes have no names unless the user sets them
 
 
 def _is_old(model: Model) -> bool:
-    """Return whether outputs are known by the names of their layers, as before version 11 of the format."""
+    """Return whether outputs are identified by layer names, as before version 11 of the format."""
     return 0 < model._document.version < 11
 
 
@@ -165,14 +165,14 @@ def _build_output(info: OutputInfo, keeps_layer_name: bool, undo: ExitStack) -> 
         set_layout(result.output(0), info._model._layout)
     tensor, source = lowering.lower(), lowering.source
     if tensor != source:
-        _read_instead(result, tensor, source, undo)
+        _redirect(result, tensor, source, undo)
         _name_layers(tensor, source, keeps_layer_name, undo)
     if not lowering.context.layout.empty:
         set_layout(result.output(0), lowering.context.layout)
 
 
-def _read_instead(result: Node, tensor: Output, source: Output, undo: ExitStack) -> None:
-    """Let a Result read another tensor, which takes its own names from the former one, unless that is an input."""
+def _redirect(result: Node, tensor: Output, source: Output, undo: ExitStack) -> None:
+    """Connect a Result to another tensor, which takes over names unless the old one is an input."""
     result._edit()
     names, former = result._own_names, source._names
     is_input = source.node.get_type_name() == "Parameter"
@@ -185,7 +185,7 @@ def _read_instead(result: Node, tensor: Output, source: Output, undo: ExitStack)
 
 
 def _name_layers(tensor: Output, source: Output, keeps_layer_name: bool, undo: ExitStack) -> None:
-    """Give the new layer the name of the former one: with an index, or in old files as it is."""
+    """Give the new layer the name of the old one: indexed, or unchanged in old files."""
     layer = source.node.friendly_name
     if keeps_layer_name and source.node.get_output_size() == 1:
         undo.callback(source.node.set_friendly_name, layer)
@@ -195,29 +195,29 @@ def _name_layers(tensor: Output, source: Output, keeps_layer_name: bool, undo: E
         tensor.node.set_friendly_name(f"{layer}.{source.index}")
 
 
-def _only(key: int | str | None, *named: int | str | None) -> int | str | None:
-    given = [each for each in (key, *named) if each is not None]
-    if len(given) > 1:
-        raise TypeError(f"expected a name or an index, got {' and '.join(map(repr, given))}")
-    return given[0] if given else None
+def _only(key: int | str | None, *others: int | str | None) -> int | str | None:
+    keys = [value for value in (key, *others) if value is not None]
+    if len(keys) > 1:
+        raise TypeError(f"expected a name or an index, got {' and '.join(map(repr, keys))}")
+    return keys[0] if keys else None
 
 
 def _find(infos: Sequence[_Info], ports: Sequence[Output], key: Any, what: str) -> _Info:
-    """Return the one of that index or name, or the only one."""
-    known = f"it has {', '.join(port.label for port in ports)}" if ports else "it has none"
+    """Return the info with an index or name, or the only one."""
+    hint = f"it has {', '.join(port.label for port in ports)}" if ports else "it has none"
     if isinstance(key, str):
-        found = [info for info, port in zip(infos, ports, strict=True) if key in port.names]
-        if not found:
-            raise InputError(f"the model has no {what} {key!r}", code=Code.NO_SUCH_NAME, hint=known)
-        return found[0]
+        matches = [info for info, port in zip(infos, ports, strict=True) if key in port.names]
+        if not matches:
+            raise InputError(f"the model has no {what} {key!r}", code=Code.NO_SUCH_NAME, hint=hint)
+        return matches[0]
     if key is None:
         if len(infos) != 1:
             message = f"the model has {len(infos)} {what}s: say which, by index or name"
-            raise InputError(message, code=Code.NO_SUCH_NAME, hint=known)
+            raise InputError(message, code=Code.NO_SUCH_NAME, hint=hint)
         return infos[0]
     index = operator.index(key)
     if index < 0:
         raise TypeError(f"an index must be at least 0, got {index}")
     if index >= len(infos):
-        raise InputError(f"the model has no {what} {index}", code=Code.NO_SUCH_NAME, hint=known)
+        raise InputError(f"the model has no {what} {index}", code=Code.NO_SUCH_NAME, hint=hint)
     return infos[index]

@@ -1,4 +1,4 @@
-"""The steps of preprocessing: each has a name, and creates nodes that follow those of the step before."""
+"""The steps of preprocessing; each has a name and creates nodes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Planes: TypeAlias = "tuple[Output, ...]"
 
 @dataclass
 class Context:
-    """The state of the steps: the current tensor, and the target that they lead to."""
+    """The state of the steps: the current tensor, and the target."""
 
     layout: Layout
     target_layout: Layout = field(default_factory=Layout)
@@ -93,22 +93,22 @@ def i64(values: Any) -> Array:
 
 
 def numbers(values: Any, element: ElementType) -> Array:
-    """Return numbers of ``f32``, which is what steps take, as an array of another type."""
+    """Convert f32 numbers, the arguments of steps, to another type."""
     return np.asarray(values, np.float32).astype(element.dtype)
 
 
 def convert_type(element: ElementType) -> Step:
-    """Convert every plane; ``dynamic`` stands for the type of the model."""
+    """Convert every plane; ``dynamic`` means the type of the model."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         target = context.target_type if element is ElementType.dynamic else element
-        return tuple(converted(plane, target) for plane in planes)
+        return tuple(convert_tensor(plane, target) for plane in planes)
 
     return Step(f"convert type ({element.label})", apply)
 
 
-def converted(tensor: Output, element: ElementType) -> Output:
-    """Return the tensor as one of that element type."""
+def convert_tensor(tensor: Output, element: ElementType) -> Output:
+    """Convert the tensor to an element type."""
     if tensor.element_type is ElementType.dynamic:
         raise refusal("a tensor of unknown element type cannot be converted", "set_element_type first")
     if tensor.element_type is element:
@@ -128,7 +128,7 @@ def mean(values: Sequence[float]) -> Step:
 
 
 def scale(values: Sequence[float]) -> Step:
-    """Divide by one number, or by one per channel; but for f64, multiply by the reciprocal, as OpenVINO does."""
+    """Divide by one number or one per channel; multiply by the reciprocal except for f64, as OpenVINO does."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor, divisors = _per_channel(planes, context, values, "scale")
@@ -169,7 +169,7 @@ def _check_real(tensor: Output, what: str) -> None:
 
 
 def pad(begin: Sequence[int], end: Sequence[int], values: Sequence[float], mode: PaddingMode) -> Step:
-    """Pad every dimension at its begin and its end."""
+    """Pad every dimension at its start and end."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "pad")
@@ -188,26 +188,26 @@ def pad(begin: Sequence[int], end: Sequence[int], values: Sequence[float], mode:
 
 
 def custom(operation: Callable[[Output], Any]) -> Step:
-    """Apply a function that takes the tensor and returns another: an output, or a node with one."""
+    """Apply a function that takes the tensor and returns an output, or a node with one output."""
 
     def apply(planes: Planes, context: Context) -> Planes:
-        found = operation(only(planes, "a custom step"))
-        if isinstance(found, Node):
-            found = found.output(0)
-        if not isinstance(found, Output):
-            raise refusal(f"a custom step must return an output of a node, got {found!r}")
-        return (found,)
+        result = operation(only(planes, "a custom step"))
+        if isinstance(result, Node):
+            result = result.output(0)
+        if not isinstance(result, Output):
+            raise refusal(f"a custom step must return an output of a node, got {result!r}")
+        return (result,)
 
     return Step("custom", apply)
 
 
 def shown(values: Sequence[float]) -> str:
-    """Return numbers as OpenVINO shows them: ``(1,2.5)``, with six digits; nothing for none."""
+    """Format numbers like OpenVINO: ``(1,2.5)`` with six digits, or an empty string."""
     return f"({','.join(f'{value:g}' for value in values)})" if len(values) else ""
 
 
 def resize(algorithm: ResizeAlgorithm, height: int | None, width: int | None) -> Step:
-    """Resize height and width: to numbers, or to those of the model."""
+    """Resize to a given height and width, or to those of the model."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "resize")
@@ -224,7 +224,7 @@ def resize(algorithm: ResizeAlgorithm, height: int | None, width: int | None) ->
             "pads_end": [0, 0],
             "cube_coeff": -0.5
             if algorithm is ResizeAlgorithm.RESIZE_BICUBIC_PILLOW
-            else -0.75,  # as Pillow has it
+            else -0.75,  # as in Pillow
         }
         return (create("Interpolate", tensor, i64(sizes), i64(axes), opset=11, **how),)
 
@@ -244,7 +244,7 @@ def _model_length(context: Context, name: str) -> int:
 
 def crop(begin: Sequence[int], end: Sequence[int]) -> Step:
     """Slice from ``begin`` up to ``end``; negative numbers count from the end."""
-    name = f"Crop ({_listed(begin)},{_listed(end)})"
+    name = f"Crop ({_list_numbers(begin)},{_list_numbers(end)})"
     if len(begin) != len(end):
         raise refusal(f"{name} must have as many ends as begins, got {len(begin)} begins, {len(end)} ends")
 
@@ -255,12 +255,12 @@ def crop(begin: Sequence[int], end: Sequence[int]) -> Step:
     return Step(name, apply)
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _list_numbers(numbers: Sequence[int]) -> str:
     return f"[ {', '.join(map(str, numbers))} ]"
 
 
 def convert_layout(layout: Layout) -> Step:
-    """Transpose to a layout, that of the model if it is empty; missing leading dimensions are added with length 1."""
+    """Transpose to a layout (empty for the model's); prepend missing dimensions of length 1."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
@@ -269,35 +269,35 @@ def convert_layout(layout: Layout) -> Step:
         order = permutation(wider, shape, target)
         if added:
             tensor = create("Unsqueeze", tensor, i64(range(added)))
-        return (_reordered(tensor, order, target, layout, context),)
+        return (_reorder(tensor, order, target, layout, context),)
 
     return Step(f"convert layout {layout}", apply)
 
 
 def relayout(layout: Layout) -> Step:
-    """Transpose an output to a layout, that of the user's tensor if it is empty."""
+    """Transpose an output to a layout (empty for the user tensor's)."""
 
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
         target = context.target_layout if layout.empty else layout
         order = permutation(context.layout, tensor._type.shape, target)
-        return (_reordered(tensor, order, target, layout, context),)
+        return (_reorder(tensor, order, target, layout, context),)
 
     return Step(f"convert layout {layout}", apply)
 
 
-def _reordered(
-    tensor: Output, order: list[int] | None, target: Layout, named: Layout, context: Context
+def _reorder(
+    tensor: Output, order: list[int] | None, target: Layout, layout: Layout, context: Context
 ) -> Output:
     if order is None:
-        context.layout = context.layout if named.empty else named
+        context.layout = context.layout if layout.empty else layout
         return tensor
     context.layout = target
-    return transposed(tensor, order)
+    return transpose(tensor, order)
 
 
-def transposed(tensor: Output, order: Sequence[int]) -> Output:
-    """Return the tensor with its dimensions in that order."""
+def transpose(tensor: Output, order: Sequence[int]) -> Output:
+    """Return the tensor with its dimensions permuted."""
     return create("Transpose", tensor, i64(order))
 
 
@@ -307,7 +307,7 @@ def permute(order: Sequence[int]) -> Step:
     def apply(planes: Planes, context: Context) -> Planes:
         tensor = only(planes, "convert_layout")
         context.layout = permuted(context.layout, order)
-        return (transposed(tensor, order),)
+        return (transpose(tensor, order),)
 
     return Step(f"convert layout {shown(order)}", apply)
 
@@ -329,9 +329,9 @@ def convert_color(target: ColorFormat) -> Step:
     def apply(planes: Planes, context: Context) -> Planes:
         if context.color is target:
             return planes
-        found = _conversion(context.color, target)(planes, context, target)
+        converted_planes = _conversion(context.color, target)(planes, context, target)
         context.color = target
-        return (found,)
+        return (converted_planes,)
 
     return Step(f"convert color ({target.label})", apply)
 
@@ -345,7 +345,7 @@ def _conversion(source: ColorFormat, target: ColorFormat) -> _Conversion:
     if source in _YUV and target is _GRAY:
         return _luma_plane
     if (source, target) in ((_RGB, _BGR), (_BGR, _RGB)):
-        return lambda planes, context, target: _reversed(only(planes, "convert_color"), context)
+        return lambda planes, context, target: _reverse_channels(only(planes, "convert_color"), context)
     if source in (_RGB, _BGR) and target is _GRAY:
         return _to_gray
     if source in (ColorFormat.RGBX, ColorFormat.BGRX) and target in (_RGB, _BGR):
@@ -358,7 +358,7 @@ def _from_yuv(planes: Planes, context: Context, target: ColorFormat) -> Output:
 
 
 def _luma_plane(planes: Planes, context: Context, target: ColorFormat) -> Output:
-    """Return the brightness: the first plane, or the first two thirds of the lines of the only one."""
+    """Return the luma plane: the first plane, or the first two thirds of the rows of a single one."""
     if len(planes) > 1:
         return planes[0]
     lines = create("Gather", create("ShapeOf", planes[0]), i32([1]), i32(0))
@@ -378,17 +378,17 @@ def _to_gray(planes: Planes, context: Context, target: ColorFormat) -> Output:
     is_last = channels == 3
     order = permutation(context.layout, shape, first) if is_last else None
     if order:
-        tensor = transposed(tensor, order)
+        tensor = transpose(tensor, order)
     if not element.is_real():
         tensor = create("Convert", tensor, destination_type=ElementType.f32)
-    tensor = _weighted(tensor, context.color)
+    tensor = _weigh_channels(tensor, context.color)
     if not element.is_real():
         tensor = create("Convert", create("Round", tensor, mode="half_to_even"), destination_type=element)
     back = permutation(first, shape, context.layout) if is_last else None
-    return transposed(tensor, back) if back else tensor
+    return transpose(tensor, back) if back else tensor
 
 
-def _weighted(tensor: Output, color: ColorFormat) -> Output:
+def _weigh_channels(tensor: Output, color: ColorFormat) -> Output:
     weights = np.array(_LUMA if color is _RGB else _LUMA[::-1], np.float32).reshape(1, 3, 1, 1)
     zeros, ones = [0, 0], [1, 1]
     return create(
@@ -401,19 +401,19 @@ def _without_last_channel(planes: Planes, context: Context, target: ColorFormat)
     _check_channels(context.layout)
     axis = context.layout.get_index_by_name("C")
     cut = create("Slice", tensor, i32([0]), i32([-1]), i32([1]), i32([axis]))
-    return cut if context.color.name[:3] == target.name else _reversed(cut, context)
+    return cut if context.color.name[:3] == target.name else _reverse_channels(cut, context)
 
 
 def reverse_channels() -> Step:
     """Reverse the order of the channels, as from RGB to BGR."""
 
     def apply(planes: Planes, context: Context) -> Planes:
-        return (_reversed(only(planes, "reverse_channels"), context),)
+        return (_reverse_channels(only(planes, "reverse_channels"), context),)
 
     return Step("reverse channels", apply)
 
 
-def _reversed(tensor: Output, context: Context) -> Output:
+def _reverse_channels(tensor: Output, context: Context) -> Output:
     _check_channels(context.layout)
     shape, axis = tensor._type.shape, context.layout.get_index_by_name("C")
     if shape.rank is not None:

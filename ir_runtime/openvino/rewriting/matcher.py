@@ -12,7 +12,7 @@ from .symbols import Symbols
 
 __all__ = ["Matcher"]
 
-# Operations that give the same with their two inputs exchanged, so that a pattern matches in either order.
+# Commutative operations, whose operands may match in either order.
 _COMMUTATIVE = frozenset(
     {
         *("Add", "Multiply", "Maximum", "Minimum", "SquaredDifference", "Equal", "NotEqual"),
@@ -22,7 +22,7 @@ _COMMUTATIVE = frozenset(
 
 
 class _State:
-    """What was matched so far."""
+    """The matches so far."""
 
     def __init__(self) -> None:
         self.values: dict[Node, Output] = {}
@@ -43,7 +43,7 @@ _NOTHING = _State()
 
 
 class Matcher:
-    """A pattern, and what it matched last. As OpenVINO's ``Matcher``.
+    """A pattern and its last match. As OpenVINO's ``Matcher``.
 
     Args:
         node: the pattern of the last node.
@@ -66,10 +66,10 @@ class Matcher:
         pattern = self._pattern.node
         if type(pattern) is WrapType and not pattern.fits(value.node):  # as for most nodes of a model
             return False
-        found = _State()
-        if not _match(self._pattern, value, found):
+        state = _State()
+        if not _match(self._pattern, value, state):
             return False
-        self._found, self._root = found, value
+        self._found, self._root = state, value
         return True
 
     def get_match_root(self) -> Node:
@@ -80,40 +80,42 @@ class Matcher:
         """Return the output where the pattern matched.
 
         Raises:
-            InputError: if it has not.
+            InputError: if it has not matched.
         """
         if self._root is None:
             raise InputError(f"matcher {self._name!r} has not matched")
         return self._root
 
     def get_match_nodes(self) -> list[Node]:
-        """Return the nodes that patterns matched, each before what it reads."""
+        """Return the matched nodes, consumers before producers."""
         return [value.node for value in self._found.order]
 
     def get_match_values(self) -> list[Output]:
-        """Return the outputs that patterns matched, each before what its node reads."""
+        """Return the matched outputs, consumers before producers."""
         return list(self._found.order)
 
     def get_pattern_value_map(self) -> dict[Node, Output]:
-        """Return the output that each pattern matched."""
+        """Return the matched output of each pattern."""
         return dict(self._found.values)
 
     def get_symbols(self) -> Symbols:
-        """Return the lengths that the names in shapes stand for."""
+        """Return the lengths of the names in shapes."""
         return dict(self._found.symbols)
 
 
 def _match(pattern: Output, value: Output, state: _State) -> bool:
-    """Match an output, and add what matched to the state, which is as before where it does not match."""
+    """Match an output and add the match to the state; on failure, leave the state unchanged."""
     node = pattern.node
-    known = state.values.get(node)
-    if known is not None:
-        return known == value
+    previous = state.values.get(node)
+    if previous is not None:
+        return previous == value
     if isinstance(node, WrapType | Optional):
         return _match_type(node, value, state)
     if isinstance(node, Or):
         trial = state.copy()
-        return any(_match(each, value, trial) for each in node.sources) and _keep(node, value, trial, state)
+        return any(_match(alternative, value, trial) for alternative in node.sources) and _keep(
+            node, value, trial, state
+        )
     if isinstance(node, AnyInput):
         trial = state.copy()
         return node._predicate(value, trial.symbols) and _take(node, value, trial, state)
@@ -124,7 +126,7 @@ def _match(pattern: Output, value: Output, state: _State) -> bool:
 
 
 def _match_type(pattern: WrapType | Optional, value: Output, state: _State) -> bool:
-    if pattern.fits(value.node):  # few nodes do, and state is only copied for those
+    if pattern.fits(value.node):  # rare, so the state is seldom copied
         trial = state.copy()
         if pattern._predicate(value, trial.symbols) and _match_inputs(pattern, pattern.sources, value, trial):
             return state.become(trial)
@@ -134,7 +136,7 @@ def _match_type(pattern: WrapType | Optional, value: Output, state: _State) -> b
 
 
 def _match_inputs(pattern: Node, sources: Sequence[Output], value: Output, state: _State) -> bool:
-    """Match what a node reads, in either order where that does not matter; any inputs if none is given."""
+    """Match the operands, in either order if commutative; any operands if none are specified."""
     read = value.node.input_values()
     if sources and len(sources) != len(read):
         return False
@@ -145,7 +147,7 @@ def _match_inputs(pattern: Node, sources: Sequence[Output], value: Output, state
         trial = state.copy()
         trial.values[pattern] = value
         trial.order.append(value)
-        if all(_match(source, each, trial) for source, each in zip(sources, order, strict=True)):
+        if all(_match(source, operand, trial) for source, operand in zip(sources, order, strict=True)):
             return state.become(trial)
     return False
 

@@ -1,4 +1,4 @@
-"""Passes that change a model, and the manager that runs them. As OpenVINO's ``passes``."""
+"""Passes that transform models, and their manager. As OpenVINO's ``passes``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class PassBase:
-    """What changes a model, or looks at it.
+    """The base of passes, which transform or inspect a model.
 
     >>> from ir_runtime import passes
     >>> step = passes.ConstantFolding()
@@ -43,7 +43,7 @@ class PassBase:
         return self._name or type(self).__name__
 
     def set_name(self, name: str) -> None:
-        """Give the pass another name."""
+        """Rename the pass."""
         self._name = name
 
     def _run(self, model: Model) -> bool:
@@ -73,7 +73,7 @@ class ModelPass(PassBase):
 
     @abstractmethod
     def run_on_model(self, model: Model) -> bool:
-        """Change a model, and return whether it was changed."""
+        """Transform a model, and return whether it was changed."""
         raise NotImplementedError(f"{self.get_name()} must define run_on_model(self, model)")
 
     def _run(self, model: Model) -> bool:
@@ -81,7 +81,7 @@ class ModelPass(PassBase):
 
 
 class MatcherPass(PassBase):
-    """A pattern, and what to do where it matches.
+    """A pattern, and a callback for its matches.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -116,17 +116,17 @@ class MatcherPass(PassBase):
             self.register_matcher(matcher, callback)
 
     def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], object]) -> None:
-        """Call ``callback`` with ``matcher`` wherever that matches; it returns whether it changed something."""
+        """Call ``callback`` with ``matcher`` at each match; it returns whether it changed something."""
         self._matcher, self._callback = matcher, callback
         self._name = self._name or matcher.get_name()
 
     def register_new_node(self, node: Node) -> Node:
-        """Have the pass look at a new node, too."""
+        """Make the pass visit a new node, too."""
         self._new_nodes.append(node)
         return node
 
     def apply(self, node: Node) -> bool:
-        """Match the pattern at a node, and do what is to be done; return whether something was changed.
+        """Match the pattern at a node and call the callback; return whether something was changed.
 
         Raises:
             InputError: if no matcher is registered.
@@ -167,7 +167,7 @@ class GraphRewrite(ModelPass):
         self.passes_list: list[MatcherPass] = []
 
     def add_matcher(self, transformation: MatcherPass) -> MatcherPass:
-        """Add a pattern with what to do where it matches."""
+        """Add a matcher pass."""
         self.passes_list.append(transformation)
         return transformation
 
@@ -177,7 +177,7 @@ class GraphRewrite(ModelPass):
 
 
 class BackwardGraphRewrite(GraphRewrite):
-    """As `GraphRewrite`, from the last node to the first.
+    """Like `GraphRewrite`, from the last node to the first.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -195,7 +195,7 @@ class BackwardGraphRewrite(GraphRewrite):
 
 
 def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
-    """Try patterns at each node in topological order, also in bodies; and at the nodes that they create."""
+    """Try patterns at each node in topological order, including bodies and newly created nodes."""
     nodes = model.get_ordered_ops()
     queue = nodes if backward else nodes[::-1]
     changed = False
@@ -203,11 +203,11 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
         node = queue.pop()
         for body in bodies_of(node):
             changed |= _rewrite(body, passes, backward)
-        for each in passes:
-            done = each.apply(node)
-            if each._new_nodes:
-                queue += reversed(each._new_nodes)
-                each._new_nodes.clear()
+        for matcher_pass in passes:
+            done = matcher_pass.apply(node)
+            if matcher_pass._new_nodes:
+                queue += reversed(matcher_pass._new_nodes)
+                matcher_pass._new_nodes.clear()
             if done:
                 changed = True
                 break
@@ -244,7 +244,7 @@ class Manager:
         return transformation
 
     def set_per_pass_validation(self, new_state: bool) -> None:
-        """Say whether types are inferred again after each pass that changed something."""
+        """Set whether types are re-inferred after each pass that changed something."""
         self._validates = new_state
 
     def run_passes(self, model: Model) -> None:
@@ -255,6 +255,6 @@ class Manager:
             ArgumentTypeError: if it is not a model.
         """
         checked(model, Model)
-        for each in self.passes_list:
-            if each._run(model) and self._validates:
+        for registered in self.passes_list:
+            if registered._run(model) and self._validates:
                 model.validate_nodes_and_infer_types()

@@ -24,7 +24,7 @@ _NEWEST = 17
 
 
 class Pattern:
-    """What a pattern requires of the output that it matches."""
+    """The requirements of a pattern."""
 
     _predicate: Predicate
 
@@ -43,19 +43,19 @@ class AnyInput(Pattern, Node):
 
 
 class Or(Pattern, Node):
-    """Matches what one of several patterns matches."""
+    """Matches if one of several patterns matches."""
 
     def __init__(self, inputs: Sequence[Node | Output]) -> None:
         self._predicate = _build(self, inputs, None)
 
 
 class _OfTypes(Pattern):
-    """The types of operations that a pattern matches.
+    """The operation types that a pattern matches.
 
     Args:
         type_names: the type or the types, each with an opset that selects its version.
-        inputs: the pattern of its operand, or of all operands; any will do if none is given.
-        predicate: what its output must fit.
+        inputs: the pattern of its operand, or of all operands; any by default.
+        predicate: a condition on its output.
         type_name: as ``type_names``.
         input: as ``inputs``.
         pred: as ``predicate``.
@@ -93,7 +93,7 @@ class WrapType(_OfTypes, Node):
 
 
 class Optional(_OfTypes, Node):
-    """Matches as `WrapType`; otherwise it is skipped, and its first operand matches."""
+    """Matches like `WrapType`; otherwise it is skipped, and its first operand is matched."""
 
 
 def _build(pattern: object, inputs: Sequence[object], predicate: Condition | None) -> Predicate:
@@ -107,19 +107,19 @@ def _build(pattern: object, inputs: Sequence[object], predicate: Condition | Non
 
 
 def known_type(name: str) -> type[Op]:
-    """Return the operation of a name such as ``opset13.Relu`` or ``opset13::Relu``.
+    """Return the operation named like ``opset13.Relu`` or ``opset13::Relu``.
 
     Raises:
-        InputError: if there is none.
+        InputError: if it is unknown.
     """
-    opset, _, type = name.replace("::", ".").partition(".")  # OpenVINO takes both
+    opset, _, type = name.replace("::", ".").partition(".")  # OpenVINO accepts both
     number = opset.removeprefix(_OPSET)
     if not opset.startswith(_OPSET) or not number.isdecimal() or int(number) > _NEWEST or not type:
         hint = "expected an opset and a type, such as 'opset13.Relu'"
         raise InputError(f"unknown operation {name!r}", code=Code.UNKNOWN_OPERATION, hint=hint)
-    found = find_operation(type, int(number))
-    if found is None:
+    operation = find_operation(type, int(number))
+    if operation is None:
         near = registry.near(type)
         hint = suggestion(near and f"{opset}.{near}")
         raise InputError(f"unknown operation {name!r}", code=Code.UNKNOWN_OPERATION, hint=hint)
-    return found
+    return operation

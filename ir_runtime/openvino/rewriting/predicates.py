@@ -1,4 +1,4 @@
-"""Conditions on the outputs that a pattern matches."""
+"""Predicates on matched outputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Predicate:
     """A condition on an output. As OpenVINO's ``Predicate``.
 
     Args:
-        predicate: a function of the output, or of the symbols found so far and the output; without it, all fit.
+        predicate: a function of the output, or of the symbols so far and the output; by default, every output fits.
     """
 
     def __init__(self, predicate: Callable[..., object] | None = None) -> None:
@@ -53,35 +53,35 @@ Condition: TypeAlias = "Predicate | Callable[[Output], object]"
 
 
 def consumers_count(count: int) -> Predicate:
-    """Match an output that this many inputs read."""
+    """Match an output with this many consumers."""
     return Predicate(lambda output: len(output.target_inputs) == count)
 
 
 def has_static_dim(index: int) -> Predicate:
-    """One length is known."""
+    """Match an output with a static dimension at this index."""
     return has_static_dims([index])
 
 
 def has_static_dims(indices: Iterable[int]) -> Predicate:
-    """Match an output some of whose lengths are known."""
-    wanted = list(indices)
+    """Match an output with static dimensions at these indices."""
+    axes = list(indices)
 
     def holds(output: Output) -> bool:
         shape = output._type.shape
         return shape.rank is not None and all(
-            -shape.rank <= index < shape.rank and shape[index].is_static for index in wanted
+            -shape.rank <= index < shape.rank and shape[index].is_static for index in axes
         )
 
     return Predicate(holds)
 
 
 def has_static_rank() -> Predicate:
-    """Match an output whose number of dimensions is known."""
+    """Match an output of static rank."""
     return Predicate(lambda output: output._type.shape.rank is not None)
 
 
 def has_static_shape() -> Predicate:
-    """Return every length is known."""
+    """Match an output of static shape."""
     return Predicate(lambda output: output._type.shape.is_static)
 
 
@@ -91,7 +91,7 @@ def rank_equals(rank: int | Dimension) -> Predicate:
 
 
 def rank_more_than(rank: int | Dimension) -> Predicate:
-    """Match an output with more dimensions than that."""
+    """Match an output with more dimensions than this."""
     most = rank if isinstance(rank, int) else rank.get_length()
     return Predicate(lambda output: (output._type.shape.rank or 0) > most)
 
@@ -103,22 +103,22 @@ def type_matches(type: ElementType) -> Predicate:
 
 def type_matches_any(types: Iterable[ElementType]) -> Predicate:
     """Match an output of one of these element types."""
-    wanted = list(types)
-    return Predicate(lambda output: output.element_type in wanted)
+    elements = list(types)
+    return Predicate(lambda output: output.element_type in elements)
 
 
 def attrs_match(attributes: Mapping[str, object]) -> Predicate:
     """Match an operation with these attributes."""
 
     def holds(output: Output) -> bool:
-        found = output.node.get_attributes()
-        return all(name in found and found[name] == value for name, value in attributes.items())
+        actual = output.node.get_attributes()
+        return all(name in actual and actual[name] == value for name, value in attributes.items())
 
     return Predicate(holds)
 
 
 def shape_matches(shape: str) -> Predicate:
-    """Return the output has a shape such as ``"[N,3,?,...]"``: names stand for the same length wherever they are."""
+    """Match an output with a shape such as ``"[N,3,?,...]"``; equal names stand for equal lengths."""
 
     def holds(symbols: Symbols, output: Output) -> bool:
         return match_shape(shape, output._type.shape, symbols)

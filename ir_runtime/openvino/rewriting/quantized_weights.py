@@ -1,4 +1,4 @@
-"""Store weights that a FakeQuantize or a FakeConvert quantizes in few bits."""
+"""Compress weights quantized by FakeQuantize or FakeConvert to low-bit types."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from .passes import ModelPass, bodies_of
 
 __all__ = ["CompressQuantizeWeights"]
 
-# More levels do not fit into a byte; with two, OpenVINO keeps the FakeQuantize, too.
+# More levels do not fit into a byte; for two, OpenVINO also keeps the FakeQuantize.
 _LEVELS = range(3, 257)
 _LEVELS_OF_4_BITS = 16
-# Zero points this close to an integer are that integer.
+# Zero points this close to an integer are rounded.
 _ROUNDING = 1e-4
 
 
 class CompressQuantizeWeights(ModelPass):
-    """Replaces a FakeQuantize or FakeConvert of constants by stored numbers, a Convert, a Subtract and a Multiply.
+    """Replaces FakeQuantize or FakeConvert of constants by stored integers, Convert, Subtract and Multiply.
 
-    Bodies of branches and loops are changed, too.
+    Bodies of branches and loops are included. FakeQuantize with up to 16 levels gives 4-bit integers, with
+    more levels 8-bit ones; FakeConvert gives its own 8-bit type. The Subtract is omitted if the zero point or
+    shift is 0.
 
     Those of a FakeQuantize are integers of 4 bits for up to 16 levels, else of 8; those of a FakeConvert have its type
     of 8 bits. The Subtract is left out where the zero point, or the shift, is 0.
@@ -47,7 +49,7 @@ class CompressQuantizeWeights(ModelPass):
 
 
 def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
-    """Return the function that replaces a node whose inputs are constants, if there is one."""
+    """Return the function that can replace a node with constant inputs, if any."""
     if node.type == "FakeConvert":
         return _replace_convert
     return (
@@ -58,13 +60,13 @@ def _replacement(node: Node) -> Callable[[Node, list[Array]], None] | None:
 
 
 def _constants(node: Node) -> list[Array] | None:
-    """Return the contents of all inputs, if all are constant."""
+    """Return the contents of all inputs, if they are constant."""
     arrays = [_constant(source) for source in node.input_values()]
     return None if any(array is None for array in arrays) else [a for a in arrays if a is not None]
 
 
 def _constant(source: Output) -> Array | None:
-    """Return the contents of a Constant, also of one that is stored as another type."""
+    """Return the contents of a Constant, also through conversion from another type."""
     node = source.node
     if node.type == "Convert" and node.input_value(0).node.type == "Constant":
         return node.input_value(0).node.elements.astype(source.element_type.dtype)
@@ -99,7 +101,7 @@ def _replace_convert(node: Node, arrays: list[Array]) -> None:
 
 
 def _dequantize(node: Node, stored: Constant, zero_point: Array, scale: Array | Constant) -> None:
-    """Put ``(stored - zero_point) * scale`` in the place of a node."""
+    """Replace a node by ``(stored - zero_point) * scale``."""
     real = node.output(0).element_type
     value = Node.create("Convert", 1, [stored], {"destination_type": real})
     if zero_point.any():
@@ -112,7 +114,7 @@ def _dequantize(node: Node, stored: Constant, zero_point: Array, scale: Array | 
 def _compute(
     type: str, sources: list[Array | Constant], attributes: Mapping[str, object] | None = None
 ) -> Constant:
-    """Return what an operation of opset1 computes of constants."""
+    """Evaluate an operation of opset1 on constants."""
     node = Node.create(type, 1, sources, dict(attributes or {}))
     arrays = [source.node.get_data() for source in node.input_values()]
     result = evaluate_layer(node.layer, arrays, [source.element_type for source in node.input_values()])[0]
@@ -120,7 +122,7 @@ def _compute(
 
 
 def _element(levels: int, signed: bool) -> ElementType:
-    """Return the element type of that many integers."""
+    """Return the integer type with this many levels."""
     if levels <= _LEVELS_OF_4_BITS:
         return ElementType.i4 if signed else ElementType.u4
     return ElementType.i8 if signed else ElementType.u8

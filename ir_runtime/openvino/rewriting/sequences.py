@@ -14,7 +14,7 @@ from .passes import ModelPass
 
 __all__ = ["ConvertSequenceToTensorIterator"]
 
-# The cell of each sequence, the opset of the version that it has, and the number of its states.
+# The cell of each sequence, the opset of its version, and the number of its states.
 _CELLS = {
     "LSTMSequence": ("LSTMCell", 4, 2),
     "GRUSequence": ("GRUCell", 3, 1),
@@ -24,14 +24,14 @@ _BATCH, _TIME = 0, 1
 
 
 class ConvertSequenceToTensorIterator(ModelPass):
-    """Replaces LSTMSequence, GRUSequence and RNNSequence of one direction by a TensorIterator over the cell."""
+    """Replaces unidirectional LSTMSequence, GRUSequence and RNNSequence by a TensorIterator over the cell."""
 
     def run_on_model(self, model: Model) -> bool:
         """Replace the sequences."""
-        found = [node for node in model.get_ordered_ops() if _can_convert(node)]
-        for node in found:
+        sequences = [node for node in model.get_ordered_ops() if _can_convert(node)]
+        for node in sequences:
             _Conversion(node).replace()
-        return bool(found)
+        return bool(sequences)
 
 
 def _can_convert(node: Node) -> bool:
@@ -43,43 +43,43 @@ def _can_convert(node: Node) -> bool:
 
 
 class _Conversion:
-    """A sequence, the loop that takes its place, and what the body of that has."""
+    """A sequence, its replacement loop, and the parts of the loop's body."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.cell, self.opset, states = _CELLS[node.type]
         values = node.input_values()
         self.data, self.lengths = values[0], values[1 + states]
-        self.first = [_squeezed(value, 1) for value in values[1 : 1 + states]]
-        self.weights = [_squeezed(value, 0) for value in values[2 + states :]]
+        self.first = [_squeeze(value, 1) for value in values[1 : 1 + states]]
+        self.weights = [_squeeze(value, 0) for value in values[2 + states :]]
         self.attributes = node.get_attributes()
         self.is_reverse = self.attributes.pop("direction") == "reverse"
         self.is_masked = not _is_whole(self.data, self.lengths)
-        self.states = [Parameter(each.element_type, each.partial_shape) for each in self.first]
+        self.states = [Parameter(state.element_type, state.partial_shape) for state in self.first]
         self.invariant: list[tuple[Parameter, Output]] = []
 
     def replace(self) -> None:
-        """Build the loop, and let what reads the sequence read it."""
+        """Build the loop, and connect the sequence's consumers to it."""
         name, flips = self.node.friendly_name, self.is_reverse and self.is_masked
-        data = _reversed(self.data, self.lengths) if flips else self.data
+        data = _reverse(self.data, self.lengths) if flips else self.data
         loop, (every, *last) = self._loop(data)
         loop.set_friendly_name(f"{name}/tensor_iterator" if flips else name)
-        found = [_reversed(every, self.lengths) if flips else every, *last]
-        for number, (former, value) in enumerate(zip(self.node.outputs(), found, strict=True)):
-            made = Node.create("Unsqueeze", 1, [value, np.array([1], np.int64)])
-            made.set_friendly_name(f"{name}.{number}")
-            former.replace(made.output(0))
+        values = [_reverse(every, self.lengths) if flips else every, *last]
+        for number, (former, value) in enumerate(zip(self.node.outputs(), values, strict=True)):
+            unsqueezed = Node.create("Unsqueeze", 1, [value, np.array([1], np.int64)])
+            unsqueezed.set_friendly_name(f"{name}.{number}")
+            former.replace(unsqueezed.output(0))
 
     def _loop(self, data: Output) -> tuple[TensorIterator, list[Output]]:
-        """Return the loop, and its outputs: of all steps, and the states after the last one."""
+        """Return the loop and its outputs: all steps, and the final states."""
         shape = data.partial_shape
         shape[_TIME] = 1
         step = Parameter(data.element_type, shape)
-        inputs = [_squeezed(step.output(0), _TIME), *self.states, *map(self._inside, self.weights)]
+        inputs = [_squeeze(step.output(0), _TIME), *self.states, *map(self._inside, self.weights)]
         states = Node.create(self.cell, self.opset, inputs, self.attributes).outputs()
         given, first = states[0], self.first
         if self.is_masked:
-            given, states, first = self._masked(states)
+            given, states, first = self._mask_ended(states)
         results = [Result.with_names(state) for state in states]
         every = Result.with_names(Node.create("Unsqueeze", 1, [given, np.array([_TIME], np.int64)]))
         parameters = [step, *self.states, *(parameter for parameter, _ in self.invariant)]
@@ -96,15 +96,15 @@ class _Conversion:
         return loop, outputs
 
     def _inside(self, value: Output) -> Node:
-        """Return a tensor in the body: constants are copied into it, others are fed to each iteration."""
+        """Return a tensor for use in the body: constants are copied, others are fed to each iteration."""
         if isinstance(value.node, Constant):
             return value.node
         parameter = Parameter(value.element_type, value.partial_shape)
         self.invariant.append((parameter, value))
         return parameter
 
-    def _masked(self, states: Sequence[Output]) -> tuple[Output, list[Output], list[Output]]:
-        """Keep the states of entries that have ended, for which the step gives zeros; count the steps as a state."""
+    def _mask_ended(self, states: Sequence[Output]) -> tuple[Output, list[Output], list[Output]]:
+        """Keep the states of ended sequences, whose outputs are zero; count the steps in another state."""
         lengths = self._inside(self.lengths)
         one = Constant(self.lengths.element_type, [1], [1])
         count = Parameter(one.element_type, [1])
@@ -121,21 +121,21 @@ class _Conversion:
         return given, [*kept, Node.create("Add", 1, [count, one]).output(0)], [*self.first, one.output(0)]
 
 
-def _squeezed(value: Output, axis: int) -> Output:
-    """Return a tensor without an axis of length 1; of a constant, another one."""
+def _squeeze(value: Output, axis: int) -> Output:
+    """Remove an axis of length 1; fold it for a constant."""
     if isinstance(value.node, Constant):
         array = value.node.elements.squeeze(axis)
         return Constant(value.element_type, array.shape, array).output(0)
     return Node.create("Squeeze", 1, [value, np.array([axis], np.int64)]).output(0)
 
 
-def _reversed(data: Output, lengths: Output) -> Output:
+def _reverse(data: Output, lengths: Output) -> Output:
     axes = {"batch_axis": _BATCH, "seq_axis": _TIME}
     return Node.create("ReverseSequence", 1, [data, lengths], axes).output(0)
 
 
 def _is_whole(data: Output, lengths: Output) -> bool:
-    """Return whether every entry of the batch is known to last for all steps."""
+    """Return whether all sequences of the batch are known to have full length."""
     time = data._type.shape[_TIME]
-    known = lengths.node._value(lengths.index).known()
-    return time.is_static and known is not None and bool((known == time.get_length()).all())
+    values = lengths.node._value(lengths.index).known()
+    return time.is_static and values is not None and bool((values == time.get_length()).all())

@@ -1,4 +1,4 @@
-"""Shapes with names for lengths, which stand for the same length wherever they are."""
+"""Shapes with named lengths; equal names stand for equal lengths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Symbols: TypeAlias = "dict[str, Dimension | tuple[Dimension, ...]]"
 
 
 def match_shape(text: str, shape: PartialShape, symbols: Symbols) -> bool:
-    """Return whether a shape fits, and keep what names stand for.
+    """Return whether a shape fits, and store the lengths of names.
 
     >>> found: Symbols = {}
     >>> match_shape("[N,3,?]", PartialShape([2, 3, -1]), found), found
@@ -23,10 +23,10 @@ def match_shape(text: str, shape: PartialShape, symbols: Symbols) -> bool:
     parts = [part.strip() for part in text.strip().strip("[]").split(",") if part.strip()]
     if shape.rank is None:
         return False
-    dims, found = tuple(shape), dict(symbols)
+    dims, lengths = tuple(shape), dict(symbols)
     group = next((index for index, part in enumerate(parts) if part.endswith("...")), None)
     if group is None:
-        fits = len(dims) == len(parts) and all(map(_fits, parts, dims, [found] * len(dims)))
+        fits = len(dims) == len(parts) and all(map(_fits, parts, dims, [lengths] * len(dims)))
     else:
         after = len(parts) - group - 1
         middle = dims[group : len(dims) - after]
@@ -34,10 +34,10 @@ def match_shape(text: str, shape: PartialShape, symbols: Symbols) -> bool:
             *zip(parts[:group], dims, strict=False),
             *zip(parts[group + 1 :], dims[len(dims) - after :], strict=False),
         ]
-        fits = len(dims) >= len(parts) - 1 and all(_fits(part, dim, found) for part, dim in ends)
-        fits = fits and _is_group(parts[group].removesuffix("..."), middle, found)
+        fits = len(dims) >= len(parts) - 1 and all(_fits(part, dim, lengths) for part, dim in ends)
+        fits = fits and _is_group(parts[group].removesuffix("..."), middle, lengths)
     if fits:
-        symbols.update(found)
+        symbols.update(lengths)
     return fits
 
 
@@ -49,10 +49,10 @@ def _fits(part: str, dim: Dimension, symbols: Symbols) -> bool:
     if part not in symbols:
         symbols[part] = dim
         return dim.is_static or dim.symbol is not None
-    known = symbols[part]
-    if isinstance(known, tuple):
+    length = symbols[part]
+    if isinstance(length, tuple):
         return False
-    return (dim.is_static and known == dim) or (dim.symbol is not None and dim.symbol is known.symbol)
+    return (dim.is_static and length == dim) or (dim.symbol is not None and dim.symbol is length.symbol)
 
 
 def _is_group(name: str, dims: tuple[Dimension, ...], symbols: Symbols) -> bool:

@@ -1,4 +1,4 @@
-"""Passes that OpenVINO ships: folding, states as variables, models in f16, files, drawings of graphs."""
+"""OpenVINO's passes: folding, stateful models, f16 conversion, serialization, drawing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class ConvertFP32ToFP16(ModelPass):
-    """Turns everything that is f32 into f16: inputs, constants, and what operations give.
+    """Converts all f32 to f16: inputs, constants, and operations.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -45,7 +45,7 @@ class ConvertFP32ToFP16(ModelPass):
     """
 
     def run_on_model(self, model: Model) -> bool:
-        """Change the nodes, also of bodies."""
+        """Convert the nodes, including bodies."""
         for node in model.get_ordered_ops():
             for body in bodies_of(node):
                 self.run_on_model(body)
@@ -56,7 +56,7 @@ class ConvertFP32ToFP16(ModelPass):
     def _narrow(self, node: Node) -> None:
         if isinstance(node, Constant):
             if node.element_type is ElementType.f32:
-                with np.errstate(over="ignore"):  # what f16 cannot hold becomes infinite, as in OpenVINO
+                with np.errstate(over="ignore"):  # values beyond f16 become infinite, as in OpenVINO
                     narrow = Constant(node.elements.astype(np.float16))
                 narrow.set_friendly_name(node.friendly_name)
                 node.output(0).replace(narrow.output(0))
@@ -67,9 +67,9 @@ class ConvertFP32ToFP16(ModelPass):
 
 
 class LowLatency2(ModelPass):
-    """Lets the states of loops be variables, so that a sequence can be given in parts, one in each run.
+    """Replaces the states of loops by variables, so that a sequence can be processed in several runs.
 
-    Loops stay loops, also those of one iteration, which OpenVINO unrolls; the results are the same.
+    Loops are kept, even with one iteration, which OpenVINO unrolls; the results are the same.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -106,11 +106,11 @@ class LowLatency2(ModelPass):
     def _keep(
         self, model: Model, loop: Loop | TensorIterator, state: MergedInputDescription, number: int
     ) -> None:
-        given = loop.input_value(state.input_index)
+        initial = loop.input_value(state.input_index)
         parameter = loop.get_function().parameters[state.body_parameter_index]
         id = f"{loop.friendly_name}/{parameter.friendly_name}/variable_{number}"
-        variable = Variable(VariableInfo.of(id, given.element_type, given.partial_shape))
-        read = ReadValue(_zeros_like(given) if self._from_zero else given, variable)
+        variable = Variable(VariableInfo.of(id, initial.element_type, initial.partial_shape))
+        read = ReadValue(_zeros_like(initial) if self._from_zero else initial, variable)
         last = _last_value(loop, state)
         loop.input(state.input_index).replace_source_output(read.output(0))
         model.add_sinks([Assign(last, variable)])
@@ -118,20 +118,20 @@ class LowLatency2(ModelPass):
 
 
 def _last_value(loop: Loop | TensorIterator, state: MergedInputDescription) -> Output:
-    """Return the output that has the state after the last iteration; add one if there is none."""
+    """Return the output with the state after the last iteration, adding one if necessary."""
     for entry in loop.get_output_descriptions():
         if isinstance(entry, BodyOutputDescription) and entry.body_value_index == state.body_value_index:
             return loop.output(entry.output_index)
     return loop.get_iter_value(loop.get_function().results[state.body_value_index].output(0))
 
 
-def _zeros_like(given: Output) -> Node:
-    zero = Constant(given.element_type, [], [0])
-    return Node.create("Broadcast", 3, [zero, Node.create("ShapeOf", 3, [given])])
+def _zeros_like(value: Output) -> Node:
+    zero = Constant(value.element_type, [], [0])
+    return Node.create("Broadcast", 3, [zero, Node.create("ShapeOf", 3, [value])])
 
 
 class VisualizeTree(ModelPass):
-    """Writes the graph of a model as text that Graphviz draws.
+    """Writes the graph of a model for Graphviz.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -154,7 +154,7 @@ class VisualizeTree(ModelPass):
 
     def run_on_model(self, model: Model) -> bool:
         """Write the file."""
-        lines = [*_drawn(model.get_ordered_ops())]
+        lines = [*_draw(model.get_ordered_ops())]
         text = "\n".join(["digraph ngraph", "{", *(f"    {line}" for line in lines), "}"])
         save_text(self._path, text + "\n")
         return False
@@ -163,21 +163,21 @@ class VisualizeTree(ModelPass):
 _FORMS = {"Constant": "ellipse", "Parameter": "invhouse", "Result": "house"}
 
 
-def _drawn(nodes: list[Node]) -> Iterator[str]:
+def _draw(nodes: list[Node]) -> Iterator[str]:
     """Yield a line for each node, then one for each edge."""
     numbers = {node: f"n{number}" for number, node in enumerate(nodes)}
     for node, number in numbers.items():
         shapes = [
             f"{output.element_type.label}{output.partial_shape.to_string()}" for output in node.outputs()
         ]
-        label = _escaped("\n".join([node.friendly_name, node.get_type_name(), *shapes]))
+        label = _escape("\n".join([node.friendly_name, node.get_type_name(), *shapes]))
         yield f'{number} [shape={_FORMS.get(node.type, "box")} label="{label}"]'
     for node, number in numbers.items():
         for index, source in enumerate(node.input_values()):
             yield f'{numbers[source.node]} -> {number} [label="{source.index} -> {index}"]'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -194,7 +194,7 @@ class Version(Enum):
 
 
 class Serialize(ModelPass):
-    """Saves the model as it is.
+    """Saves the model unchanged.
 
     >>> import tempfile
     >>> import numpy as np
@@ -231,7 +231,7 @@ class Serialize(ModelPass):
 
 
 class MakeStateful(ModelPass):
-    """Lets inputs be variables that hold what outputs gave in the run before.
+    """Replaces inputs by variables that hold outputs of the previous run.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -254,7 +254,7 @@ class MakeStateful(ModelPass):
 
 
 class ConstantFolding(ModelPass):
-    """Replaces what follows from constants, and shapes that are known, by constants; what unpacks compressed weights stays.
+    """Folds constants and static shapes, but not the decompression of weights.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -289,7 +289,7 @@ def _can_fold(node: Node) -> bool:
 def _fold(node: Node) -> None:
     sources = node.input_values()
     if node.type == "ShapeOf":
-        arrays = [np.empty(sources[0].shape, np.void)]  # without memory: only its shape is asked for
+        arrays = [np.empty(sources[0].shape, np.void)]  # without memory, as only its shape is used
     else:
         arrays = [source.node.elements for source in sources]
     if not stands_alone(node.layer):

@@ -43,7 +43,7 @@ MISSING = _Missing()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """One attribute: its type, the fields that `attr` declares, and two that are computed from them once."""
+    """An attribute: its type, the fields that `attr` declares, and two computed ones."""
 
     name: str
     type: object
@@ -67,11 +67,11 @@ class Attribute:
 
     @property
     def required(self) -> bool:
-        """Whether a layer must have it."""
+        """True if layers must have it."""
         return self.default is MISSING and not self.external
 
     def parse(self, text: str) -> object:
-        """Read it from a string in a file; `ValueError` says what is allowed."""
+        """Parse a string from a file; `ValueError` lists the allowed values."""
         try:
             is_cached = self.type is not int and len(text) <= _MAX_CACHED
             value = _parse_cached(self, text) if is_cached else _parse(self.type, text)
@@ -80,7 +80,7 @@ class Attribute:
         return self.check(value, text)
 
     def check(self, value: object, text: str | None = None) -> object:
-        """Return the value, or raise `ValueError` if it is not allowed; ``text`` is how a file says it."""
+        """Return the value, or raise `ValueError` if it is not allowed; ``text`` is its form in the file."""
         if value is MISSING:
             raise ValueError(f"is missing; it {self.allows()}")
         if value is self.default or self.external or not (self.choices or self.bounded):
@@ -89,9 +89,9 @@ class Attribute:
         for item in items if self.choices else ():
             if item not in self.choices:
                 near = _suggestion(attribute_text(item), map(attribute_text, self.choices))
-                raise ValueError(f"{self.allows()}, not {_quoted(value, text)}{near}")
+                raise ValueError(f"{self.allows()}, not {_quote(value, text)}{near}")
         if self.bounded and not all(map(self._within, items)):
-            raise ValueError(f"{self.allows()}, not {_quoted(value, text)}")
+            raise ValueError(f"{self.allows()}, not {_quote(value, text)}")
         return value
 
     def _within(self, item: float) -> bool:
@@ -128,20 +128,19 @@ def attr(
     """Declare an attribute that needs more than an annotation.
 
     Args:
-        default: the value where a layer has none; without it, the attribute is required.
+        default: the default value; without it, the attribute is required.
         gt: each number must be greater than this.
         ge: each number must be at least this.
         le: each number must be at most this.
         doc: its description, for the page of the operation.
-        xml: its name in files, where that is no Python name (``exclude-pad``).
-        default_with_warning: the default that OpenVINO uses, as files write it, where a file omits it though the
-            specification requires it.
+        xml: its name in files, if that is not a Python name (``exclude-pad``).
+        default_with_warning: OpenVINO's default, in file format, for an attribute that is required by the specification but missing.
     """
     return Attribute("", None, default, gt, ge, le, doc, xml, default_with_warning=default_with_warning)
 
 
 def blob_field(*, doc: str = "") -> Any:
-    """Declare the data of a layer that is stored in the ``.bin``."""
+    """Declare data of a layer stored in the ``.bin``."""
     return Attribute("", None, doc=doc, external=True)
 
 
@@ -154,33 +153,33 @@ def raise_invalid(problems: Collection[str]) -> None:
     """Raise one `ValidationError` for all problems, if there are any."""
     if not problems:
         return
-    found = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
-    text = "; ".join(d.message for d in found)
-    raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
+    diagnostics = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
+    text = "; ".join(d.message for d in diagnostics)
+    raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=diagnostics)
 
 
 def read_schema(cls: type) -> Mapping[str, Attribute]:
-    """Return the attributes a class annotates, with those of its bases first."""
+    """Return the annotated attributes of a class, those of its bases first."""
     schema = {}
-    for name, kind in _annotated(cls).items():
-        given = getattr(cls, name, MISSING)
-        a = given if isinstance(given, Attribute) else attr(given)
+    for name, kind in _collect_annotations(cls).items():
+        default = getattr(cls, name, MISSING)
+        a = default if isinstance(default, Attribute) else attr(default)
         schema[name] = Attribute(
             name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.external, a.default_with_warning
         )
     return types.MappingProxyType(schema)
 
 
-def _annotated(cls: type) -> dict[str, object]:
-    """Names and types, those of bases first; what many classes inherit is read once."""
-    found: dict[str, object] = {}
+def _collect_annotations(cls: type) -> dict[str, object]:
+    """Return names and types, those of bases first; shared bases are read once."""
+    annotations: dict[str, object] = {}
     for base in reversed(cls.__mro__):
-        found |= _annotated_here(base)
-    return found
+        annotations |= _own_annotations(base)
+    return annotations
 
 
 @cache
-def _annotated_here(cls: type) -> dict[str, object]:
+def _own_annotations(cls: type) -> dict[str, object]:
     annotations = get_annotations(cls, eval_str=True).items()
     return {name: kind for name, kind in annotations if not (name.startswith("_") or _is_shared(kind))}
 
@@ -196,12 +195,12 @@ def _choices(kind: object) -> tuple[object, ...]:
 
 @lru_cache(4096)
 def _parse_cached(attribute: Attribute, text: str) -> object:
-    """Parse a string with caching: attribute values repeat."""
+    """Parse a string with caching, as attribute values repeat."""
     return _parse(attribute.type, text)
 
 
 def _parse(kind: object, text: str) -> object:
-    """Names are taken to the letter, as OpenVINO takes them; what stands around numbers does not count."""
+    """Parse a value; names are case-sensitive as in OpenVINO, blanks around numbers are ignored."""
     if kind is int:
         return _integer(text.strip())
     origin, args = get_origin(kind), get_args(kind)
@@ -217,7 +216,7 @@ def _parse(kind: object, text: str) -> object:
     try:
         return ElementType.of_attribute(text) if kind is ElementType else kind(text)
     except ValueError:
-        near = _suggestion(text, [each.label for each in ElementType]) if kind is ElementType else ""
+        near = _suggestion(text, [element.label for element in ElementType]) if kind is ElementType else ""
         raise ValueError(near) from None
 
 
@@ -236,14 +235,14 @@ def _boolean(text: str) -> bool:
 
 
 def _choose(choices: tuple[object, ...], text: str) -> object:
-    # OpenVINO compares the names of enumerations without regard to case.
+    # OpenVINO compares the names of enumerations case-insensitively.
     by_text = {attribute_text(choice).lower(): choice for choice in choices}
     if text.lower() not in by_text:
         raise ValueError(_suggestion(text, by_text))
     return by_text[text.lower()]
 
 
-def _quoted(value: object, text: str | None) -> str:
+def _quote(value: object, text: str | None) -> str:
     return repr(attribute_text(value) if text is None else text)
 
 

@@ -1,6 +1,6 @@
 """Interval arithmetic beyond the operators of `Interval`: division by intervals, remainders, comparisons.
 
-Every function also takes plain integers; the bounds that it returns contain all possible results.
+Every function also accepts plain integers; the returned bounds contain all possible results.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ UNDECIDED = Dimension(0, 1)
 """A boolean that is not known yet."""
 
 LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
-# The largest number of pairs of numbers to enumerate.
+# The most pairs to enumerate.
 MAX_PAIRS = 64
-# Unbounded numbers of types at least this wide are lengths, which do not come near to wrapping around.
+# Unbounded numbers of types at least this wide are lengths, too small to wrap around.
 WIDE = 32
 
 
@@ -53,7 +53,7 @@ def same(x: Number, y: Number) -> bool:
 
 
 def fit(number: Number, element: ElementType) -> Number:
-    """Fit a number to an element type: a known one wraps around, bounds that do not fit are dropped.
+    """Fit a number to an element type: known ones wrap around, bounds out of range are dropped.
 
     >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
     (44, <Dimension: ..255>, <Dimension: 1..8>)
@@ -106,7 +106,7 @@ def minimum(x: Number, y: Number) -> Number:
 
 
 def absolute(x: Number) -> Number:
-    """Return the size of a number."""
+    """Return the absolute value."""
     low, high = ends(x)
     if low is not None and low >= 0:
         return x
@@ -116,7 +116,7 @@ def absolute(x: Number) -> Number:
 
 
 def quotient(x: Number, y: Number, floor: bool = True) -> Number:
-    """Division rounded down, or towards zero. Unknown if the divisor may be zero.
+    """Divide, rounding down or toward zero. Unknown if the divisor may be zero.
 
     >>> quotient(Dimension(7, 20), 4), quotient(Dimension(7, 20), Dimension(2, 4)), quotient(Interval(-7, 5), 4, False)
     (<Dimension: 1..5>, <Dimension: 1..10>, Interval(-1, 1))
@@ -135,7 +135,7 @@ def quotient(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def remainder(x: Number, y: Number, floor: bool = True) -> Number:
-    """Return what a division leaves: with the divisor's sign if it rounds down, else with the dividend's.
+    """Return the remainder, with the sign of the divisor if rounding down, or else of the dividend.
 
     >>> remainder(Dimension(5, 7), 8), remainder(Dimension(5, 9), 8), remainder(Interval(-2, 2), 8, False)
     (<Dimension: 5..7>, <Dimension: ..7>, Interval(-2, 2))
@@ -154,8 +154,8 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
         return x - start * c
     if a is not None and b is not None and a >= 0 and b < c:
         return x
-    if (found := _of_all(x, y, lambda m, n: m % n if floor else m - _truncate(m, n) * n)) is not None:
-        return found
+    if (enumerated := _of_all(x, y, lambda m, n: m % n if floor else m - _truncate(m, n) * n)) is not None:
+        return enumerated
     most = None if d is None else d - 1
     if floor or (a is not None and a >= 0):
         return span(0, most if a is None or a < 0 else _least(b, most))
@@ -164,7 +164,7 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """Return a number raised to an exponent, if there are few of both, or it is not negative, and the exponent known.
+    """Return a power if there are few candidates, or for a non-negative base and a known exponent.
 
     >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
     (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
@@ -174,18 +174,18 @@ def power(x: Number, y: Number) -> Number:
         return Interval()
     if c == d == 1:
         return x
-    if (found := _of_all(x, y, lambda m, n: int(m**n))) is not None:
-        low, high = ends(found)
+    if (enumerated := _of_all(x, y, lambda m, n: int(m**n))) is not None:
+        low, high = ends(enumerated)
     elif c == d and a is not None and a >= 0:
         low, high = a**c, None if b is None and c else (b or 0) ** c
     else:
         return Interval()
-    # Powers do not wrap around; what becomes of those that do not fit depends on the type.
+    # Powers do not wrap around; the overflow depends on the type.
     return Interval() if max(map(abs, (low or 0, high or 0))) > LARGEST_POWER else span(low, high)
 
 
 def equal(x: Number, y: Number) -> bool | None:
-    """Return whether both are equal, if that can be told.
+    """Return whether both are equal, or ``None`` if undecided.
 
     >>> equal(Dimension(), -1), equal(Dimension(), 5), equal(Dimension(5), 5)
     (False, None, True)
@@ -197,7 +197,7 @@ def equal(x: Number, y: Number) -> bool | None:
 
 
 def less(x: Number, y: Number) -> bool | None:
-    """Return whether the first is smaller, if that can be told."""
+    """Return whether the first is smaller, or ``None`` if undecided."""
     (a, b), (c, d) = ends(x), ends(y)
     if same(x, y) or _reaches(a, d):
         return False
@@ -210,7 +210,7 @@ def truth(answer: bool | None) -> Number:
 
 
 def choose(condition: Number, x: Number, y: Number) -> Number:
-    """Return the first where the condition holds, the second where it does not, either where that is unknown."""
+    """Select by a condition; return the hull of both if it is unknown."""
     if not isinstance(condition, Interval) or condition.is_static:
         return x if condition else y
     (a, b), (c, d) = ends(x), ends(y)
@@ -229,12 +229,12 @@ def _exceeds(low: int | None, high: int | None) -> bool:
 
 
 def _of_all(x: Number, y: Number, exact: Callable[[int, int], int]) -> Number | None:
-    """Return what a function makes of two numbers, from all pairs of them; nothing where there are many."""
+    """Apply a function to all pairs of two intervals; ``None`` if there are too many."""
     (a, b), (c, d) = ends(x), ends(y)
     if a is None or b is None or c is None or d is None or (b - a + 1) * (d - c + 1) > MAX_PAIRS:
         return None
-    found = [exact(m, n) for m in range(a, b + 1) for n in range(c, d + 1)]
-    return span(min(found), max(found))
+    results = [exact(m, n) for m in range(a, b + 1) for n in range(c, d + 1)]
+    return span(min(results), max(results))
 
 
 def _least(*bounds: int | None) -> int | None:
@@ -242,7 +242,7 @@ def _least(*bounds: int | None) -> int | None:
 
 
 def _extreme(n: int | None, divisor: Ends, divide: Callable[[int, int], int], upper: bool) -> int | None:
-    """Return the smallest or largest quotient of one dividend, by divisors that are positive."""
+    """Return the smallest or largest quotient of a dividend by a range of positive divisors."""
     if n is None:
         return None
     small, large = divisor

@@ -18,7 +18,7 @@ from .operation import Element, Input, Op, Output
 
 __all__ = ["TESTED_AGAINST", "group", "link", "record", "source", "summary"]
 
-# The version that tests compare every operation with; tests/ops/test_table.py checks it.
+# The OpenVINO version that tests compare operations with; tests/ops/test_table.py checks it.
 TESTED_AGAINST = "OpenVINO 2026.4.1"
 SPECIFICATION = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs"
@@ -27,25 +27,25 @@ _GROUPS = __package__.rpartition(".")[0]
 
 
 def group(cls: type[Op]) -> str:
-    """Return the specification's group: the name of the module below `ir_runtime.ops`; empty for others."""
+    """Return the specification's group, the module name; empty for third-party operations."""
     package, _, path = cls.__module__.partition(f"{_GROUPS}.")
     return "" if package else path.partition(".")[0]
 
 
 def summary(cls: type[Op]) -> str:
-    """Return what it does, in one line."""
+    """Return a summary in one line."""
     return _doc(cls).partition("\n")[0]
 
 
 def link(cls: type[Op]) -> str | None:
-    """Return where its specification is; ``None`` for operations from elsewhere."""
+    """Return the URL of its specification; ``None`` for third-party operations."""
     if cls.spec:
         return f"{SPECIFICATION}/{cls.spec}.html"
     return f"{SPECIFICATION}/{group(cls)}/{_kebab(cls.name)}-{cls.since}.html" if group(cls) else None
 
 
 def source(cls: type[Op]) -> str:
-    """File and line of its declaration."""
+    """Return the file and line of its declaration."""
     path = Path(inspect.getsourcefile(cls) or "?")
     package = Path(__file__).parents[3]
     shown = path.relative_to(package).as_posix() if path.is_relative_to(package) else str(path)
@@ -53,10 +53,10 @@ def source(cls: type[Op]) -> str:
 
 
 def _line(cls: type[Op], path: Path) -> int:
-    """Return the line of the decorator; `inspect` finds it, too, but parses the whole file for each class."""
+    """Return the line of the decorator, faster than `inspect`, which parses the whole file."""
     declared = f'@op("{cls.versioned_name()}"'
-    found = (number for number, line in enumerate(getlines(str(path)), 1) if line.startswith(declared))
-    return next(found, 0) or inspect.getsourcelines(cls)[1]
+    lines = (number for number, line in enumerate(getlines(str(path)), 1) if line.startswith(declared))
+    return next(lines, 0) or inspect.getsourcelines(cls)[1]
 
 
 def record(cls: type[Op]) -> Described:
@@ -83,23 +83,23 @@ def record(cls: type[Op]) -> Described:
 
 
 def _flops_per_element(cls: type[Op]) -> int | None:
-    """Return the FLOPs for each element of the first output; ``None`` where they are counted in another way."""
+    """Return the FLOPs per element of the first output; ``None`` if counted differently."""
     counted = cls.flops is Op.flops and cls.macs is Op.macs and not cls.flops_per_input
     return cls.flops_per_element if counted else None
 
 
 def _tests(cls: type[Op]) -> Described | None:
-    """Return an example that ran, and what the samples were compared with."""
-    found = recorded(cls.versioned_name()) if group(cls) else None
-    if found is None:
+    """Return an executed example, and the references that samples were compared with."""
+    recording = recorded(cls.versioned_name()) if group(cls) else None
+    if recording is None:
         return None
     return {
-        "example": found.xml,
-        "inputs": [tensor._asdict() for tensor in found.inputs],
-        "outputs": [tensor._asdict() for tensor in found.outputs],
-        "samples": found.samples and found.samples._asdict(),
-        "flops": found.flops or None,
-        "macs": found.macs or None,
+        "example": recording.xml,
+        "inputs": [tensor._asdict() for tensor in recording.inputs],
+        "outputs": [tensor._asdict() for tensor in recording.outputs],
+        "samples": recording.samples and recording.samples._asdict(),
+        "flops": recording.flops or None,
+        "macs": recording.macs or None,
     }
 
 
@@ -137,7 +137,7 @@ def _attributes(cls: type[Op]) -> list[Attribute]:
 
 
 def _elements(cls: type[Op]) -> list[Element]:
-    """Return the type variables of the ports, each once."""
+    """Return the type variables of the ports without duplicates."""
     ports: tuple[Input | Output, ...] = (*cls.inputs, *cls.outputs)
     return list(dict.fromkeys(p.element for p in ports if isinstance(p.element, Element)))
 
@@ -186,5 +186,5 @@ def _plain(value: object) -> object:
 
 
 def _kebab(name: str) -> str:
-    """``ReduceL2`` becomes ``reduce-l2``, ``LSTMCell`` ``lstm-cell``, ``Col2Im`` ``col2im``."""
+    """Convert to kebab case: ``ReduceL2`` to ``reduce-l2``, ``Col2Im`` to ``col2im``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()

@@ -1,6 +1,6 @@
-"""Records of the tests for each operation: an example that ran, and what its samples were compared with.
+"""Test records of operations: an executed example, and the references of its samples.
 
-``make index`` writes `_examples.json` from the samples of the tests; a test compares it with them.
+``make index`` writes `_examples.json` from the test samples; a test compares them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Tensor(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """How many samples were compared with OpenVINO's reference, with its CPU plugin, and with results by hand."""
+    """The numbers of samples compared with OpenVINO's reference, its CPU plugin, and manual results."""
 
     reference: int
     plugin: int
@@ -37,7 +37,7 @@ class Samples(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """An example of an operation that ran, and its samples; None for operations that tests run as whole models."""
+    """An executed example and samples of an operation; None for operations that are tested in whole models."""
 
     xml: str
     inputs: Sequence[Tensor]
@@ -49,17 +49,17 @@ class Recorded(NamedTuple):
 
 
 def recorded(name: str) -> Recorded | None:
-    """Return what the tests recorded of an operation such as ``ReduceL2-4``; ``None`` for extensions."""
-    found = _every().get(name)
-    if found is None:
+    """Return the test record of an operation such as ``ReduceL2-4``; ``None`` for extensions."""
+    entry = _every().get(name)
+    if entry is None:
         return None
-    inputs, outputs = ([Tensor(*tensor) for tensor in found[side]] for side in ("inputs", "outputs"))
-    samples = Samples(**found["samples"]) if "samples" in found else None
-    return Recorded(found["xml"], inputs, outputs, samples, found.get("flops", ""), found.get("macs", ""))
+    inputs, outputs = ([Tensor(*tensor) for tensor in entry[side]] for side in ("inputs", "outputs"))
+    samples = Samples(**entry["samples"]) if "samples" in entry else None
+    return Recorded(entry["xml"], inputs, outputs, samples, entry.get("flops", ""), entry.get("macs", ""))
 
 
 @cache
 def _every() -> Mapping[str, Described]:
     text = files("ir_runtime.ops").joinpath("_examples.json").read_text(encoding="utf-8")
-    found: Mapping[str, Described] = json.loads(text)
-    return found
+    entries: Mapping[str, Described] = json.loads(text)
+    return entries

@@ -109,7 +109,7 @@ class Op:
         self._verify()
 
     def _set(self, fields: Mapping[str, object]) -> Self:
-        """Set attributes that are valid one by one, and verify them together."""
+        """Set individually valid attributes, and verify them together."""
         vars(self).update(fields)
         self._verify()
         return self
@@ -123,7 +123,7 @@ class Op:
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name that the specification uses, such as ``ReduceL2-4``."""
+        """Return the name used by the specification, such as ``ReduceL2-4``."""
         return f"{cls.name}-{cls.since}"
 
     @classmethod
@@ -138,7 +138,7 @@ class Op:
         """Build from the strings of a ``<data>`` element; unknown names are ignored.
 
         Raises:
-            ValidationError: naming every attribute that is missing or not allowed.
+            ValidationError: if attributes are missing or not allowed; the error names all of them.
         """
         fields, missing, problems = {}, [], []
         for name, attribute in cls.schema().items():
@@ -159,11 +159,11 @@ class Op:
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """Return OpenVINO's defaults of attributes that a file omits though the specification requires them."""
-        return {xml: text for xml, text in _omitted_defaults(cls) if xml not in data}
+        """Return OpenVINO's defaults for required attributes that a file omits."""
+        return {xml: text for xml, text in _find_omitted_defaults(cls) if xml not in data}
 
     def replace(self, **changes: object) -> Self:
-        """Return the same operation with some of its attributes, or payloads, changed."""
+        """Return the operation with some attributes or payloads changed."""
         return type(self).__new__(type(self))._set({**vars(self), **changes})
 
     def attributes(self) -> dict[str, Any]:
@@ -171,13 +171,14 @@ class Op:
         return {n: vars(self)[n] for n, a in self.schema().items() if not a.external}
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return attributes that OpenVINO's API shows otherwise than files have them, by name.
+        """Return attributes that OpenVINO's API shows in another form than files, by name.
 
-        OpenVINO computes some while it infers shapes, and spells others in its own way. Operations may override it.
+        OpenVINO computes some during shape inference and spells others differently. Operations may override
+        it.
 
         Args:
-            inputs: shapes of the inputs.
-            output: shape of the first output.
+            inputs: the input shapes.
+            output: the shape of the first output.
         """
         return {}
 
@@ -187,20 +188,20 @@ class Op:
     def infer(self, *inputs: Any, **context: Any) -> Any:
         """Return the shape of each output, given a `Value` for each input.
 
-        Element types follow from the declaration; return a `TensorType` where they do not.
-        Raise `InferenceError` if the inputs contradict each other.
+        Element types follow from the declaration; otherwise, return a `TensorType`. Raise `InferenceError` if
+        the inputs contradict each other.
         """
         raise NotImplementedError
 
     def macs(self, operands: Operands) -> Count:
-        """Return the number of multiplications each of which is added to a sum. Operations may override it."""
+        """Return the number of multiply-accumulates. Operations may override it."""
         return 0
 
     def flops(self, operands: Operands) -> Count:
-        """Return the number of arithmetic operations, each multiply-accumulate being two.
+        """Return the number of arithmetic operations; a multiply-accumulate counts as two.
 
-        By default, as many for each element of the first output and of inputs as the operation declares. A function
-        of one number, such as a logarithm, counts as one. Operations may override it.
+        By default, the declared number for each element of the first output and of inputs. An elementary
+        function such as a logarithm counts as one. Operations may override it.
         """
         counted = zip(self.inputs, operands.inputs, strict=False)
         read = (self.flops_per_input.get(port.name, 0) * size(lengths) for port, lengths in counted)
@@ -216,33 +217,33 @@ class Op:
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
         """Compute the outputs with NumPy: the reference semantics.
 
-        The dtype of an array does not tell element types that are stored as codes. An operation that must
-        tell codes from numbers has a keyword ``types``: the element type of each input.
+        The dtype of an array does not identify element types stored as codes. An operation that must
+        distinguish them has a keyword ``types``: the element type of each input.
         """
         raise NotImplementedError
 
     def refuses_lengths(self) -> bool:
-        """Return whether `evaluate` refuses all lengths that `infer` refuses, if all ranks are as inferred.
+        """Return whether `evaluate` refuses all lengths that `infer` refuses, given ranks as inferred.
 
-        NumPy broadcasts where many operations want equal lengths. Open lengths of such operations are therefore
-        inferred before they run; this saves that work where `evaluate` cannot go wrong.
+        NumPy broadcasts where many operations require equal lengths, so such operations with dynamic lengths
+        are inferred before they run. This skips the inference where it is redundant.
         """
         return False
 
     @classmethod
     def needs(cls, name: str) -> bool:
-        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, ``variables``, ``advance``."""
+        """Return whether `evaluate` has a keyword: ``types``, ``visit``, ``variables``, ``advance``."""
         return name in cls._needs
 
     def bodies(self) -> tuple[Body, ...]:
-        """Return the graphs inside a layer of this operation."""
+        """Return the graphs inside a layer."""
         return bodies_of(self)
 
     @classmethod
     def is_mixed(cls, types: Sequence[ElementType]) -> bool:
-        """Return whether inputs have, or may have, several floating-point types in place of one.
+        """Return whether inputs have, or may have, several floating-point types instead of one.
 
-        `evaluate` takes none of these; `evaluator` does.
+        `evaluate` does not accept this; `evaluator` does.
         """
         if not cls.has_mixed_inputs:
             return False
@@ -251,7 +252,7 @@ class Op:
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """Return `evaluate`, bound to the element types of the inputs if it needs them.
 
-        Mixed inputs are converted to the widest of their types, and results rounded to the type that is inferred.
+        Mixed inputs are converted to the widest of their types, and results rounded to the inferred type.
         """
         if self.is_mixed(types):
             return partial(self._evaluate_mixed, tuple(types))
@@ -260,13 +261,13 @@ class Op:
     def _evaluate_mixed(self, types: Types, *arrays: Any, **context: Any) -> Any:
         types = elements(arrays, types)
         wider = promotions(self.inputs, types)
-        taken = [self._promoted(index, element, wider) for index, element in enumerate(types)]
-        # Arrays of intervals are of no type that could be converted.
+        computed = [self._promote(index, element, wider) for index, element in enumerate(types)]
+        # Arrays of intervals cannot be converted.
         converted = [
             a if a.dtype == object else a.astype(e.dtype, copy=False)
-            for a, e in zip(arrays, taken, strict=True)
+            for a, e in zip(arrays, computed, strict=True)
         ]
-        found = type(self).evaluator(self, taken)(*converted, **context)
+        found = type(self).evaluator(self, computed)(*converted, **context)
         bound = bind(self.inputs, types)
         results = found if isinstance(found, tuple) else (found,)
         rounded = tuple(
@@ -276,7 +277,7 @@ class Op:
         return rounded if isinstance(found, tuple) else rounded[0]
 
     @classmethod
-    def _promoted(cls, index: int, element: ElementType, wider: Mapping[str, ElementType]) -> ElementType:
+    def _promote(cls, index: int, element: ElementType, wider: Mapping[str, ElementType]) -> ElementType:
         """Return the type in which an input is computed."""
         port = cls.port_of(index)
         return element if port is None or element not in FLOATS else wider.get(port.element.name, element)
@@ -284,7 +285,7 @@ class Op:
     def propagate(self, *inputs: Value) -> Propagated:
         """Propagate contents: return arrays of numbers or intervals, or ``None`` if unknown.
 
-        By default, run `evaluate` on the known contents of the inputs.
+        By default, run `evaluate` on the known contents of inputs.
         """
         return propagate_contents(self, inputs)
 
@@ -300,11 +301,11 @@ class Op:
 
     @classmethod
     def _output_ports(cls, count: int) -> tuple[Output, ...]:
-        """Return the declared ports of so many outputs, at least; a variadic one serves all from its place on."""
+        """Return the declared ports of at least ``count`` outputs; a variadic port repeats."""
         return cls.outputs + cls.outputs[-1:] * (count - len(cls.outputs))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Infer types from ``inputs`` as `infer_types` does, and propagate the contents of small outputs."""
+        """Infer types as `infer_types` does, and propagate the contents of small outputs."""
         types = self.infer_types(*inputs, **context)
         if any(map(is_large, types)):
             return tuple(map(Value, types))
@@ -312,21 +313,21 @@ class Op:
         if follows and (empty := empty_results(types)) is not None:
             return tuple(map(Value, types, empty))
         with np.errstate(all="ignore"):
-            found = self.propagate(*inputs)
-        contents = found if isinstance(found, tuple) else (found,) * len(types)
+            propagated = self.propagate(*inputs)
+        contents = propagated if isinstance(propagated, tuple) else (propagated,) * len(types)
         return tuple(to_value(t, c) for t, c in zip(types, contents, strict=True))
 
     @classmethod
     def port_of(cls, index: int) -> Input | None:
-        """Return the declared input at a position; the variadic one serves all from its place on."""
+        """Return the declared input at a position; a variadic port repeats."""
         return port_at(cls.inputs, index)
 
     def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
         if isinstance(port.element, ElementType):
             return port.element
         if isinstance(port.element, str):
-            named: ElementType = vars(self)[port.element]
-            return named
+            element: ElementType = vars(self)[port.element]
+            return element
         return bound.get(port.element.name, ElementType.dynamic)
 
     def _verify(self) -> None:
@@ -342,9 +343,9 @@ def _variable(port: Output) -> str | None:
 
 
 @cached_by_class
-def _omitted_defaults(cls: type[Op]) -> tuple[tuple[str, str], ...]:
-    found = ((attribute.xml, attribute.default_with_warning) for attribute in cls.schema().values())
-    return tuple((xml, text) for xml, text in found if text is not None)
+def _find_omitted_defaults(cls: type[Op]) -> tuple[tuple[str, str], ...]:
+    defaults = ((attribute.xml, attribute.default_with_warning) for attribute in cls.schema().values())
+    return tuple((xml, text) for xml, text in defaults if text is not None)
 
 
 registry: Registry[type[Op]] = Registry(__package__.rpartition(".")[0], MODULES)
@@ -355,11 +356,11 @@ _OpT = TypeVar("_OpT", bound=type[Op])
 def op(
     versioned_name: str, *, spec: str = "", aliases: tuple[str, ...] = (), until: int | None = None
 ) -> Callable[[_OpT], _OpT]:
-    """Register a class under the name and opset that IR files use, e.g. ``"ReduceL2-4"``.
+    """Register a class under its name and first opset, e.g. ``"ReduceL2-4"``.
 
     Args:
-        versioned_name: the operation's type and the first opset whose files use this version.
-        spec: the page below the operation specifications, where it does not follow from the name.
+        versioned_name: the operation's type and the first opset with this version.
+        spec: the specification page, if it does not follow from the name.
         aliases: other spellings of the type in files.
         until: the last opset that has it, if later ones do not.
     """

@@ -1,4 +1,4 @@
-"""The reference page of an operation, as Markdown: what ``ir-runtime ops NAME`` prints."""
+"""The reference page of an operation in Markdown, as printed by ``ir-runtime ops NAME``."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def page(cls: type[Op]) -> str:
     return "\n".join(_page(record(cls))) + "\n"
 
 
-def _page(found: Described) -> Iterator[str]:
-    yield f"# {found['operation']}"
+def _page(description: Described) -> Iterator[str]:
+    yield f"# {description['operation']}"
     yield ""
-    yield from (textwrap.fill(line, _WIDTH) for line in found["doc"].splitlines())
-    yield from _section("Inputs", map(_input, found["inputs"]))
-    yield from _section("Outputs", map(_output, found["outputs"]))
-    yield from _section("Attributes", map(_attribute, found["attributes"]))
-    yield from _section("Types", map(_element, found["types"]))
-    if found["tests"]:
-        yield from _example(found["tests"])
-        yield from _flops(found["tests"], found["flops_per_element"])
-        yield from _tested(found["tests"]["samples"], found["tested_against"])
+    yield from (textwrap.fill(line, _WIDTH) for line in description["doc"].splitlines())
+    yield from _section("Inputs", map(_input, description["inputs"]))
+    yield from _section("Outputs", map(_output, description["outputs"]))
+    yield from _section("Attributes", map(_attribute, description["attributes"]))
+    yield from _section("Types", map(_element, description["types"]))
+    if description["tests"]:
+        yield from _example(description["tests"])
+        yield from _flops(description["tests"], description["flops_per_element"])
+        yield from _test_summary(description["tests"]["samples"], description["tested_against"])
     yield "\n## Where it is\n"
-    yield f"* Since opset{found['version']}, in the group {found['group'] or 'extension'}"
-    if found["spec"]:
-        yield f"* Specification: <{found['spec']}>"
-    yield f"* Declared in `{found['source']}`"
+    yield f"* Since opset{description['version']}, in the group {description['group'] or 'extension'}"
+    if description["spec"]:
+        yield f"* Specification: <{description['spec']}>"
+    yield f"* Declared in `{description['source']}`"
 
 
 def _section(title: str, items: Iterable[str]) -> Iterator[str]:
@@ -52,8 +52,8 @@ def _item(text: str) -> str:
 
 def _input(port: Described) -> str:
     kind = f"type {port['type']}" + " (or another floating-point type, as in OpenVINO)" * port["mixed"]
-    said = [kind, *["optional"] * port["optional"], *["any number"] * port["variadic"]]
-    return _entry(port["name"], said, port["doc"])
+    qualifiers = [kind, *["optional"] * port["optional"], *["any number"] * port["variadic"]]
+    return _entry(port["name"], qualifiers, port["doc"])
 
 
 def _output(port: Described) -> str:
@@ -61,10 +61,10 @@ def _output(port: Described) -> str:
 
 
 def _attribute(attribute: Described) -> str:
-    return _entry(attribute["name"], [attribute["kind"], *_allowed(attribute)], attribute["doc"])
+    return _entry(attribute["name"], [attribute["kind"], *_allowed_values(attribute)], attribute["doc"])
 
 
-def _allowed(attribute: Described) -> Iterator[str]:
+def _allowed_values(attribute: Described) -> Iterator[str]:
     if not attribute["required"]:
         default = attribute["default"]
         yield "optional" if default is None else f"default {_default(default)}"
@@ -89,8 +89,8 @@ def _element(element: Described) -> str:
     return _entry(element["name"], element["allowed"], "")
 
 
-def _entry(name: str, said: Sequence[str], doc: str) -> str:
-    return f"`{name}`: {', '.join(said)}" + (f"; {doc}" if doc else "")
+def _entry(name: str, qualifiers: Sequence[str], doc: str) -> str:
+    return f"`{name}`: {', '.join(qualifiers)}" + (f"; {doc}" if doc else "")
 
 
 def _example(tests: Described) -> Iterator[str]:
@@ -102,19 +102,19 @@ def _example(tests: Described) -> Iterator[str]:
 
 
 def _flops(tests: Described, per_element: int | None) -> Iterator[str]:
-    said = []
+    sentences = []
     if per_element is not None:
-        said.append(
+        sentences.append(
             f"{per_element} for each element of the first output"
             if per_element
             else "None: elements are only moved"
         )
     if tests["flops"] and per_element != 0:
         added = f", of {tests['macs']} multiply-accumulates" if tests["macs"] != "0" else ""
-        said.append(f"{tests['flops']} in the example{added}")
-    if said:
+        sentences.append(f"{tests['flops']} in the example{added}")
+    if sentences:
         yield "\n## FLOPs\n"
-        yield "; ".join(said) + "."
+        yield "; ".join(sentences) + "."
 
 
 def _tensor(tensor: Described) -> str:
@@ -122,7 +122,7 @@ def _tensor(tensor: Described) -> str:
     return f"{tensor['port']}  {tensor['type']} [{shape}]\n{tensor['text']}"
 
 
-def _tested(samples: Described | None, against: str) -> Iterator[str]:
+def _test_summary(samples: Described | None, against: str) -> Iterator[str]:
     yield "\n## Tested against\n"
     if samples is None:
         yield f"{against}, in whole models."

@@ -1,7 +1,7 @@
-"""The contents of an operation's outputs, or bounds of them, from those of its inputs.
+"""Propagate the contents of an operation's outputs, or their bounds, from its inputs.
 
-Bounds of real numbers are propagated where an operation is monotonic. Rounding never changes the order of two
-numbers, so its values at the bounds, computed as any others, are bounds of its values between them.
+Bounds of real numbers are propagated through monotonic operations. Rounding preserves order, so the results
+for the bounds are bounds of the results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...ir.tensor import Bounds, TensorType, Value
 
 __all__ = ["MAX_PROPAGATED", "Contents", "Propagated", "is_large", "propagate_contents"]
 
-# Contents are propagated through shape arithmetic only: tensors with more elements than this are data.
+# Contents are propagated through shape arithmetic only: larger tensors are data.
 MAX_PROPAGATED = 4096
 
 Contents: TypeAlias = "Array | Bounds | None"
@@ -30,21 +30,21 @@ Propagated: TypeAlias = "Contents | tuple[Contents, ...]"
 
 
 class _Evaluated(Protocol):
-    """The part of an operation that computes its outputs."""
+    """The part of an operation that computes outputs."""
 
     pure: ClassVar[bool]
     symbolic: ClassVar[bool]
     monotonicity: ClassVar[str]
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return the function that computes the outputs."""
+        """Return the function that computes outputs."""
         ...
 
 
 def is_large(type: TensorType) -> bool:
-    """Return whether a tensor has too many elements for its contents to be propagated, or its rank is unknown.
+    """Return whether a tensor is too large for propagation, or of unknown rank.
 
-    One without elements is large if its other lengths are.
+    An empty tensor is large if its other lengths are.
     """
     if type.shape.is_static:
         return (math.prod(type.shape.static) or span_of(type.shape)) > MAX_PROPAGATED
@@ -52,14 +52,14 @@ def is_large(type: TensorType) -> bool:
 
 
 def _is_much(array: Array) -> bool:
-    """Return whether an array is too large to compute with; one without elements is if its other lengths are."""
+    """Return whether an array is too large to compute with; an empty one, if its other lengths are."""
     return (array.size or math.prod([n or 1 for n in array.shape])) > MAX_PROPAGATED
 
 
 def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
-    """Return the contents of the outputs: evaluate the operation on the known contents of the inputs.
+    """Return the contents of the outputs by evaluating the operation on known contents.
 
-    ``TypeError`` means that the arithmetic is not defined on intervals, and so that the contents are unknown.
+    ``TypeError`` means that the arithmetic is undefined on intervals, so the contents are unknown.
     """
     if any(v.bounds is not None for v in inputs):
         return _propagate_bounds(op, inputs) if op.pure else None
@@ -69,8 +69,8 @@ def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
     if intervals and not op.symbolic:
         return None
     try:
-        found: Propagated = op.evaluator([v.element for v in inputs])(*(v.data for v in inputs))
-        return found
+        contents: Propagated = op.evaluator([v.element for v in inputs])(*(v.data for v in inputs))
+        return contents
     except TypeError:
         if not intervals:
             raise
@@ -78,27 +78,29 @@ def propagate_contents(op: _Evaluated, inputs: Sequence[Value]) -> Propagated:
 
 
 def _propagate_bounds(op: _Evaluated, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
-    """Return bounds of the outputs from bounds of the inputs, for an operation that is monotonic in them."""
+    """Return bounds of a monotonic operation's outputs from bounds of its inputs."""
     how = op.monotonicity or ("increasing" if op.symbolic else "unknown")
     choices = [_ends(value) for value in inputs]
     if how == "unknown" or any(not choice for choice in choices):
         return None
     evaluate = op.evaluator([value.element for value in inputs])
     picked = zip(*choices, strict=True) if how == "increasing" else product(*choices)
-    results = [found if isinstance(found, tuple) else (found,) for found in (evaluate(*p) for p in picked)]
+    results = [
+        result if isinstance(result, tuple) else (result,) for result in (evaluate(*p) for p in picked)
+    ]
     return tuple(map(_hull, zip(*results, strict=True)))
 
 
 def _ends(value: Value) -> tuple[Array, ...]:
-    """Return the arrays of lower and upper bounds, the same twice if known; nothing if unbounded."""
+    """Return arrays of lower and upper bounds, equal if known; nothing if unbounded."""
     if value.bounds is not None:
         return value.bounds.lower, value.bounds.upper
-    known = value.known()
-    return () if known is None else (known, known)
+    contents = value.known()
+    return () if contents is None else (contents, contents)
 
 
 def _hull(arrays: Iterable[Array]) -> Bounds | None:
-    """Return the hull of arrays; unbounded where one is NaN, as ``0 * inf``."""
+    """Return the hull of arrays; unbounded if one contains NaN, as ``0 * inf``."""
     stack = np.stack(list(arrays))
     if not ElementType.from_dtype(stack.dtype).real:
         return None

@@ -1,6 +1,6 @@
 """The registry of operations, by type and by the opset that introduced each version.
 
-Modules that define operations are imported lazily, as a model needs few of them.
+Modules that define operations are imported on demand, as a model needs few of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Registry"]
 
 
 class Version(Protocol):
-    """One version of an operation, as the registry sees it."""
+    """A version of an operation, as required by the registry."""
 
     name: ClassVar[str]
     since: ClassVar[int]
@@ -23,7 +23,7 @@ class Version(Protocol):
 
     @classmethod
     def versioned_name(cls) -> str:
-        """Return the name that the specification uses."""
+        """Return the name used by the specification."""
         ...
 
 
@@ -35,12 +35,12 @@ class Registry(Generic[_VersionT]):
 
     Args:
         package: the package of the modules that define operations.
-        modules: the modules of each lower-case type, relative to the package, separated by spaces.
+        modules: the modules of each type in lower case, relative to the package, separated by spaces.
     """
 
     def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
         self._versions: dict[str, dict[int, _VersionT]] = {}
-        self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
+        self._names: dict[str, str] = {}  # OpenVINO reads type names case-insensitively
         self._package = package
         self._modules = modules or {}
         self._imported: set[str] = set()
@@ -53,7 +53,7 @@ class Registry(Generic[_VersionT]):
             return
         for module in self._modules[key].split():
             import_module(f"{self._package}.{module}")
-        self._imported.add(key)  # not before: another thread must wait for the import
+        self._imported.add(key)  # only now: other threads must wait for the import
 
     def _import_all(self) -> None:
         if not self._complete:
@@ -65,7 +65,7 @@ class Registry(Generic[_VersionT]):
         """Register one version of an operation.
 
         Raises:
-            ValueError: if there is one of that type and opset.
+            ValueError: if the version is registered already.
         """
         if not self.is_own(cls):
             self._import(cls.name)
@@ -76,7 +76,7 @@ class Registry(Generic[_VersionT]):
         self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
 
     def remove(self, cls: _VersionT) -> None:
-        """Remove one version of an operation, such as one that a test declared."""
+        """Remove a version of an operation, such as one declared by a test."""
         versions = self._versions[cls.name]
         del versions[cls.since]
         if not versions:
@@ -84,41 +84,41 @@ class Registry(Generic[_VersionT]):
             self._names = {k: v for k, v in self._names.items() if v != cls.name}
 
     def name(self, type: str) -> str | None:
-        """Return the name of an operation, however a file spells its type."""
+        """Return the canonical name of an operation for any spelling of its type."""
         self._import(type)
         return self._names.get(type.lower())
 
     def versions(self, type: str) -> list[_VersionT]:
         """Return every version of an operation, oldest first."""
-        found = self._versions.get(self.name(type) or "", {})
-        return [cls for _, cls in sorted(found.items())]
+        versions_by_opset = self._versions.get(self.name(type) or "", {})
+        return [cls for _, cls in sorted(versions_by_opset.items())]
 
     def resolve(self, type: str, opset: int | None = None) -> _VersionT | None:
-        """Return the newest version not newer than ``opset``, as OpenVINO reads files; ``None`` if it is no longer there."""
-        found = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
-        newest = found[-1] if found else None
+        """Return the newest version up to ``opset``, as OpenVINO resolves files; ``None`` if it was removed."""
+        candidates = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
+        newest = candidates[-1] if candidates else None
         return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
 
     def require(self, type: str, opset: int = 1) -> _VersionT:
-        """Return the version of an operation that an opset has.
+        """Return an operation's version in an opset.
 
         Raises:
-            LookupError: if it has none.
+            LookupError: if the opset does not have the operation.
         """
-        found = self.resolve(type, opset)
-        if found is None:
+        operation = self.resolve(type, opset)
+        if operation is None:
             raise LookupError(f"opset{opset} has no operation {type!r}")
-        return found
+        return operation
 
     def is_own(self, cls: _VersionT) -> bool:
-        """Return whether an operation is one of OpenVINO's opsets, and not declared by another package."""
+        """Return whether an operation belongs to OpenVINO's opsets rather than to another package."""
         return cls.__module__.startswith(f"{self._package}.")
 
     def near(self, type: str) -> str | None:
-        """Return the name of an operation that ``type`` may be a misspelling of."""
+        """Return the operation name most similar to a misspelled ``type``."""
         self._import_all()
-        found = nearest(type.lower(), self._names)
-        return None if found is None else self._names[found]
+        similar = nearest(type.lower(), self._names)
+        return None if similar is None else self._names[similar]
 
     def __iter__(self) -> Iterator[_VersionT]:
         self._import_all()

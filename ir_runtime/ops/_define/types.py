@@ -33,13 +33,13 @@ T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type", shared=False)
 
 
 def elements(arrays: Sequence[Array], types: Types) -> tuple[E, ...]:
-    """Return the element type of each array: as given, or else that of its dtype."""
-    said = zip_longest(arrays, types, fillvalue=E.dynamic)
-    return tuple(E.from_dtype(a.dtype) if e is E.dynamic else e for a, e in said)
+    """Return the element type of each array: the given one, or else that of its dtype."""
+    pairs = zip_longest(arrays, types, fillvalue=E.dynamic)
+    return tuple(E.from_dtype(a.dtype) if e is E.dynamic else e for a, e in pairs)
 
 
 def check_index_types(**attributes: E) -> None:
-    """Require that attributes which say how wide indices are name i64 or i32; for `Op.verify`."""
+    """Require that index type attributes are i64 or i32; for `Op.verify`."""
     for name, element in attributes.items():
         if element not in (E.i64, E.i32):
             raise ValueError(f"attribute {name!r} must be i64 or i32, not {element.label}")

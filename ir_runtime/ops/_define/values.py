@@ -20,8 +20,8 @@ def keywords_of(function: Callable[..., object]) -> frozenset[str]:
     """Return the names of the keyword-only parameters of a function."""
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__"):
-        asked = signature(function).parameters.values()
-        return frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
+        parameters = signature(function).parameters.values()
+        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
 
 
@@ -39,5 +39,5 @@ def to_value(type: TensorType, contents: Array | Bounds | None) -> Value:
 
 
 def _wrap(numbers: Array, element: ElementType) -> Array:
-    """Wrap integers, or forget their bounds, as their element type does."""
+    """Wrap integers to their element type, or drop bounds out of its range."""
     return objects((fit(n, element) for n in numbers.flat), numbers.shape) if element.integral else numbers

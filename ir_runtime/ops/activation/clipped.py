@@ -151,28 +151,28 @@ class PReLU(Op):
     def evaluate(self, data: Array, slope: Array) -> Array:
         slope = _by_channel(slope, data.ndim, data.shape[1] if data.ndim > 1 else 0)
         x, s = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, slope))
-        found = np.where(x < 0, x * s, x).reshape(data.shape)
-        return np.asarray(found).astype(data.dtype, copy=False)
+        result = np.where(x < 0, x * s, x).reshape(data.shape)
+        return np.asarray(result).astype(data.dtype, copy=False)
 
 
 def known_slopes(data: Value, slope: Value) -> Array | None:
-    """Return the slopes of a PReLU in a shape that broadcasts to that of its data; ``None`` if only a run knows it."""
-    known, shape = slope.known(), data.shape
-    if known is None or not shape.rank:
+    """Return the slopes of a PReLU in a broadcastable shape; ``None`` if unknown before a run."""
+    contents, shape = slope.known(), data.shape
+    if contents is None or not shape.rank:
         return None
-    if known.ndim != 1 or shape.rank == 1:
-        return known
-    return _by_channel(known, shape.rank, shape[1].min) if shape[1].is_static else None
+    if contents.ndim != 1 or shape.rank == 1:
+        return contents
+    return _by_channel(contents, shape.rank, shape[1].min) if shape[1].is_static else None
 
 
 def _by_channel(slope: Array, rank: int, channels: int) -> Array:
-    """Return slopes in a shape that broadcasts as in NumPy: one for each channel belongs to the second axis."""
+    """Reshape slopes to broadcast as in NumPy, one per channel along the second axis."""
     is_by_channel = slope.ndim == 1 and rank > 1 and slope.size == channels
     return slope.reshape(-1, *[1] * (rank - 2)) if is_by_channel else slope
 
 
 def _stretches(shape: PartialShape, onto: PartialShape) -> bool:
-    """Return whether a shape broadcasts to another one, of at least as many axes."""
+    """Return whether a shape broadcasts to another of at least the same rank."""
     pairs = zip(shape, onto[len(onto) - len(shape) :], strict=True)
     return all(d.contains(1) or d.compatible(other) for d, other in pairs)
 

@@ -143,8 +143,8 @@ class Selu(Op):
 
     def evaluate(self, data: Array, alpha: Array, lambda_: Array) -> Array:
         x, depth, scale = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, alpha, lambda_))
-        found = scale.reshape(()) * _elu(x, depth.reshape(()))
-        return np.asarray(found).astype(data.dtype, copy=False)
+        result = scale.reshape(()) * _elu(x, depth.reshape(()))
+        return np.asarray(result).astype(data.dtype, copy=False)
 
 
 def _elu(x: Array, alpha: Array | float) -> Array:

@@ -41,9 +41,9 @@ class CumSum(Op):
     def infer(self, data: Value, axis: Value | None = None) -> PartialShape:
         if axis is not None and not axis.count.contains(1):
             raise InferenceError(f"axis must be one number, not of shape {axis.shape}")
-        known = (0,) if axis is None else axis.ints()
-        if data.shape.rank is not None and known is not None:
-            normalize_axis(known[0], data.shape.rank, least=1)
+        axes = (0,) if axis is None else axis.ints()
+        if data.shape.rank is not None and axes is not None:
+            normalize_axis(axes[0], data.shape.rank, least=1)
         return data.shape
 
     def evaluate(self, data: Array, axis: Array | None = None) -> Array:
@@ -84,11 +84,11 @@ class SegmentMax(Op):
         check_vector(segment_ids, "segment_ids")
         if num_segments is not None:
             check_scalar(num_segments, "num_segments")
-        known = segment_ids.ints()
-        if known is not None and list(known) != sorted(known):
-            drop = next(i for i in range(1, len(known)) if known[i] < known[i - 1])
+        segments = segment_ids.ints()
+        if segments is not None and list(segments) != sorted(segments):
+            drop = next(i for i in range(1, len(segments)) if segments[i] < segments[i - 1])
             raise InferenceError(
-                f"segment_ids must be in ascending order, but element {drop} is {known[drop]}, after {known[drop - 1]}"
+                f"segment_ids must be in ascending order, but element {drop} is {segments[drop]}, after {segments[drop - 1]}"
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()
@@ -102,9 +102,11 @@ class SegmentMax(Op):
     def evaluate(self, data: Array, segment_ids: Array, num_segments: Array | None = None) -> Array:
         needed = int(segment_ids.max(initial=-1)) + 1
         count = needed if num_segments is None else int(num_segments)
-        kept = segment_ids < count
+        valid = segment_ids < count
         output = np.full((count, *data.shape[1:]), lowest(data.dtype), data.dtype)
-        np.fmax.at(output, segment_ids[kept], data[kept])  # a comparison with NaN fails in the reference, too
+        np.fmax.at(
+            output, segment_ids[valid], data[valid]
+        )  # comparisons with NaN are false in the reference, too
         if self.fill_mode == "ZERO":
             output[np.isin(np.arange(count), segment_ids, invert=True)] = 0
         return output

@@ -19,19 +19,19 @@ _BY_ZERO = "b holds a 0, by which integers cannot be divided"
 
 
 class Division(Binary):
-    """Quotients and remainders. Of integers, those by zero are errors, as in OpenVINO's reference.
+    """Quotients and remainders. Integer division by zero is an error, as in OpenVINO's reference.
 
-    Inference lets them pass: the layer may be in a branch that does not run.
+    Inference accepts it, as the layer may be in an unused branch.
     """
 
     a = Input(T, "dividend")
     b = Input(T, "divisor")
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Zeros by which integers are divided."""
+        """Yield a message about integer division by zero."""
         a, b = inputs
-        known = b.known()
-        if known is not None and known.dtype.kind in "iu" and not known.all() and a.count != 0:
+        divisor = b.known()
+        if divisor is not None and divisor.dtype.kind in "iu" and not divisor.all() and a.count != 0:
             yield _BY_ZERO
 
     def evaluate(self, a: Array, b: Array) -> Array:
@@ -97,11 +97,11 @@ class Divide(Division):
         return quotient(x, y, self.m_pythondiv)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Propagate contents; a quotient whose divisor may be 0 is unknown."""
-        found, divisor = super().propagate(*inputs), inputs[1].bounds
-        if divisor is None or not isinstance(found, tuple):
-            return found
-        (quotients,) = found
+        """Propagate contents; a quotient is unknown if its divisor may be 0."""
+        contents, divisor = super().propagate(*inputs), inputs[1].bounds
+        if divisor is None or not isinstance(contents, tuple):
+            return contents
+        (quotients,) = contents
         if not isinstance(quotients, Bounds):
             return quotients
         whole = (divisor.lower > 0) | (divisor.upper < 0)
@@ -148,7 +148,7 @@ class Power(Binary):
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind not in "iu":
             return np.asarray(np.power(a, b))
-        # In f64 as the reference does it: fractions are dropped, what does not fit becomes what C makes of it.
+        # In f64 as in the reference, truncated, with C's overflow.
         return np.asarray(np.rint(np.power(a.astype(np.float64), b.astype(np.float64))).astype(a.dtype))
 
     def bounds(self, x: Number, y: Number) -> Number:

@@ -1,7 +1,7 @@
 """Trigonometric and hyperbolic functions, and their inverses.
 
-Of integers OpenVINO's reference rounds the result, but for Sin and Asin, where it cuts it off;
-its plugin rounds all.
+For integers, OpenVINO's reference rounds the result, except for Sin and Asin, where it truncates; its plugin
+rounds all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attributes and checks that all convolutions share: filters and their channels."""
+"""Attributes and checks common to all convolutions: filters and their channels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConvolutionBase(DilatedWindow):
     axis_defaults = {**DilatedWindow.axis_defaults, "strides": "1", "dilations": "1"}
 
     def filter_dims(self, shape: PartialShape, leading: int, layout: str) -> PartialShape:
-        """Return the shape of the filters, whose kernel follows ``leading`` other axes."""
+        """Return the shape of the filters, with ``leading`` axes before the kernel."""
         rank = len(self.strides) + leading
         if shape.rank is None:
             return PartialShape.dynamic(rank)
@@ -33,14 +33,14 @@ class ConvolutionBase(DilatedWindow):
         return shape
 
     def check_channels(self, x: PartialShape, w: PartialShape, expected: Dimension, hint: str = "") -> None:
-        """Require as many channels of the data as the filters are made for."""
+        """Require that the channels of the data match those of the filters."""
         if not x[1].compatible(expected):
             raise InferenceError(
                 f"data {x} has {x[1]} channels, but filters {w} are made for {expected}", hint=hint
             )
 
     def groups_of(self, x: PartialShape, w: PartialShape, each: Dimension) -> Dimension:
-        """Return how many groups there are: as the filters say, and as fit into the channels of the data."""
+        """Return the number of groups, from the filters and the channels of the data."""
         channels, groups = x[1], w[0]
         alone = "the first dimension of filters is the number of groups" if channels == each else ""
         self.check_channels(x, w, Dimension.of(groups * each), alone)
@@ -56,18 +56,18 @@ class ConvolutionBase(DilatedWindow):
         return fitting
 
     def correlated(self, data: Value, filters: Value) -> PartialShape:
-        """Return the shape of the output where every filter sees all channels."""
+        """Return the output shape if every filter uses all channels."""
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
         self.check_channels(x, w, w[1], _channels_hint(x[1], w[0], w[1]))
         return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each element of the output and each of a filter, also of those over the padding."""
+        """Return one MAC for each element of the output and of a filter, including those over padding."""
         return operands.result * size(self._filter(operands.inputs[1]))
 
     def _filter(self, filters: Lengths) -> Lengths:
-        """Return the axes of one filter: of channels, and those of the kernel."""
+        """Return the axes of one filter: its channels and kernel."""
         return filters[-len(self.strides) - 1 :]
 
 
@@ -84,7 +84,7 @@ class Conv2D(ConvolutionBase):
 
 
 def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
-    """Return what may have been meant, where channels of the data and of filters [C_out, C_in, kernel...] differ."""
+    """Return a hint about the channels of data and filters [C_out, C_in, kernel...]."""
     if channels == out:
         return "filters are [C_out, C_in, kernel...]; C_out and C_in may have changed places"
     if channels.is_static and each.is_static and each.min and channels.min % each.min == 0:

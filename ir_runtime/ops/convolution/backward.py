@@ -21,15 +21,15 @@ from ._filters import ConvolutionBase
 class TransposedConvolution(ConvolutionBase):
     """Base of plain and grouped transposed convolutions; plain ones are of one group.
 
-    Padding is cut off the output. With an ``output_shape``, so much is cut as leaves that shape,
-    unless auto_pad is explicit or valid: then pads_begin, or none, are cut, and the end follows
-    from the shape. Without it, an auto_pad other than explicit means that nothing is cut.
+    Padding is cropped from the output. With an ``output_shape``, the crop follows from it, unless auto_pad is
+    explicit or valid: then pads_begin, or nothing, is cropped at the start, and the end follows. Without it,
+    an auto_pad other than explicit crops nothing.
     """
 
     output_padding: tuple[int, ...] = attr((), ge=0, doc="elements to add at the end of each spatial axis")
 
     def verify(self) -> None:
-        """Require one number for each spatial axis."""
+        """Require one number per spatial axis."""
         super().verify()
         if self.output_padding:
             self._per_axis("output_padding", self.output_padding)
@@ -44,25 +44,25 @@ class TransposedConvolution(ConvolutionBase):
                 f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected"
             )
         if wanted is not None:
-            return self._wanted(wanted)
+            return self._requested_lengths(wanted)
         return [
-            self._spread(axis, n, k, self._cut(axis))
+            self._spread(axis, n, k, self._crop(axis))
             for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))
         ]
 
-    def _wanted(self, output_shape: Value) -> list[Dimension]:
+    def _requested_lengths(self, output_shape: Value) -> list[Dimension]:
         axes = len(self.strides)
-        found = lengths_of(output_shape, "output_shape")
-        if found is None:
+        lengths = lengths_of(output_shape, "output_shape")
+        if lengths is None:
             return [Dimension()] * axes
-        if len(found) != axes:
+        if len(lengths) != axes:
             raise InferenceError(
-                f"output_shape must hold one length for each spatial axis, {axes} in all, found {len(found)}",
-                hint="output_shape has no lengths for N and C" if len(found) == axes + 2 else "",
+                f"output_shape must hold one length for each spatial axis, {axes} in all, found {len(lengths)}",
+                hint="output_shape has no lengths for N and C" if len(lengths) == axes + 2 else "",
             )
-        return list(found)
+        return list(lengths)
 
-    def _cut(self, axis: int) -> tuple[int, int]:
+    def _crop(self, axis: int) -> tuple[int, int]:
         return (self.pads_begin[axis], self.pads_end[axis]) if self.auto_pad == "explicit" else (0, 0)
 
     def _extra(self, axis: int) -> int:
@@ -80,7 +80,7 @@ class TransposedConvolution(ConvolutionBase):
         return Dimension.of(left)
 
     def spread_out(self, data: Array, filters: Array, output_shape: Array | None, grouped: Array) -> Array:
-        """Spread with filters that are also given as ``[G, C_in, C_out, kernel...]``."""
+        """Compute with filters ``[G, C_in, C_out, kernel...]``."""
         values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
         lengths = self.infer(*values).static[2:]
         begins = self.begins(data.shape[2:], grouped.shape[3:], lengths, output_shape is not None)
@@ -89,26 +89,26 @@ class TransposedConvolution(ConvolutionBase):
     def begins(
         self, lengths: Sequence[int], kernel: Sequence[int], wanted: Sequence[int], sized: bool
     ) -> list[int]:
-        """Elements to cut off before each axis, of data of some lengths; ``sized``: given an output_shape."""
+        """Return the elements to crop at the start of each axis; ``sized`` if there is an output_shape."""
         return [
             self._begin(axis, n, k, out, sized)
             for axis, (n, k, out) in enumerate(zip(lengths, kernel, wanted, strict=True))
         ]
 
     def _begin(self, axis: int, length: int, kernel: int, wanted: int, sized: bool) -> int:
-        """Elements to cut before an axis."""
+        """Return the elements to crop at the start of an axis."""
         if not (sized and self.auto_pad.startswith("same")):
-            return self._cut(axis)[0]
+            return self._crop(axis)[0]
         total = self._surplus(axis, length, kernel, wanted)
         return total - total // 2 if self.auto_pad == "same_upper" else total // 2
 
     def _surplus(self, axis: int, length: int, kernel: int, wanted: int) -> int:
-        """Elements to cut at both ends of an axis."""
+        """Return the elements to crop from an axis in total."""
         reach = max(length - 1, 0) * self.strides[axis] + self.extent(axis, kernel) + self._extra(axis)
         return max(reach - wanted, 0)
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding of each axis, and the elements to add, of which there are none unless told."""
+        """Return the padding of each axis, and the output padding."""
         axes = len(self.strides)
         added: dict[str, object] = {"output_padding": self.output_padding or (0,) * axes}
         if self.auto_pad == "explicit":
@@ -116,10 +116,10 @@ class TransposedConvolution(ConvolutionBase):
         pads = [(0, 0)] * axes
         if len(inputs) > 2 and inputs[0].rank == output.rank == axes + 2:
             spatial = zip(inputs[0][2:], self.kernel_of(inputs), output[2:], strict=True)
-            pads = [self._shown_pads(axis, *lengths) for axis, lengths in enumerate(spatial)]
+            pads = [self._shown_padding(axis, *lengths) for axis, lengths in enumerate(spatial)]
         return {**added, "pads_begin": [begin for begin, _ in pads], "pads_end": [end for _, end in pads]}
 
-    def _shown_pads(
+    def _shown_padding(
         self, axis: int, length: Dimension, kernel: Dimension, wanted: Dimension
     ) -> tuple[int, int]:
         if self.auto_pad == "valid" or not (length.is_static and kernel.is_static and wanted.is_static):
@@ -128,7 +128,7 @@ class TransposedConvolution(ConvolutionBase):
         return begin, self._surplus(axis, length.min, kernel.min, wanted.min) - begin
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each element of the data and each of a filter, also of those that are cut off."""
+        """Return one MAC for each element of the data and of a filter, including cropped ones."""
         return operands.data * size(self._filter(operands.inputs[1]))
 
 

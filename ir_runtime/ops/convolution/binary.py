@@ -40,9 +40,9 @@ class BinaryConvolution(Conv2D):
 
     def evaluate(self, data: Array, filters: Array) -> Array:
         lengths, kernel = data.shape[2:], filters.shape[2:]
-        self.windows(lengths, kernel)  # says so if none fits
+        self.windows(lengths, kernel)  # raises if none fits
         padded = pad_spatial(data, self.pads(lengths, kernel), self.pad_value)
-        # Ones that meet ones, and zeros that meet zeros.
+        # Ones that match ones, and zeros that match zeros.
         equal = np.concatenate([padded == 1, padded == 0], 1).astype(np.float32)
         bits = np.concatenate([filters, 1 - filters], 1).astype(np.float32)
         count = convolve(equal, bits[None], self.strides, self.dilations, ((0, 0), (0, 0)))

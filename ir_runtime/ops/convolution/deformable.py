@@ -1,4 +1,4 @@
-"""Deformable convolutions, whose taps are moved by offsets from an input."""
+"""Deformable convolutions, whose sampling points are shifted by input offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._filters import Conv2D
 
 
 class DeformableConvolutionBase(Conv2D):
-    """Base of both versions. Padding is not data: what looks there sees nothing."""
+    """Base of both versions. Points in the padding read zero."""
 
     data = Input(T, "[N, C_in, Y, X]")
     offsets = Input(
@@ -38,7 +38,7 @@ class DeformableConvolutionBase(Conv2D):
     )
 
     def kernel_of(self, inputs: Sequence[PartialShape]) -> Sequence[Dimension]:
-        """Return the lengths of the kernel, given the shapes of the inputs: filters are the third one."""
+        """Return the lengths of the kernel from the input shapes; filters are the third input."""
         return super().kernel_of(inputs[1:])
 
     def shape(self, data: Value, offsets: Value, filters: Value, mask: Value | None) -> PartialShape:
@@ -58,19 +58,19 @@ class DeformableConvolutionBase(Conv2D):
                     f"{name} has {channels} channels, which attribute {attribute!r}, {count}, does not divide"
                 )
         elements = product(w[2:]) * self.deformable_group
-        found = PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
-        found = self._fitting(found, offsets, "offsets", Dimension.of(elements * 2))
-        return found if mask is None else self._fitting(found, mask, "mask", Dimension.of(elements))
+        result = PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+        result = self._fitting(result, offsets, "offsets", Dimension.of(elements * 2))
+        return result if mask is None else self._fitting(result, mask, "mask", Dimension.of(elements))
 
     def _hint(self, each: Dimension) -> str:
         times = f"the second dimension of filters, {each}, is multiplied by attribute 'group', {self.group}"
         return times if self.group > 1 else ""
 
-    def _fitting(self, found: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
-        """Return the shape of the output, given a tensor that has numbers for each of its positions."""
+    def _fitting(self, result: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
+        """Merge the output shape with that of a tensor with numbers for each output position."""
         shape = value.shape
         if shape.rank is None:
-            return found
+            return result
         if shape.rank != 4:
             raise InferenceError(f"{name} must have rank 4, found {shape}")
         if not shape[1].compatible(channels):
@@ -79,15 +79,15 @@ class DeformableConvolutionBase(Conv2D):
                 hint=f"{'two numbers' if name == 'offsets' else 'one number'} for each element of the kernel, "
                 f"times attribute 'deformable_group', {self.deformable_group}",
             )
-        merged = found.merge(PartialShape([shape[0], found[1], *shape[2:]]))
+        merged = result.merge(PartialShape([shape[0], result[1], *shape[2:]]))
         if merged is None:
             raise InferenceError(
-                f"{name} {shape} must have the batch size, height and width of the output, which is {found}"
+                f"{name} {shape} must have the batch size, height and width of the output, which is {result}"
             )
         return merged
 
     def deformed(self, data: Array, offsets: Array, filters: Array, mask: Array | None, zeros: bool) -> Array:
-        """Return the output; ``zeros`` says whether there are zeros right outside of the data."""
+        """Return the output; ``zeros`` tells whether interpolation at the border uses zeros outside."""
         x, shifts, w = (Value.constant(a) for a in (data, offsets, filters))
         shape = self.shape(x, shifts, w, None if mask is None else Value.constant(mask)).static
         begins = [before for before, _ in self.pads(data.shape[2:], filters.shape[2:])]
@@ -101,11 +101,11 @@ class DeformableConvolutionBase(Conv2D):
         )
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each element of the output and each of a filter."""
+        """Return one MAC for each element of the output and of a filter."""
         return operands.result * size(self._filter(operands.inputs[2]))
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the convolution, and of a bilinear interpolation wherever a filter looks."""
+        """Return the FLOPs of the convolution, and of bilinear interpolation at every tap."""
         places = size([*operands.outputs[0][:1], *operands.outputs[0][2:], *operands.inputs[2][2:]])
         return 2 * self.macs(operands) + BILINEAR * operands.inputs[0][1] * places
 

@@ -14,14 +14,14 @@ from ._filters import ConvolutionBase
 class ForwardConvolution(ConvolutionBase):
     """Base of plain and grouped convolutions; plain ones are of one group.
 
-    OpenVINO has no reference that can be called for integers, and its plugin saturates them; they
-    wrap around here, as its reference's arithmetic does.
+    OpenVINO has no callable reference for integers, and its plugin saturates them; here they wrap around, as
+    in the arithmetic of its reference.
     """
 
     def convolve(self, data: Array, filters: Array) -> Array:
         """Correlate with filters ``[G, C_out, C_in, kernel...]``."""
         lengths, kernel = data.shape[2:], filters.shape[3:]
-        self.windows(lengths, kernel)  # says so if none fits
+        self.windows(lengths, kernel)  # raises if none fits
         return convolve(data, filters, self.strides, self.dilations, self.pads(lengths, kernel))
 
 

@@ -16,8 +16,8 @@ _HINTS = {
 
 
 def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dimension:
-    """Return the quotient of each length by its divisor, which must be the same for all."""
-    found = Dimension()
+    """Return the common quotient of lengths and their divisors."""
+    quotient = Dimension()
     for length, each, name in lengths:
         if not length.is_static:
             continue
@@ -28,12 +28,12 @@ def common_quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dim
                 f"the {what}",
                 hint=_HINTS[name],
             )
-        merged = found.merge(Dimension(count))
+        merged = quotient.merge(Dimension(count))
         if merged is None:
             raise InferenceError(
                 f"the last dim of {name} is {length}, {each} numbers for each of {count} {what}, but the inputs before "
-                f"are for {found}",
+                f"are for {quotient}",
                 hint=_HINTS[name],
             )
-        found = merged
-    return found
+        quotient = merged
+    return quotient

@@ -1,4 +1,4 @@
-"""The bins of ROI pooling: the elements that each covers, and sampling points."""
+"""The bins of ROI pooling: their elements, and sampling points."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from ..._util.arrays import Float
 from ...ir.tensor import Array
 
-__all__ = ["bins", "covers", "points", "rounded"]
+__all__ = ["bins", "covers", "points", "round_half_away"]
 
 
-def rounded(numbers: Array) -> Array:
-    """To the nearest integers, halves away from 0."""
+def round_half_away(numbers: Array) -> Array:
+    """Round to the nearest integers, halves away from 0."""
     return np.asarray(np.trunc(numbers + np.copysign(numbers.dtype.type(0.5), numbers)))
 
 
 def bins(first: Float, last: Float, count: int, length: int) -> list[tuple[int, int]]:
-    """Return where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
+    """Return the start and end of each of equal bins, in elements from ``first`` to ``last``."""
     size = np.maximum(last - first + 1, 1) / count
     steps = np.arange(count + 1, dtype=first.dtype) * size
     begins = np.clip(np.floor(steps[:-1]) + first, 0, length).astype(int)
@@ -25,7 +25,7 @@ def bins(first: Float, last: Float, count: int, length: int) -> list[tuple[int, 
 
 
 def covers(first: Float, last: Float, count: int, length: int) -> list[tuple[int, int]]:
-    """Return the elements that each of equal bins between two places touches."""
+    """Return the elements touched by each of equal bins between two positions."""
     size = (last - first) / count
     steps = first + np.arange(count + 1, dtype=first.dtype) * size
     begins = np.clip(np.floor(steps[:-1]), 0, max(length - 1, 0)).astype(int)
@@ -34,7 +34,7 @@ def covers(first: Float, last: Float, count: int, length: int) -> list[tuple[int
 
 
 def points(first: Float, last: Float, count: int, length: int, *, exact: bool = True) -> Array:
-    """Points from ``first`` to ``last``, in parts of a length, as places; one alone is in the middle."""
+    """Return sampling positions from ``first`` to ``last`` as fractions of a length; a single one is centred."""
     of = first.dtype.type
     far = of(length - 1)
     if count == 1:

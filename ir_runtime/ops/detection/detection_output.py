@@ -23,10 +23,9 @@ Kept = list[tuple[int, Array]]
 
 
 class DetectionOutputBase(Op):
-    """Base of both versions; its 15 attributes are those of the specification. Computed in f32 at least.
+    """Base of both versions, with the 15 attributes of the specification. Computed in at least f32.
 
-    Where priors are not normalized, those from the first on whose image id is -1 do not count, as in
-    the plugin.
+    Unnormalized priors are ignored from the first image id of -1 on, as in the plugin.
     """
 
     flops_per_element = 0
@@ -138,17 +137,17 @@ class DetectionOutputBase(Op):
         )
 
     def _per_prior(self, logits: PartialShape, predictions: PartialShape) -> list[tuple[Dimension, int, str]]:
-        """Return lengths that are multiples of the number of priors, with the factor."""
+        """Return lengths that are multiples of the number of priors, with their factors."""
         lengths = [(logits[1], 4, "box_logits")] if self.share_location else []
-        if (known := self.known_classes()) is not None:
-            lengths.append((predictions[1], known, "class_preds"))
+        if (classes := self.known_classes()) is not None:
+            lengths.append((predictions[1], classes, "class_preds"))
             if not self.share_location:
-                lengths.append((logits[1], known * 4, "box_logits"))
+                lengths.append((logits[1], classes * 4, "box_logits"))
         return lengths
 
     def _classes(self, logits: PartialShape, predictions: PartialShape, priors: Dimension) -> Dimension:
-        if (known := self.known_classes()) is not None:
-            return Dimension(known)
+        if (classes := self.known_classes()) is not None:
+            return Dimension(classes)
         count = priors.__index__() if priors.is_static and priors != 0 else 0
         lengths = [(predictions[1], count, "class_preds")] if count else []
         if count and not self.share_location:
@@ -203,8 +202,8 @@ class DetectionOutputBase(Op):
         left = boxes[label if len(boxes) > 1 else 0, places]
         if self.clip_after_nms:
             left = np.clip(left, 0, 1)
-        named = label - 1 if self.decrease_label_id else label
-        head = np.array([[image, named]], scores.dtype).repeat(len(places), axis=0)
+        class_id = label - 1 if self.decrease_label_id else label
+        head = np.array([[image, class_id]], scores.dtype).repeat(len(places), axis=0)
         return np.concatenate([head, scores[places, label, None], left], axis=1)
 
     def _valid(self, priors: Array) -> int:
@@ -238,13 +237,15 @@ class DetectionOutputBase(Op):
         return np.clip(boxes, 0, 1) if self.clip_before_nms else boxes
 
     def _left(self, boxes: Array, scores: Array) -> Kept:
-        """Return the boxes kept of a batch entry, by class, given boxes [classes or 1, n, 4] and scores [classes, n]."""
-        kept = self._of_best_classes(boxes, scores) if self.decrease_label_id else self._of_all(boxes, scores)
+        """Return the boxes kept in a batch entry, by class."""
+        selected = (
+            self._of_best_classes(boxes, scores) if self.decrease_label_id else self._of_all(boxes, scores)
+        )
         most = self.keep_top_k[0]
-        if most < 0 or sum(len(places) for _, places in kept) <= most:
-            return kept
-        labels = np.concatenate([np.full(len(places), label) for label, places in kept])
-        places = np.concatenate([places for _, places in kept])
+        if most < 0 or sum(len(places) for _, places in selected) <= most:
+            return selected
+        labels = np.concatenate([np.full(len(places), label) for label, places in selected])
+        places = np.concatenate([places for _, places in selected])
         best = np.lexsort((places, -scores[labels, places]))[:most]
         return [(label, places[best][labels[best] == label]) for label in np.unique(labels[best]).tolist()]
 
@@ -275,8 +276,8 @@ class DetectionOutputBase(Op):
 
     def _suppress(self, boxes: Array, label: int, places: Array) -> Array:
         of_class = boxes[label if len(boxes) > 1 else 0]
-        kept: Array = places[greedy_nms(of_class[places], self.nms_threshold)]
-        return kept
+        selected: Array = places[greedy_nms(of_class[places], self.nms_threshold)]
+        return selected
 
 
 @op("DetectionOutput-1", spec="detection/detectionoutput-1")

@@ -62,15 +62,15 @@ class DetectionOutput(Op):
 
     def infer(self, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[PartialShape, ...]:
         regions = region_count(rois, 4)
-        for name, value, each in (
+        for name, value, length in (
             ("deltas", deltas, 4 * self.num_classes),
             ("scores", scores, self.num_classes),
         ):
-            merged = value.shape.merge(PartialShape([regions, each]))
+            merged = value.shape.merge(PartialShape([regions, length]))
             if merged is None:
                 times = "4 * " if name == "deltas" else ""
                 raise InferenceError(
-                    f"{name} must be [regions, {times}num_classes], {PartialShape([regions, each])}, found {value.shape}"
+                    f"{name} must be [regions, {times}num_classes], {PartialShape([regions, length])}, found {value.shape}"
                 )
             regions = merged[0]
         if not im_info.shape.compatible(PartialShape([1, 3])):
@@ -147,8 +147,8 @@ class PriorGridGenerator(Op):
         y, x = (step * (np.arange(n, dtype=boxes.dtype) + half) for n, step in zip(grid, steps, strict=True))
         places = np.empty((*grid, 1, 4), boxes.dtype)
         places[..., 0, ::2], places[..., 0, 1::2] = x[:, None], y[:, None, None]
-        found = (boxes + places).astype(priors.dtype, copy=False)
-        return found.reshape(-1, 4) if self.flatten else found
+        result = (boxes + places).astype(priors.dtype, copy=False)
+        return result.reshape(-1, 4) if self.flatten else result
 
 
 @op("ExperimentalDetectronROIFeatureExtractor-6")
@@ -204,11 +204,11 @@ class ROIFeatureExtractor(Op):
         return features, rois.copy()
 
     def _levels(self, regions: Array, count: int) -> Array:
-        """Return the level of each region; ``count`` for one without an area."""
+        """Return the pyramid level of each region; ``count`` for one without an area."""
         sides = regions[:, 2:] - regions[:, :2]
         area = sides[:, 0] * sides[:, 1]
         of = regions.dtype.type
-        with np.errstate(all="ignore"):  # a region of 224 by 224 is of level 2
+        with np.errstate(all="ignore"):  # a region of 224 by 224 has level 2
             level = np.floor(np.log2(np.sqrt(area) / of(224) + of(1e-6)) + of(2))
         return np.where(area > 0, np.nan_to_num(level).clip(0, count - 1), count).astype(np.int64)
 
@@ -225,5 +225,5 @@ class ROIFeatureExtractor(Op):
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the bilinear samples of each bin; at least one, where their number is adapted."""
+        """Return the FLOPs of the bilinear samples of each bin; one sample if their number is adaptive."""
         return BILINEAR * max(self.sampling_ratio, 1) ** 2 * operands.result

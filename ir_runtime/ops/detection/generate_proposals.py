@@ -23,7 +23,7 @@ LARGEST_LOG = math.log(1000 / 16)
 
 
 class GenerateProposalsBase(Op):
-    """Base of the operations that are given anchors."""
+    """Base of the operations that take anchors."""
 
     flops_per_element = 0
     flops_per_input = {"deltas": 2, "scores": 1}
@@ -45,9 +45,9 @@ class GenerateProposalsBase(Op):
         smallest: Array,
         extra: tuple[float, float],
     ) -> tuple[Array, Array]:
-        """Return the boxes kept of an image, given anchors and deltas [n, 4] and scores [n].
+        """Return the selected boxes of an image, from anchors and deltas [n, 4] and scores [n].
 
-        ``extra`` is by how much sides are longer than coordinates say: of boxes, and when compared.
+        ``extra`` is added to sides computed from coordinates: of boxes, and in comparisons.
         """
         of = scores.dtype.type
         boxes = decode_deltas(anchors, deltas, extra[0], LARGEST_LOG)
@@ -90,13 +90,13 @@ class GenerateProposals(GenerateProposalsBase):
         grid = of_rank(anchors, "anchors", "[H, W, anchors, 4]")
         if not info[1].compatible(Dimension(3, 4)):
             raise InferenceError(f"im_info must be [N, 3] or [N, 4], found {info}")
-        values = _merged(
+        values = _merge(
             scores,
             PartialShape([info[0], grid[2], grid[0], grid[1]]),
             "scores",
             f"im_info {info} and anchors {grid}",
         )
-        moved = _merged(
+        moved = _merge(
             deltas, PartialShape([values[0], values[1] * 4, *values[2:]]), "deltas", f"scores {values}"
         )
         if not grid[3].contains(4):
@@ -110,16 +110,16 @@ class GenerateProposals(GenerateProposalsBase):
         boxes, kind = as_float(anchors).reshape(-1, 4), scores.dtype
         count = anchors.shape[2]
         height, width = scores.shape[2:]
-        found = [(np.zeros((0, 4), boxes.dtype), np.zeros(0, boxes.dtype))]
+        results = [(np.zeros((0, 4), boxes.dtype), np.zeros(0, boxes.dtype))]
         for info, delta, score in zip(as_float(im_info), as_float(deltas), as_float(scores), strict=True):
             factors = info[[-1, 2]]  # of width, of height
             moved = delta.reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
             extra = 0.0 if self.normalized else 1.0
             smallest = np.asarray(factors * info.dtype.type(self.min_size))
             ranked = score.transpose(1, 2, 0).ravel()
-            found.append(self.select(info, boxes, moved, ranked, smallest, (extra, extra)))
-        rois, probs = (np.concatenate(part).astype(kind) for part in zip(*found, strict=True))
-        counts = [len(part) for _, part in found[1:]]
+            results.append(self.select(info, boxes, moved, ranked, smallest, (extra, extra)))
+        rois, probs = (np.concatenate(part).astype(kind) for part in zip(*results, strict=True))
+        counts = [len(part) for _, part in results[1:]]
         return rois, probs, np.array(counts, self.roi_num_type.dtype)
 
 
@@ -142,15 +142,15 @@ class GenerateProposalsSingleImage(GenerateProposalsBase):
     def infer(
         self, im_info: Value, anchors: Value, deltas: Value, scores: Value
     ) -> tuple[PartialShape, PartialShape]:
-        _merged(im_info, PartialShape([3]), "im_info")
-        boxes = _merged(anchors, PartialShape([-1, 4]), "anchors")[0]
+        _merge(im_info, PartialShape([3]), "im_info")
+        boxes = _merge(anchors, PartialShape([-1, 4]), "anchors")[0]
         values = of_rank(scores, "scores", "[anchors, H, W]")
         count = product(values)
         if not boxes.compatible(count):
             raise InferenceError(
                 f"anchors are {boxes}, but scores {values} are {count}, one for each of H * W * anchors"
             )
-        _merged(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", f"scores {values}")
+        _merge(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", f"scores {values}")
         return PartialShape([self.post_nms_count, 4]), PartialShape([self.post_nms_count])
 
     def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
@@ -158,16 +158,16 @@ class GenerateProposalsSingleImage(GenerateProposalsBase):
         moved = as_float(deltas).reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
         ranked = as_float(scores).transpose(1, 2, 0).ravel()
         smallest = ranked.dtype.type(self.min_size)
-        found = self.select(as_float(im_info), as_float(anchors), moved, ranked, smallest, (1, 0))
+        selected = self.select(as_float(im_info), as_float(anchors), moved, ranked, smallest, (1, 0))
         rois, probs = (
             np.zeros((self.post_nms_count, 4), scores.dtype),
             np.zeros(self.post_nms_count, scores.dtype),
         )
-        rois[: len(found[0])], probs[: len(found[1])] = found
+        rois[: len(selected[0])], probs[: len(selected[1])] = selected
         return rois, probs
 
 
-def _merged(value: Value, expected: PartialShape, name: str, others: str = "") -> PartialShape:
+def _merge(value: Value, expected: PartialShape, name: str, others: str = "") -> PartialShape:
     merged = value.shape.merge(expected)
     if merged is None:
         by = f" to go with {others}" if others else ""

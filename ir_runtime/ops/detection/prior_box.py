@@ -16,14 +16,14 @@ from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX
 from .._lengths import lengths_of
 
-# Only the grid decides on the shape; more boxes than these are a mistake, and would not fit into memory.
+# The shape depends on the grid alone; more boxes are a mistake, and would not fit into memory.
 MOST_BOXES = 1 << 28
 # In pixels, or as a ratio.
 MOST_SIDE = 1e9
 
 
 class Prior(NamedTuple):
-    """A box: how far its centre is from that of its place, half its sides, and whether it stays in the image."""
+    """A box: its offset from the centre of its cell, half its sides, and whether it is clipped."""
 
     x: Float | int
     y: Float | int
@@ -33,7 +33,7 @@ class Prior(NamedTuple):
 
 
 class PriorBoxes(Op):
-    """Base of these operations: two rows, of the boxes, and of what deltas to them are multiplied by."""
+    """Base of these operations, with two rows: boxes, and their variances."""
 
     flops_per_element = 2
 
@@ -50,7 +50,7 @@ class PriorBoxes(Op):
     )
 
     def verify(self) -> None:
-        """Require as many variances as there may be."""
+        """Require a valid number of variances."""
         if len(self.variance) not in (0, 1, 4):
             raise ValueError(f"attribute 'variance' must be none, 1 or 4 numbers, not {len(self.variance)}")
 
@@ -94,27 +94,27 @@ class PriorBoxes(Op):
         return np.stack([boxes.ravel(), np.resize(variances, boxes.size)])
 
     def count(self) -> int:
-        """Return how many boxes there are at each place."""
+        """Return the number of boxes per cell."""
         raise NotImplementedError
 
     def priors(self, image: Array) -> list[Prior]:
-        """Return the boxes at each place."""
+        """Return the boxes of a cell."""
         raise NotImplementedError
 
     def centres(self, height: int, width: int, image: Array) -> tuple[Array, Array]:
-        """Return the centres of places, in pixels: y and x."""
+        """Return the centres of cells in pixels: y and x."""
         raise NotImplementedError
 
     def clips(self) -> bool:
-        """Return whether boxes stay in the image."""
+        """Return whether boxes are clipped to the image."""
         raise NotImplementedError
 
 
 class PriorBoxBase(PriorBoxes):
-    """Base of the versions of PriorBox; its 10 attributes are those of the specification.
+    """Base of the versions of PriorBox, with the 10 attributes of the specification.
 
-    OpenVINO counts boxes by one rule and makes them by another; attributes for which those differ
-    are refused, as the reference then writes where it should not.
+    OpenVINO counts boxes by one rule and creates them by another; attributes for which these differ are
+    refused, as the reference would write out of bounds.
     """
 
     min_size: tuple[float, ...] = attr((), gt=0, le=MOST_SIDE, doc="sides of square boxes, in pixels")
@@ -140,7 +140,7 @@ class PriorBoxBase(PriorBoxes):
     density: tuple[float, ...] = attr((), ge=0, doc="how often along each axis, for each fixed_size")
 
     def verify(self) -> None:
-        """Require attributes that give as many boxes as they count."""
+        """Require attributes for which both counts agree."""
         super().verify()
         if any(d > 1024 for d in self.density):
             raise ValueError(f"attribute 'density' must be at most 1024, not {max(self.density):g}")
@@ -148,10 +148,10 @@ class PriorBoxBase(PriorBoxes):
             raise ValueError(
                 f"attributes 'density' and 'fixed_size' differ in length: {len(self.density)} and {len(self.fixed_size)}"
             )
-        made = len(self.priors(np.ones(2, np.float32)))
-        if made != self.count():
+        created = len(self.priors(np.ones(2, np.float32)))
+        if created != self.count():
             raise ValueError(
-                f"the attributes make {made} boxes at each place, but the output would have room for {self.count()}, "
+                f"the attributes make {created} boxes at each place, but the output would have room for {self.count()}, "
                 f"as there are {self._sizes()}"
             )
 
@@ -163,12 +163,12 @@ class PriorBoxBase(PriorBoxes):
         ratios = len(self._ratios())
         squares = [int(d) ** 2 - 1 for d in self.density]
         if self.fixed_size:
-            found = ratios * len(self.fixed_size)
+            number = ratios * len(self.fixed_size)
         elif self.scale_all_sizes:
-            found = ratios * len(self.min_size) + len(self.max_size)
+            number = ratios * len(self.min_size) + len(self.max_size)
         else:
-            found = ratios + len(self.min_size) - 1
-        return found + sum(squares) * (len(self.fixed_ratio) or ratios)
+            number = ratios + len(self.min_size) - 1
+        return number + sum(squares) * (len(self.fixed_ratio) or ratios)
 
     def clips(self) -> bool:
         return self.clip
@@ -187,14 +187,14 @@ class PriorBoxBase(PriorBoxes):
 
     def priors(self, image: Array) -> list[Prior]:
         of = np.float32
-        found = []
+        boxes = []
         for fixed, density in zip(self.fixed_size, map(int, self.density), strict=True):
             for ratio in self.fixed_ratio or self._ratios():
                 root = np.sqrt(of(ratio))
-                found += _spread(of(fixed), density, root)
+                boxes += _spread(of(fixed), density, root)
         sizes = np.array(self.min_size, of) * (of(1) if self.scale_all_sizes else image[0])
         for index, size in enumerate(sizes):
-            found.append(Prior(0, 0, size / 2, size / 2))
+            boxes.append(Prior(0, 0, size / 2, size / 2))
             large = []
             if self.scale_all_sizes and index < len(self.max_size):
                 side = np.sqrt(size * of(self.max_size[index])) / 2
@@ -204,15 +204,15 @@ class PriorBoxBase(PriorBoxes):
                 base = size if self.scale_all_sizes else sizes[0]
                 roots = np.sqrt(np.array(self._ratios()[1:], of))
                 stretched = [Prior(0, 0, base / 2 * root, base / 2 / root) for root in roots]
-            found += [*large, *stretched] if self.largest_first() else [*stretched, *large]
-        return found
+            boxes += [*large, *stretched] if self.largest_first() else [*stretched, *large]
+        return boxes
 
     def largest_first(self) -> bool:
-        """Return whether boxes from max_size come before those from aspect ratios."""
+        """Return whether boxes of max_size precede those of aspect ratios."""
         return True
 
     def _ratios(self) -> list[float]:
-        """Return the aspect ratios, each once, from 1 on."""
+        """Return the distinct aspect ratios, starting with 1."""
         ratios = [1.0]
         for ratio in self.aspect_ratio:
             if all(abs(ratio - other) >= 1e-6 for other in ratios):
@@ -221,7 +221,7 @@ class PriorBoxBase(PriorBoxes):
 
 
 def _spread(size: Float, density: int, root: Float) -> list[Prior]:
-    """Boxes of a size, side by side in a square of that size."""
+    """Return boxes of one size, tiled in a square of that size."""
     shift = np.float32(int(size / density)) if density else np.float32(0)
     first = shift / 2 - int(size) // 2
     offsets = [np.float32(first + i * shift) for i in range(density)]

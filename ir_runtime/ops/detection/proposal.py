@@ -17,11 +17,11 @@ from ..kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 
 
 class ProposalBase(Op):
-    """Base of the versions of Proposal; its 14 attributes are those of the specification.
+    """Base of the versions of Proposal, with the 14 attributes of the specification.
 
-    Boxes below min_size keep a score of 0, and come last, as in OpenVINO. For the framework
-    tensorflow OpenVINO's plugin also exchanges the height and width of the image; the reference,
-    and so this, does not.
+    Boxes below min_size keep a score of 0, and come last, as in OpenVINO. For the framework tensorflow
+    OpenVINO's plugin also swaps the height and width of the image; the reference, and this implementation, do
+    not.
     """
 
     flops_per_element = 0
@@ -58,7 +58,7 @@ class ProposalBase(Op):
     )
 
     def shape(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> Dimension:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         probs = of_rank(class_probs, "class_probs", "[N, 2 * anchors, H, W]")
         deltas = of_rank(bbox_deltas, "bbox_deltas", "[N, 4 * anchors, H, W]")
         if not of_rank(image_shape, "image_shape", "[3 or 4]")[0].compatible(Dimension(3, 4)):
@@ -111,11 +111,11 @@ class ProposalBase(Op):
         for entry in range(images):
             order = descending(scores[entry], most=self.pre_nms_topn)
             left = order[greedy_nms(boxes[entry, order], self.nms_thresh, self.post_nms_topn, extra=extra)]
-            found = boxes[entry, left]
+            selected = boxes[entry, left]
             if self.clip_after_nms:
-                found = np.clip(found, 0, size)
+                selected = np.clip(selected, 0, size)
             rois[entry, : len(left), 0] = entry
-            rois[entry, : len(left), 1:] = found / size if self.normalize else found
+            rois[entry, : len(left), 1:] = selected / size if self.normalize else selected
             rois[entry, len(left) : len(left) + 1, 0] = -1
             probs[entry, : len(left)] = scores[entry, left]
         return (
@@ -127,7 +127,7 @@ class ProposalBase(Op):
         return 0 if self.framework else 1
 
     def _anchors(self, height: int, width: int, size: Array) -> Array:
-        """Return the anchors at every place: [H, W, anchors, 4]."""
+        """Return the anchors of every cell: [H, W, anchors, 4]."""
         of, extra = np.float32, np.float32(self._extra())
         ratios, scales = np.array(self.ratio, of)[:, None], np.array(self.scale, of)
         widths = np.sqrt(of(self.base_size) ** 2 / ratios)

@@ -22,7 +22,7 @@ from .._resampling import BILINEAR
 from ..kernels.boxes import as_float
 from ..kernels.regions import bilinear, inside, sample_offsets
 
-# In one region; more is a mistake, and would not fit into memory.
+# Per region; more is a mistake, and would not fit into memory.
 MOST_POINTS = 1 << 24
 
 
@@ -74,7 +74,7 @@ class ROIAlignBase(Op):
         if not (y.size and x.size and maps.size):
             return np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         within = inside(y, x, height, width)
-        step = max(MOST_POINTS // within.size, 1)  # maps at once, so that their samples fit into memory
+        step = max(MOST_POINTS // within.size, 1)  # maps per chunk, so that their samples fit into memory
         blocks = (maps[start : start + step] for start in range(0, len(maps), step))
         return np.concatenate([self._bins(block, y, x, within) for block in blocks])
 
@@ -86,7 +86,7 @@ class ROIAlignBase(Op):
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
     def grid(self, height: Float, width: Float) -> tuple[Array, Array]:
-        """Return the positions of samples in a region of this size, from its corner: [bins, samples, 1, 1] and [bins, samples]."""
+        """Return sampling positions relative to a region's corner: [bins, samples, 1, 1] and [bins, samples]."""
         down, across = samples_of(height, width, self.pooled_h, self.pooled_w, self.sampling_ratio)
         return (
             sample_offsets(self.pooled_h, down, height)[:, :, None, None],
@@ -98,7 +98,7 @@ class ROIAlignBase(Op):
         raise NotImplementedError
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the bilinear samples of each bin; at least one, where their number is adapted."""
+        """Return the FLOPs of the bilinear samples of each bin; one sample if their number is adaptive."""
         return BILINEAR * max(self.sampling_ratio, 1) ** 2 * operands.result
 
 
@@ -110,7 +110,7 @@ class AxisAlignedROIAlign(ROIAlignBase):
     )
 
     def shifts(self) -> tuple[float, float]:
-        """Return what is added to coordinates before and after they are multiplied."""
+        """Return the shifts of coordinates before and after scaling."""
         return 0, 0
 
     def points(self, region: Array) -> tuple[Array, Array]:
@@ -124,7 +124,7 @@ class AxisAlignedROIAlign(ROIAlignBase):
         return scaled[1] + y, scaled[0] + x
 
     def combine(self, values: Array) -> Array:
-        # OpenVINO looks for the largest from 0 on.
+        # OpenVINO's maximum starts at 0.
         return np.maximum(values.max(axis=(2, 4)), 0) if self.mode == "max" else super().combine(values)
 
 
@@ -171,7 +171,7 @@ class ROIAlignRotated(ROIAlignBase):
 
 
 def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) -> tuple[int, int]:
-    """Return the number of sampling points along each axis of a bin, in a region of ``down`` by ``across`` bins."""
+    """Return the number of sampling points along each axis of a bin."""
     if not (math.isfinite(height) and math.isfinite(width)):
         raise InferenceError(f"rois hold a region of {height:g} by {width:g}; a finite size is expected")
     counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
@@ -185,7 +185,7 @@ def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) 
 
 
 def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
-    """Return the number of rows of regions or indices; each is a row of ``numbers`` numbers."""
+    """Return the number of regions or indices, each a row of ``numbers`` elements."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):
@@ -199,7 +199,7 @@ def channels(data: Value, name: str = "data") -> Dimension:
 
 
 def check_entries(batch_indices: Value, data: Value) -> None:
-    """Require that known batch indices are of batch entries there are; nothing counts from the first -1 on."""
+    """Require valid batch indices up to the first -1."""
     if data.shape.rank is None or data.shape[0].max is None:
         return
     for index in takewhile(lambda n: n != -1, batch_indices.ints() or ()):
@@ -207,7 +207,7 @@ def check_entries(batch_indices: Value, data: Value) -> None:
 
 
 def check_entry(index: int, count: int) -> None:
-    """Require a batch entry that there is."""
+    """Require a valid batch entry."""
     if not 0 <= index < count:
         raise InferenceError(
             f"a region is of batch entry {index}, but data has {count} of them, counted from 0"
@@ -215,6 +215,6 @@ def check_entry(index: int, count: int) -> None:
 
 
 def batch_entry(maps: Array, index: int) -> Array:
-    """One batch entry, or an error that there is none."""
+    """Return a batch entry, or raise if it does not exist."""
     check_entry(index, len(maps))
     return np.asarray(maps[index])

@@ -19,14 +19,14 @@ from .._define.types import T_FLOAT
 from .._resampling import BILINEAR
 from ..kernels.boxes import as_float
 from ..kernels.regions import bilinear
-from .bins import bins, covers, points, rounded
+from .bins import bins, covers, points, round_half_away
 from .roi_align import channels, check_entry, region_count
 
 REGIONS = "[regions, 5]: batch entry, x1, y1, x2, y2"
 
 
 class ROIPoolingBase(Op):
-    """Base of poolings of regions. Computed in f32 at least."""
+    """Base of ROI poolings. Computed in at least f32."""
 
     flops_per_element = 1
 
@@ -41,16 +41,16 @@ class ROIPoolingBase(Op):
     """Whether regions of negative batch entries give zeros."""
 
     def pool_all(self, data: Array, rois: Array, depth: int, height: int, width: int, *more: Array) -> Array:
-        """Return the results for all regions, given what else there is of each; zeros where maps have no elements."""
+        """Return the results for all regions and their extra data; zeros if maps are empty."""
         maps, regions = as_float(data), as_float(rois)
         pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
         for index, entry in self.entries(regions, len(maps)):
             if maps[entry].size:
-                pooled[index] = self.pool(maps[entry], regions[index, 1:], *(each[index] for each in more))
+                pooled[index] = self.pool(maps[entry], regions[index, 1:], *(extra[index] for extra in more))
         return pooled.astype(data.dtype, copy=False)
 
     def entries(self, regions: Array, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the regions to pool, each with its batch entry; ``count`` is the number of batch entries."""
+        """Yield the regions to pool with their batch entries; ``count`` is the number of batch entries."""
         for index, region in enumerate(regions):
             if not np.isfinite(region).all():
                 raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
@@ -62,11 +62,11 @@ class ROIPoolingBase(Op):
                 yield index, entry
 
     def checked_region_count(self, data: Value, rois: Value) -> Dimension:
-        """Return how many regions there are; those that are known must be of batch entries."""
-        found, known = region_count(rois, 5), rois.known()
-        if known is not None and data.shape.rank is not None and data.shape[0].max is not None:
-            deque(self.entries(as_float(known), data.shape[0].max), maxlen=0)
-        return found
+        """Return the number of regions, checking the batch entries of known ones."""
+        number, contents = region_count(rois, 5), rois.known()
+        if contents is not None and data.shape.rank is not None and data.shape[0].max is not None:
+            deque(self.entries(as_float(contents), data.shape[0].max), maxlen=0)
+        return number
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
         """Return the result for one region of maps [C, H, W]."""
@@ -93,13 +93,13 @@ class ROIPooling(ROIPoolingBase):
     output_roi: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the size under each of its names."""
+        """Return the size under both names."""
         return {name: [self.pooled_h, self.pooled_w] for name in ("output_size", "output_roi")}
 
     ends = True
 
     def verify(self) -> None:
-        """Require one size, however often it is said."""
+        """Require a consistent size."""
         for name, size in (("output_size", self.output_size), ("output_roi", self.output_roi)):
             if size not in ((), (self.pooled_h, self.pooled_w)):
                 raise ValueError(
@@ -118,7 +118,7 @@ class ROIPooling(ROIPoolingBase):
         return self._between(maps, region) if self.method == "bilinear" else self._largest(maps, region)
 
     def _largest(self, maps: Array, region: Array) -> Array:
-        x1, y1, x2, y2 = rounded(region * maps.dtype.type(self.spatial_scale))
+        x1, y1, x2, y2 = round_half_away(region * maps.dtype.type(self.spatial_scale))
         rows = bins(y1, y2, self.pooled_h, maps.shape[1])
         columns = bins(x1, x2, self.pooled_w, maps.shape[2])
         result = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
@@ -139,7 +139,7 @@ class ROIPooling(ROIPoolingBase):
         return np.where(within, bilinear(maps, y, x), maps.dtype.type(0))
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of a bilinear sample of each bin, or one comparison, as the sizes of bins are not known."""
+        """Return the FLOPs of a bilinear sample, or of one comparison, per bin, as bin sizes are unknown."""
         return (BILINEAR if self.method == "bilinear" else 1) * operands.result
 
 
@@ -160,7 +160,7 @@ class PSROIPooling(ROIPoolingBase):
     spatial_bins_y: int = attr(1, ge=0, le=1024, doc="parts along y, in mode bilinear")
 
     def verify(self) -> None:
-        """Require parts where they are used."""
+        """Require the spatial bins if they are used."""
         for name in ("spatial_bins_x", "spatial_bins_y"):
             if self.mode == "bilinear" and not vars(self)[name]:
                 raise ValueError(f"attribute {name!r} must be above 0 in mode 'bilinear'")
@@ -186,7 +186,7 @@ class PSROIPooling(ROIPoolingBase):
         scale = maps.dtype.type(self.spatial_scale)
         if self.mode == "bilinear":
             return self._between(maps, region * scale)
-        corners = rounded(region)
+        corners = round_half_away(region)
         corners[2:] += 1
         x1, y1, x2, y2 = corners * scale
         size = self.group_size
@@ -217,7 +217,7 @@ class PSROIPooling(ROIPoolingBase):
         return np.asarray(total / maps.dtype.type(down * across))
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the bilinear samples of each bin, or one, as the sizes of bins are not known."""
+        """Return the FLOPs of the bilinear samples of each bin, or one, as bin sizes are unknown."""
         samples = BILINEAR * self.spatial_bins_x * self.spatial_bins_y
         return (samples if self.mode == "bilinear" else 1) * operands.result
 
@@ -269,7 +269,7 @@ class DeformablePSROIPooling(ROIPoolingBase):
         if offsets is None:
             moves = np.zeros((len(rois), depth, 2, size, size), as_float(data).dtype)
         else:
-            # Offsets of a class serve several channels, those of a part several bins.
+            # Offsets are shared by several channels of a class, and by several bins of a part.
             kinds = offsets.shape[1] // 2
             part = np.arange(size) * self.part_size // size
             of_bins = as_float(offsets).reshape(len(rois), kinds, 2, self.part_size, self.part_size)
@@ -288,7 +288,7 @@ class DeformablePSROIPooling(ROIPoolingBase):
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
         of, (moves,), size = maps.dtype.type, more, self.group_size
-        corners = rounded(region)
+        corners = round_half_away(region)
         corners[2:] += 1
         x1, y1, x2, y2 = corners * of(self.spatial_scale) - of(0.5)
         width, height = np.maximum(x2 - x1, of(0.1)), np.maximum(y2 - y1, of(0.1))

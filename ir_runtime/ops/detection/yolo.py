@@ -55,7 +55,7 @@ class RegionYolo(Op):
                 InferenceError(
                     f"data must have {least}{self._channels()} channels, found {x[1]} in {x}",
                     hint=f"that is {regions} * (coords + 1 + classes), "
-                    f"{self._channels() // self._each()} * ({self.coords} + 1 + {self.classes})",
+                    f"{self._channels() // self._channels_per_region()} * ({self.coords} + 1 + {self.classes})",
                 )
             )
         if not self.do_softmax:
@@ -68,19 +68,19 @@ class RegionYolo(Op):
         return PartialShape([*x[:first], together, *x[max(last, first) + 1 :]]) if last >= first else x
 
     def _channels(self) -> int:
-        return (self.num if self.do_softmax else len(self.mask)) * self._each()
+        return (self.num if self.do_softmax else len(self.mask)) * self._channels_per_region()
 
-    def _each(self) -> int:
+    def _channels_per_region(self) -> int:
         return self.coords + 1 + self.classes
 
     def evaluate(self, data: Array) -> Array:
         shape = self.infer(Value.constant(data)).static
         entries, _, height, width = data.shape
-        each = self._each()
-        count = self._channels() // each
+        channels = self._channels_per_region()
+        count = self._channels() // channels
         result = as_float(data).copy()
-        numbers = result[:, : count * each].reshape(entries, count, each, height, width)  # a view
-        ends = self.coords + 1 if self.do_softmax else each
+        numbers = result[:, : count * channels].reshape(entries, count, channels, height, width)  # a view
+        ends = self.coords + 1 if self.do_softmax else channels
         with np.errstate(over="ignore"):
             for part in (numbers[:, :, :2], numbers[:, :, self.coords : ends]):
                 np.exp(np.negative(part, out=part), out=part)
@@ -109,7 +109,7 @@ class ReorgYolo(Op):
     stride: int = attr(gt=0, doc="distance of elements that go together, and what sides are divided by")
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the stride as a list, in which OpenVINO holds it."""
+        """Return the stride as a list, like OpenVINO."""
         return {"stride": [self.stride]}
 
     def infer(self, data: Value) -> PartialShape:
@@ -132,20 +132,20 @@ class ReorgYolo(Op):
         shape = self.infer(Value.constant(data)).static
         entries, depth, height, width = data.shape
         stride = self.stride
-        kept = depth // stride**2
+        channels = depth // stride**2
         if depth % stride**2 == 0:
             return self.parts(data).reshape(shape)
-        # Where C is not a multiple of stride ** 2, places reach into the next channel, as in the reference.
+        # If C is not a multiple of stride ** 2, positions extend into the next channel, as in the reference.
         channel = np.arange(depth)
-        offset, source = channel // kept, channel % kept
+        offset, source = channel // channels, channel % channels
         y = np.arange(height) * stride + (offset // stride)[:, None]
         x = np.arange(width) * stride + (offset % stride)[:, None]
-        rows = (np.arange(entries)[:, None] * kept + source)[..., None] * (height * stride) + y
+        rows = (np.arange(entries)[:, None] * channels + source)[..., None] * (height * stride) + y
         places = rows[..., None] * (width * stride) + x[:, None]
         return np.asarray(data.ravel()[places]).reshape(shape)
 
     def parts(self, data: Array) -> Array:
-        """Return a view of contiguous data, whose places between elements that go together come before the channels."""
+        """Return a view of contiguous data with the positions inside blocks before the channels."""
         entries, depth, height, width = data.shape
         stride = self.stride
         split = data.reshape(entries, depth // stride**2, height, stride, width, stride)

@@ -31,7 +31,7 @@ Spread: TypeAlias = tuple[Array, Array]
 
 
 class RandomOp(Op):
-    """Base of random operations: numbers that follow from two seeds, and are others each time if both are 0."""
+    """Base of random operations: reproducible by two seeds, and different in each run if both are 0."""
 
     flops_per_element = 2
 
@@ -47,30 +47,30 @@ class RandomOp(Op):
         return self.global_seed % 2**64 if self.global_seed or self.op_seed else randbits(64)
 
     def origin(self, shape: tuple[int, ...], advance: Advance | None = None) -> tuple[int, int, int]:
-        """Return the key, the stream, and the first block of Philox for numbers of a shape. With ``advance``, the sequence continues."""
+        """Return the key, stream and first block of Philox for a shape; ``advance`` continues the sequence."""
         start = 0 if advance is None else advance(math.prod(shape) * SKIPPED)
         return self.seed(), self.op_seed % 2**64, start
 
     def as_tensorflow(
         self, element: E, shape: tuple[int, ...], spread: Spread, advance: Advance | None = None
     ) -> Array:
-        """Numbers evenly distributed, as TensorFlow draws them: by Philox. With ``advance``, the sequence continues."""
+        """Draw uniform numbers like TensorFlow, by Philox; ``advance`` continues the sequence."""
         key, stream, start = self.origin(shape, advance)
         words = philox(key, stream, _words(element, shape), start)
         if element.integral:
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)
-        # In the type itself, and each step rounded. OpenVINO's reference rounds bf16 differently.
+        # In the type itself, rounding each step. OpenVINO's reference rounds bf16 differently.
         fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype, copy=False)
-        return _stretched(fractions, spread).reshape(shape)
+        return _stretch(fractions, spread).reshape(shape)
 
     def as_plugin(self, shape: tuple[int, ...]) -> Array:
-        """Numbers from 0 to 1 as OpenVINO's CPU plugin draws those of Multinomial: by MT19937, in f32, from both seeds."""
+        """Draw numbers from 0 to 1 like OpenVINO's CPU plugin in Multinomial: by MT19937 in f32."""
         words = mersenne_twister_of_sequence((self.seed(), self.op_seed % 2**64), math.prod(shape))
         return (words.astype(np.float32) / np.float32(2**32 - 1)).reshape(shape)
 
     def as_pytorch(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
-        """Numbers evenly distributed, as PyTorch draws them: by MT19937, from the first seed alone."""
+        """Draw uniform numbers like PyTorch: by MT19937, from the first seed alone."""
         short = element is E.i64 and max(map(int, spread)) < 2**32
         words = mersenne_twister(self.seed(), math.prod(shape) if short else _words(element, shape))
         if element.integral:
@@ -78,23 +78,23 @@ class RandomOp(Op):
             return _integers(whole, spread).reshape(shape)
         fractions = _fractions(words, element, FRACTION_BITS[element] + 1)
         # f16 and bf16 are computed in f32 and rounded once, here, but not above.
-        return _stretched(fractions, spread).astype(element.dtype).reshape(shape)
+        return _stretch(fractions, spread).astype(element.dtype).reshape(shape)
 
 
 def _words(element: E, shape: tuple[int, ...]) -> int:
-    """Return the number of 32-bit integers that a tensor of this shape takes."""
+    """Return the number of random 32-bit integers needed for a tensor."""
     return math.prod(shape) * (2 if element.bits == 64 else 1)
 
 
 def _pairs(words: Array, low_first: bool = False) -> Array:
-    """Integers of 64 bits from two of 32."""
+    """Combine pairs of 32-bit integers to 64-bit ones."""
     first, second = words.reshape(-1, 2).T.astype(np.uint64)
     low, high = (first, second) if low_first else (second, first)
     return high << np.uint64(32) | low
 
 
 def _fractions(words: Array, element: E, bits: int) -> Array:
-    """Return numbers from 0, below 1, of the lowest ``bits`` bits that were drawn: exact in f32, those of f64 in f64."""
+    """Return numbers in [0, 1) from the lowest ``bits`` random bits, in f64 for f64 and otherwise in f32."""
     whole, real = (_pairs(words), np.float64) if element is E.f64 else (words, np.float32)
     low = whole & whole.dtype.type(2**bits - 1)
     fractions: Array = low.view(f"i{low.itemsize}").astype(real)  # signed ones are converted faster
@@ -102,13 +102,13 @@ def _fractions(words: Array, element: E, bits: int) -> Array:
     return fractions
 
 
-def _stretched(fractions: Array, spread: Spread) -> Array:
+def _stretch(fractions: Array, spread: Spread) -> Array:
     low, high = spread
     return np.asarray(fractions * (high - low) + low, fractions.dtype)
 
 
 def _integers(whole: Array, spread: Spread) -> Array:
-    """Return the remainders of integers, which makes small ones a little likelier."""
+    """Return remainders of integers, which slightly favours small ones."""
     low, high = map(int, spread)
     modulus, unsigned = 2 ** (8 * spread[0].itemsize), np.dtype(f"u{spread[0].itemsize}")
     rest = whole.astype(unsigned) % unsigned.type(high - low)

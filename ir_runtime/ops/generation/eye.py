@@ -57,7 +57,7 @@ class Eye(Op):
     ) -> Array:
         sides = (num_rows.item(), num_columns.item())
         batch = () if batch_shape is None else tuple(batch_shape.tolist())
-        # A diagonal far outside is none at all; NumPy wants to index with it.
+        # A diagonal far outside is empty; NumPy would index with it.
         diagonal = int(np.clip(diagonal_index.item(), -sides[0], sides[1]))
         matrix = np.eye(*sides, diagonal, dtype=self.output_type.dtype)
         return np.array(np.broadcast_to(matrix, (*batch, *sides))) if batch else matrix

@@ -56,8 +56,8 @@ class Multinomial(RandomOp):
         shape = self.infer(Value.constant(probs), Value.constant(num_samples)).static
         if 0 in shape:
             return np.zeros(shape, self.convert_type.dtype)
-        given = probs.astype(np.float32)
-        chances = np.exp(given) if self.log_probs else given
+        weights = probs.astype(np.float32)
+        chances = np.exp(weights) if self.log_probs else weights
         reached = np.add.accumulate(chances, 1)
         reached = reached / reached[:, -1:]
         drawn = self.as_plugin(shape)
@@ -66,21 +66,21 @@ class Multinomial(RandomOp):
 
 
 def _again(reached: Array, drawn: Array) -> Array:
-    """Return the first class of each entry whose cumulated probability reaches a number; 0 if none does."""
+    """Sample with replacement: return the first class whose cumulative probability reaches a number."""
     rows = zip(reached.astype(np.float64), drawn.astype(np.float64), strict=True)
-    found = np.stack([np.searchsorted(chances, numbers) for chances, numbers in rows])
-    return np.where(found < reached.shape[1], found, 0)
+    classes = np.stack([np.searchsorted(chances, numbers) for chances, numbers in rows])
+    return np.where(classes < reached.shape[1], classes, 0)
 
 
 def _once(reached: Array, drawn: Array) -> Array:
-    """As `_again`, but a class that was drawn has no probability left, and the others have the more."""
-    found = np.zeros(drawn.shape, np.int64)
+    """Sample without replacement: like `_again`, but drawn classes are removed."""
+    classes = np.zeros(drawn.shape, np.int64)
     before = np.zeros_like(reached[:, :1])
     entries, places = np.arange(len(reached)), np.arange(reached.shape[1])
     for i, numbers in enumerate(drawn.T):
-        found[:, i] = chosen = (numbers[:, None] <= reached).argmax(1)
+        classes[:, i] = chosen = (numbers[:, None] <= reached).argmax(1)
         bounds = np.concatenate([before, reached], 1)
         chance = (bounds[entries, chosen + 1] - bounds[entries, chosen])[:, None]
         rest = np.where(places >= chosen[:, None], reached - chance, reached)
         reached = rest / (reached.dtype.type(1) - chance)
-    return found
+    return classes

@@ -39,10 +39,10 @@ class RandomUniform(RandomOp):
     )
 
     def verify(self) -> None:
-        """Require a type of which there are random numbers."""
+        """Require a supported element type."""
         if self.output_type not in TYPES:
             raise ValueError(
-                f"attribute 'output_type' must be one of {', '.join(each.label for each in TYPES)}, not {self.output_type.label}"
+                f"attribute 'output_type' must be one of {', '.join(element.label for element in TYPES)}, not {self.output_type.label}"
             )
 
     def infer(self, shape: Value, minval: Value, maxval: Value) -> PartialShape:
@@ -55,7 +55,7 @@ class RandomUniform(RandomOp):
         low, high = minval.known(), maxval.known()
         if low is not None and high is not None and not low.item() < high.item():
             raise InferenceError(f"minval is {low.item()}; a number below maxval, {high.item()}, is expected")
-        # Of a list of at most n lengths, OpenVINO infers that there are n, although there may be fewer.
+        # For a list of at most n lengths, OpenVINO infers exactly n, although there may be fewer.
         return PartialShape(lengths_of(shape, "shape"))
 
     def evaluate(

@@ -22,14 +22,14 @@ Number: TypeAlias = int | float | Interval
 class RangeBase(Op):
     """Base of the versions of Range.
 
-    The i-th number is ``start + i * step``, computed in f32, or in f64 where the output is f64:
-    so does OpenVINO's reference. The page adds ``step`` up, and so does the plugin.
+    The i-th number is ``start + i * step``, computed in f32, or in f64 for f64 outputs, as in OpenVINO's
+    reference. The page accumulates ``step``, as does the plugin.
     """
 
     flops_per_element = 2
 
     def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
-        """Return how many numbers there are, as far as it is known."""
+        """Return the number of elements as far as known."""
         ends = [
             _number(name, value, element)
             for name, value in (("start", start), ("stop", stop), ("step", step))
@@ -48,49 +48,49 @@ class RangeBase(Op):
             whole = convert(start, element) + index.astype(element.dtype) * convert(step, element)
             return np.asarray(whole, element.dtype)
         work = np.float64 if element is ElementType.f64 else np.float32
-        found = start.astype(work) + index.astype(work) * step.astype(work)
-        return np.asarray(found.astype(element.dtype))
+        numbers = start.astype(work) + index.astype(work) * step.astype(work)
+        return np.asarray(numbers.astype(element.dtype))
 
 
 def _number(name: str, value: Value, element: ElementType) -> Number | None:
-    """Return a scalar, truncated to an integer if the output has integers."""
+    """Return a scalar, truncated if the output is integral."""
     check_scalar(value, name)
-    known = value.known()
-    if known is None:
+    contents = value.known()
+    if contents is None:
         numbers = value.numbers()
         return numbers[0] if numbers else None
-    number: int | float = known.astype(np.float64).item() if value.element.real else int(known)
+    number: int | float = contents.astype(np.float64).item() if value.element.real else int(contents)
     if not math.isfinite(number):
         raise InferenceError(f"{name} is {number}; a finite number is expected")
     if element.integral:
         number = math.trunc(number)
     if name == "step" and number == 0:
         raise InferenceError(
-            f"step is 0{_cut(known, element)}; a number above or below is expected",
+            f"step is 0{_truncate_bits(contents, element)}; a number above or below is expected",
             hint="an attribute 'output_type' of floating-point numbers keeps the fraction"
-            if known != 0
+            if contents != 0
             else "",
         )
     return number
 
 
-def _cut(known: Array, element: ElementType) -> str:
-    return f", as {known.astype(np.float64).item():g} is cut to {element.label}" if known != 0 else ""
+def _truncate_bits(contents: Array, element: ElementType) -> str:
+    return f", as {contents.astype(np.float64).item():g} is cut to {element.label}" if contents != 0 else ""
 
 
 def _between(first: Number, last: Number, by: int | float) -> Dimension:
     if by < 0:
         first, last, by = last, first, -by
     if not isinstance(first, Interval) and not isinstance(last, Interval):
-        return Dimension(max(_rounded_up(last - first, by), 0))
+        return Dimension(max(_ceil_quotient(last - first, by), 0))
     if isinstance(first, float) or isinstance(last, float) or isinstance(by, float):
         return Dimension()
     span = last - first
     assert isinstance(span, Interval)
-    return Dimension.of(span if by == 1 else span.map(lambda n: _rounded_up(max(n, 0), by)))
+    return Dimension.of(span if by == 1 else span.map(lambda n: _ceil_quotient(max(n, 0), by)))
 
 
-def _rounded_up(span: int | float, by: int | float) -> int:
+def _ceil_quotient(span: int | float, by: int | float) -> int:
     if isinstance(span, int) and isinstance(by, int):
         return -(-span // by)
     return math.ceil(span / by)

@@ -19,14 +19,14 @@ __all__ = ["InterpolateBase", "check_source"]
 
 
 class InterpolateBase(Op):
-    """Base of all versions: pad the data with zeros before they are resized."""
+    """Base of all versions: pad the data with zeros before resizing."""
 
     pads_begin: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add before each axis; none where it ends")
     pads_end: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add behind each axis; none where it ends")
     antialias: bool = attr(False, doc="for mode linear: wider averages where the data shrinks")
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
-        """Zeros before and behind each axis of data of a rank; pads for further axes are ignored."""
+        """Return the zeros before and after each axis; pads for further axes are ignored."""
         before, after = ((*pads, *[0] * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
         return list(zip(before, after, strict=True))
 
@@ -41,11 +41,11 @@ class InterpolateBase(Op):
         return np.pad(data, pads)
 
     def flops(self, operands: Operands) -> Count:
-        """Return two for each neighbour of an element, of which there are more where it antialiases."""
+        """Return the FLOPs: two for each neighbour of an element, more with antialiasing."""
         return resampling(vars(self)["mode"], operands)
 
 
 def check_source(old: Dimension, new: Dimension, axis: int) -> None:
-    """Require something to take samples from."""
+    """Require a non-empty axis to sample from."""
     if old == 0 and new.min:
         raise InferenceError(f"data has length 0 along axis {axis}, so it cannot be resized to {new}")

@@ -1,7 +1,7 @@
 """Colour conversion between RGB and YUV formats: NV12 and I420.
 
-NV12 has U and V in turns in one plane, I420 has a plane for each. All of them are as long as an image
-of one channel and three halves of the height, if they come in one tensor.
+NV12 interleaves U and V in one plane, I420 has a plane for each. In a single tensor, the planes are stacked
+to one and a half times the height of the image.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ def image_dims(value: Value, name: str, channels: int) -> PartialShape:
 
 
 def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
-    """Return a length that several planes agree on."""
-    found: Dimension | None = Dimension()
+    """Return the common length of several planes."""
+    merged: Dimension | None = Dimension()
     for length in lengths.values():
-        found = found and found.merge(length)
-    if found is None:
+        merged = merged and merged.merge(length)
+    if merged is None:
         raise InferenceError(
             f"the planes stand for images that differ in {what}: {', '.join(f'{name} for {length}' for name, length in lengths.items())}",
             hint="planes of U and V have half the height and width of Y" if what != "batch size" else "",
         )
-    return found
+    return merged
 
 
 def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
-    """Return what a length can be, as it must be even."""
-    if (found := multiples(length, 2)) is None:
+    """Restrict a length to even numbers."""
+    if (halved := multiples(length, 2)) is None:
         raise InferenceError(f"the {what} must be even, found {length} in {shape}")
-    return found
+    return halved
 
 
-def bounded(x: Array, dtype: DType) -> Array:
-    """As colours of a type: from 0 to 255, integers rounded, halves up."""
+def clamp_colors(x: Array, dtype: DType) -> Array:
+    """Clamp colours to 0..255, rounding integers half up."""
     limited = x.clip(0, 255)
     return (np.floor(limited + np.float32(0.5)) if dtype.kind == "u" else limited).astype(dtype)
 
 
 def precise(x: Array) -> Array:
-    """In the precision to compute in."""
+    """Convert to the precision of computation."""
     return x.astype(np.float64 if x.dtype == np.float64 else np.float32, copy=False)
 
 
@@ -75,7 +75,7 @@ class YUVToRGB(Op):
     blue_first: ClassVar[bool] = False
 
     def whole(self, value: Value) -> PartialShape:
-        """Return the shape of the image, where one tensor has all planes."""
+        """Return the shape of the image if one tensor has all planes."""
         image = image_dims(value, "y", 1)
         batch, height, width, _ = image
         if height.is_static and height.min % 3:
@@ -83,13 +83,13 @@ class YUVToRGB(Op):
                 f"y {image} alone must hold all planes, and so be of three halves of an even height, found {height}",
                 hint="planes that come apart need an input each",
             )
-        # Of a height that is not known, only multiples of 3 count.
+        # A dynamic height is restricted to multiples of 3.
         longest = None if height.max is None else height.max * 2 // 3
         rows = Dimension.between(-(-height.min * 2 // 3), longest)
         return PartialShape([batch, rows, even(width, "width", image), Dimension(3)])
 
     def split(self, y: PartialShape, **halves: PartialShape) -> PartialShape:
-        """Return the shape of the image, where planes come apart."""
+        """Return the shape of the image if planes are separate."""
         batch = common({"y": y[0]} | {name: half[0] for name, half in halves.items()}, "batch size")
         height, width = (
             common(
@@ -102,7 +102,7 @@ class YUVToRGB(Op):
         return PartialShape([batch, height, width, Dimension(3)])
 
     def paint(self, y: Array, u: Array, v: Array) -> Array:
-        """Return the pixels, from planes ``[N, H, W]`` and, for U and V, half of that."""
+        """Return the pixels from planes ``[N, H, W]`` and half-sized U and V."""
         u, v = (precise(plane).repeat(2, 1).repeat(2, 2) - 128 for plane in (u, v))
         light = (precise(y) - 16) * light_type(y)(1.164)
         factor = light_type(y)
@@ -110,13 +110,13 @@ class YUVToRGB(Op):
         green = light - factor(0.391) * u - factor(0.813) * v
         blue = light + factor(2.018) * u
         colors = (blue, green, red) if self.blue_first else (red, green, blue)
-        return bounded(np.stack(colors, -1), y.dtype)
+        return clamp_colors(np.stack(colors, -1), y.dtype)
 
 
 def light_type(x: Array) -> type[Float]:
-    """Return the NumPy scalar to write factors in."""
-    found: type[Float] = precise(x[:0]).dtype.type
-    return found
+    """Return the NumPy scalar type of the factors."""
+    scalar: type[Float] = precise(x[:0]).dtype.type
+    return scalar
 
 
 class NV12ToRGBBase(YUVToRGB):
@@ -186,7 +186,7 @@ class I420toBGR(I420ToRGBBase):
 
 
 class RGBToNV12Base(Op):
-    """Base of conversions to NV12. U and V are the means of what four pixels have, each rounded before."""
+    """Base of conversions to NV12. U and V are means over four pixels, each rounded first."""
 
     flops_per_element = 0
     flops_per_input = {"pixels": 3}
@@ -218,7 +218,7 @@ class RGBToNV12Base(Op):
         red, green, blue = np.moveaxis(precise(pixels), -1, 0)[:: -1 if self.blue_first else 1]
 
         def mix(r: float, g: float, b: float, more: float) -> Array:
-            return bounded(
+            return clamp_colors(
                 factor(r) * red + factor(g) * green + factor(b) * blue + factor(more), pixels.dtype
             )
 
@@ -226,7 +226,7 @@ class RGBToNV12Base(Op):
         uv = np.stack([mix(-0.148, -0.291, 0.439, 128), mix(0.439, -0.368, -0.071, 128)], -1)
         n, height, width = y.shape
         fours = precise(uv).reshape(n, height // 2, 2, width // 2, 2, 2)
-        means = bounded(fours.sum((2, 4), dtype=fours.dtype) / 4, pixels.dtype)
+        means = clamp_colors(fours.sum((2, 4), dtype=fours.dtype) / 4, pixels.dtype)
         if self.single_plane:
             return (np.concatenate([y, means.reshape(n, height // 2, width)], 1)[..., None],)
         return y[..., None], means

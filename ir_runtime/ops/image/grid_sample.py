@@ -20,14 +20,14 @@ from .._resampling import BILINEAR
 from ..kernels.resample import cubic_weights
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
-# Samples at a time, so that what is computed of them stays in the cache. Positions further away, and NaN, count as this far:
+# Samples per chunk, so that they stay in the cache. Positions further away, and NaN, are clamped to:
 # f64 has no fractions beyond it.
 BLOCK = 1 << 16
 MOST = 2.0**52
 
 
 class _Places(NamedTuple):
-    """Indices of pixels along an axis, and which of them stand for zeros, if any may."""
+    """Indices of pixels along an axis, and a mask of those that read zero."""
 
     pixels: Array
     outside: Array | None
@@ -81,11 +81,11 @@ class GridSample(Op):
         count, channels, height, width = images.shape
         where = points.reshape(count, 1, -1, 2)
         y, x = self._place(where[..., 1], height), self._place(where[..., 0], width)
-        found: Array = getattr(self, f"_{self.mode}")(images, y, x)
-        return found.reshape(count, channels, *points.shape[1:3])
+        samples: Array = getattr(self, f"_{self.mode}")(images, y, x)
+        return samples.reshape(count, channels, *points.shape[1:3])
 
     def _place(self, coordinates: Array, length: int) -> Array:
-        """On the pixels, whose centres are integers."""
+        """Convert coordinates to pixels, whose centres are integers."""
         if self.align_corners:
             return (coordinates + 1) * (length - 1) / 2
         return ((coordinates + 1) * length - 1) / 2
@@ -98,15 +98,15 @@ class GridSample(Op):
         top, left = np.floor(y), np.floor(x)
         dy, dx = y - top, x - left
         columns = [self._along(left, images.shape[3], step) for step in (0, 1)]
-        found = []
+        corners = []
         for step in (0, 1):
             row = self._along(top, images.shape[2], step)
             before, after = (_pixels(images, row, column) for column in columns)
-            found.append((1 - dx) * before + dx * after)
-        return np.asarray(dy * found[1] + (1 - dy) * found[0])
+            corners.append((1 - dx) * before + dx * after)
+        return np.asarray(dy * corners[1] + (1 - dy) * corners[0])
 
     def _bicubic(self, images: Array, y: Array, x: Array) -> Array:
-        """Round once, as OpenVINO's plugin does; its reference rounds each partial sum to the data's type."""
+        """Interpolate with a single rounding, as OpenVINO's plugin; its reference rounds each partial sum."""
         top, left = np.floor(y), np.floor(x)
         down, across = cubic_weights(y - top, -0.75), cubic_weights(x - left, -0.75)
         columns = [self._along(left, images.shape[3], step) for step in range(-1, 3)]
@@ -119,7 +119,7 @@ class GridSample(Op):
         return total
 
     def _along(self, positions: Array, length: int, step: int = 0) -> _Places:
-        """Return the pixels at whole positions along an axis, moved by a step."""
+        """Return the pixels at integer positions along an axis, shifted by a step."""
         bounded = np.minimum(np.fmax(positions, -MOST), MOST)
         index = (bounded + step).astype(np.int64)
         inside = self._inside(index, length)
@@ -137,18 +137,18 @@ class GridSample(Op):
         return index.clip(0, length - 1)
 
     def flops(self, operands: Operands) -> Count:
-        """Return two for each neighbour of a sample and each factor of it."""
+        """Return the FLOPs: two for each neighbour of a sample and each of its factors."""
         return {"nearest": 0, "bilinear": BILINEAR, "bicubic": 4 * BILINEAR}[self.mode] * operands.result
 
 
 def _pixels(images: Array, rows: _Places, columns: _Places) -> Array:
     """Return the pixels of ``images[N, C, Y, X]`` at places ``[N, 1, points]``: ``[N, C, points]``."""
     if len(images) == 1:  # needs no indices for each channel
-        found: Array = images[0][:, rows.pixels[0, 0], columns.pixels[0, 0]][None]
+        pixels: Array = images[0][:, rows.pixels[0, 0], columns.pixels[0, 0]][None]
     else:
         count, channels, height, width = images.shape
         planes = np.arange(count * channels).reshape(count, channels, 1) * (height * width)
-        found = images.reshape(-1).take(planes + (rows.pixels * width + columns.pixels))
+        pixels = images.reshape(-1).take(planes + (rows.pixels * width + columns.pixels))
     if rows.outside is not None and columns.outside is not None:
-        np.copyto(found, np.zeros((), found.dtype), where=rows.outside | columns.outside)
-    return found
+        np.copyto(pixels, np.zeros((), pixels.dtype), where=rows.outside | columns.outside)
+    return pixels

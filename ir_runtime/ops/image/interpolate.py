@@ -32,14 +32,11 @@ T_AXES = Element("T_AXES", LENGTHS, "i32, i64, u32 or u64")
 
 
 class Resize(InterpolateBase):
-    """Base of versions 4 and 11; they differ only in their ports.
+    """Base of versions 4 and 11, which differ only in their ports.
 
-    Mode linear_onnx takes any axes, as in OpenVINO's plugin; the page has spatial ones only. An axis that
-    keeps its length is left alone: in OpenVINO, NaN and infinity reach their neighbours along it, as
+    Mode linear_onnx accepts any axes, as in OpenVINO's plugin; the page allows spatial ones only. An axis
+    that keeps its length is skipped: in OpenVINO, NaN and infinity spread to their neighbours along it, as
     they are multiplied by 0.
-    Integers are rounded, halves away from zero. But those of 8 bits are cut off, and wrap around, in
-    modes linear_onnx and cubic: so in OpenVINO's reference, which does not have wider ones; the plugin
-    rounds them.
     """
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"] = attr(
@@ -103,39 +100,39 @@ class Resize(InterpolateBase):
         return PartialShape(lengths).replace(dict(zip(where, new, strict=False)))
 
     def _enough(self, target: Value, needed: int) -> bool:
-        """Return whether there may be a number for each axis. OpenVINO ignores further numbers."""
+        """Return whether there may be enough numbers for the axes. OpenVINO ignores extra numbers."""
         return target.count.max is None or target.count.max >= needed
 
     def where(self, axes: Sequence[int] | None, rank: int, every: bool) -> tuple[int, ...] | None:
-        """Return the axes to resize, if they are known."""
-        found = tuple(range(rank)) if every else axes
-        if found is None:
+        """Return the axes to resize, if known."""
+        selected = tuple(range(rank)) if every else axes
+        if selected is None:
             return None
-        if min(found, default=0) < 0:
+        if min(selected, default=0) < 0:
             raise InferenceError(
-                f"axes {list(found)} must count from 0",
-                hint=f"axes of rank {rank} from the front: {[a % rank for a in found]}" if rank else "",
+                f"axes {list(selected)} must count from 0",
+                hint=f"axes of rank {rank} from the front: {[a % rank for a in selected]}" if rank else "",
             )
-        if self.mode.endswith("_pillow") and len(found) != 2:
+        if self.mode.endswith("_pillow") and len(selected) != 2:
             raise InferenceError(
-                f"attribute 'mode' {self.mode!r} resizes exactly 2 axes, found {len(found)}: {list(found)}"
+                f"attribute 'mode' {self.mode!r} resizes exactly 2 axes, found {len(selected)}: {list(selected)}"
             )
-        return normalize_axes(found, rank)
+        return normalize_axes(selected, rank)
 
     def _lengths(self, old: list[Dimension], target: Value, port: str) -> Sequence[Dimension]:
         if self.shape_calculation_mode == "sizes":
             return lengths_of(target, port) or (Dimension(),) * len(old)
-        known = target.known()
-        if known is None:
+        contents = target.known()
+        if contents is None:
             return (Dimension(),) * len(old)
-        return [scaled(length, float(factor)) for length, factor in zip(old, known, strict=False)]
+        return [scale_length(length, float(factor)) for length, factor in zip(old, contents, strict=False)]
 
     def resize(self, data: Array, target: Array, axes: Array | None) -> Array:
         """Return the data, resized."""
-        if target.dtype == np.float64:  # of a model that is computed in f64 throughout
+        if target.dtype == np.float64:  # of a model computed in f64 throughout
             target = target.astype(np.float32)
-        given = None if axes is None else Value.constant(axes)
-        shape = self.shape(Value.constant(data), Value.constant(target), given).static
+        known_axes = None if axes is None else Value.constant(axes)
+        shape = self.shape(Value.constant(data), Value.constant(target), known_axes).static
         if 0 in shape:
             return np.zeros(shape, data.dtype)
         x = self.padded(data)
@@ -148,21 +145,21 @@ class Resize(InterpolateBase):
         rank = len(before)
         where = self.where(None if axes is None else axes.tolist(), rank, axes is None) or ()
         plan = []
-        for axis, wanted in zip(where, target.astype(np.float32), strict=False):
+        for axis, length in zip(where, target.astype(np.float32), strict=False):
             by_size = self.shape_calculation_mode == "sizes"
-            scale = wanted / np.float32(max(before[axis], 1)) if by_size else wanted
+            scale = length / np.float32(max(before[axis], 1)) if by_size else length
             plan.append(Axis(axis, before[axis], after[axis], float(scale)))
         return plan
 
     def filter(self) -> Filter:
-        """Return how elements are weighed."""
+        """Return the interpolation filter."""
         return Filter(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff, self.antialias
         )
 
 
-def scaled(length: Dimension, factor: float) -> Dimension:
-    """Return a length times a factor, as OpenVINO rounds it: it adds a millionth to the factor, in f32."""
+def scale_length(length: Dimension, factor: float) -> Dimension:
+    """Scale a length, rounding as OpenVINO: the factor is increased by a millionth, in f32."""
     if not 0 <= factor < np.inf:
         raise InferenceError(f"scales hold {factor}; finite numbers of at least 0 are expected")
     if factor == 1:
@@ -241,7 +238,7 @@ class Interpolate1(InterpolateBase):
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()
-        # OpenVINO takes the axes as a set, and so in the order of the data; the page, in their own.
+        # OpenVINO treats the axes as a set, in the order of the data; the page uses their own order.
         where = sorted(normalize_axes(self.axes, data.shape.rank, "attribute 'axes': axis"))
         new = lengths_of(target, "target") or (Dimension(),) * len(where)
         pads = self.pads(data.shape.rank)
@@ -250,7 +247,7 @@ class Interpolate1(InterpolateBase):
         return data.shape.replace(dict(zip(where, new, strict=False)))
 
     def how(self, rank: int) -> Filter:
-        """Return this operation in terms of later versions."""
+        """Return the equivalent settings of later versions."""
         mode = self.mode
         if mode == "linear" and rank < 5:
             mode = "linear_onnx"

@@ -54,7 +54,7 @@ class Constant(Op):
         return self.value.unpack() if isinstance(self.value, Packed) else self.value
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Return the type and the contents where they cost little: a view, or few enough to unpack now."""
+        """Return the type, and the contents if cheap: a view, or few enough to unpack now."""
         large = isinstance(self.value, Packed) and self.value.size > MAX_PROPAGATED
         return (Value(TensorType(self.element_type, self.shape), None if large else self.evaluate()),)
 

@@ -40,7 +40,7 @@ _GOING = "the execution condition that the body gives"
 class _LoopBase(Op):
     """Base of both loops."""
 
-    pure = False  # what it computes follows from its inputs, but may be far more than they are
+    pure = False  # depends on its inputs only, but may be far larger
 
     body: Body = body_field(doc="the graph that runs in each iteration, and how it is tied to the ports")
 
@@ -49,7 +49,7 @@ class _LoopBase(Op):
         return max((o.port for o in self.body.outputs), default=-1) + 1
 
     def _result_types(self) -> dict[int, TensorType]:
-        """Return what the file declares for the Results, for outputs of no iteration."""
+        """Return the declared types of Results, for outputs without iterations."""
         graph = self.body.graph
         ports = self.body.results.items()
         declared = {r: graph[p.layer].outputs[p.number].type for r, p in ports}
@@ -77,17 +77,17 @@ class TensorIterator(_LoopBase):
         return iterations.outputs(self._result_types())
 
     def _elements(self) -> dict[int, ElementType]:
-        """Return the element types that Parameters declare: the body keeps them, as in OpenVINO, whatever it is fed."""
+        """Return the declared element types of Parameters: the body keeps them, as in OpenVINO."""
         ops = {number: layer.op for number, layer in self.body.parameters.items()}
         declared = {number: vars(op)["element_type"] for number, op in ops.items() if op is not None}
         return {number: element for number, element in declared.items() if element.is_static()}
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the body, once for each part."""
+        """Return the FLOPs of the body, once for each slice."""
         return operands.bodies[0] * self._parts(operands)
 
     def _parts(self, operands: Operands) -> Count:
-        """Return the number of parts, by an input that is cut."""
+        """Return the number of slices of a sliced input."""
         counts = [
             entry.cut.count_of(operands.inputs[entry.port][entry.cut.axis])
             for entry in self.body.inputs
@@ -120,7 +120,7 @@ class Loop(_LoopBase):
         return iterated(self.body, results, trips, self._outputs)
 
     def _trips(self, trip_count: Value, condition: Value, results: Mapping[int, Value]) -> Dimension:
-        """Return how many iterations there are, as far as it is known."""
+        """Return the number of iterations as far as known."""
         most = trip_count.ints()
         start = condition.known()
         if start is not None and not start.item():
@@ -144,7 +144,7 @@ class Loop(_LoopBase):
         return iterations.outputs(self._result_types())
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the body, as often as it runs at most."""
+        """Return the FLOPs of the body for the most iterations."""
         most = operands.content(0)
         trips = operands.unknown("trips") if most is None or int(most.flat[0]) < 0 else int(most.flat[0])
         return operands.bodies[0] * trips

@@ -32,9 +32,9 @@ class _Stateful(Op):
 class _ReadValueBase(_Stateful):
     output = Output(T_ANY, "what the variable holds")
 
-    def _read(self, variables: Variables, first: Array | None) -> Array:
-        if (held := variables.get(self.variable_id)) is not None:
-            return held.unpacked() if isinstance(held, QuantizedCache) else held
+    def _read_value(self, variables: Variables, first: Array | None) -> Array:
+        if (current := variables.get(self.variable_id)) is not None:
+            return current.unpacked() if isinstance(current, QuantizedCache) else current
         if first is not None:
             return first
         type = self.declared
@@ -47,7 +47,7 @@ class _ReadValueBase(_Stateful):
 
     @property
     def declared(self) -> TensorType | None:
-        """The type of the variable, if the layer says it."""
+        """The type of the variable, if the layer declares it."""
         return None
 
 
@@ -61,7 +61,7 @@ class ReadValue3(_ReadValueBase):
         return initial_value.shape
 
     def evaluate(self, initial_value: Array, *, variables: Variables) -> Array:
-        return self._read(variables, initial_value)
+        return self._read_value(variables, initial_value)
 
 
 @op("ReadValue-6")
@@ -88,11 +88,11 @@ class ReadValue(_ReadValueBase):
 
     @property
     def declared(self) -> TensorType:
-        """As the attributes have it."""
+        """The declared type."""
         return TensorType(self.variable_type, self.variable_shape)
 
     def evaluate(self, initial_value: Array | None = None, *, variables: Variables) -> Array:
-        return self._read(variables, initial_value)
+        return self._read_value(variables, initial_value)
 
 
 class _AssignBase(_Stateful):

@@ -1,1 +1,1 @@
-"""Numerical kernels that operations and backends share; nothing here depends on the IR."""
+"""Numerical kernels shared by operations and backends, independent of the IR."""

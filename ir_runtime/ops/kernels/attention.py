@@ -15,8 +15,8 @@ def scaled_dot_product(
 ) -> Array:
     """Compute ``softmax(query @ key.T * scale + bias) @ value``, for query ``[..., L, E]`` and key ``[..., S, E]``.
 
-    Scores are added to ``bias``, if there is one; with ``causal``, query i sees the keys up to i.
-    Queries whose keys are all masked give NaN; without keys, the result is 0.
+    Scores are added to ``bias``, if given; with ``causal``, query i attends to keys up to i. Fully masked
+    queries give NaN; without keys, the result is 0.
     """
     work = accumulator_dtype(query.dtype)
     scores = query.astype(work, copy=False) @ np.swapaxes(key, -1, -2).astype(work, copy=False)

@@ -1,6 +1,6 @@
 """Boxes: intersection over union (IoU), and non-maximum suppression (NMS).
 
-A box is four numbers in the last axis: two corners, each coordinate of the first the smaller one.
+A box is four numbers in the last axis: two corners, the smaller coordinates first.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from ..._util.arrays import Array, Float
 __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nms", "as_float"]
 
 
-# Kept boxes and candidates that are compared at a time, so that the pairs stay in the cache.
+# Kept boxes and candidates compared per chunk, so that the pairs stay in the cache.
 TOGETHER, ABREAST = 128, 512
-# Candidates that are looked at for each box that is to be kept, before it is known whether more are needed.
+# Candidates examined first for each box to be kept.
 WINDOW = 2
 
 
 def as_float(numbers: Array) -> Array:
-    """Convert to the dtype in which boxes are computed: f32 at least."""
+    """Convert to the dtype for computing boxes: at least f32."""
     return numbers if numbers.dtype == np.float64 else numbers.astype(np.float32, copy=False)
 
 
 def areas(boxes: Array, extra: float = 0) -> Array:
-    """Return the area of each box; sides are ``extra`` longer than the difference of coordinates."""
+    """Return the area of each box; ``extra`` is added to its sides."""
     more = boxes.dtype.type(extra)
     return np.asarray((boxes[..., 2] - boxes[..., 0] + more) * (boxes[..., 3] - boxes[..., 1] + more))
 
 
 def iou(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
-    """Return the intersection over union of boxes that broadcast against each other; 0 for empty boxes.
+    """Return the intersection over union of broadcast boxes; 0 for empty boxes.
 
     Args:
         a: boxes.
         b: other boxes.
-        extra: by how much sides are longer than their coordinates say: 1 where those are pixels.
-        apart: whether boxes with a gap between them do not overlap even if ``extra`` closes it.
+        extra: added to the sides of boxes: 1 if coordinates are pixels.
+        apart: whether boxes with a gap never overlap, even if ``extra`` closes it.
     """
     # One coordinate after the other: NumPy is slow on rows of two.
     ours, theirs = np.moveaxis(a, -1, 0), np.moveaxis(b, -1, 0)
@@ -64,13 +64,13 @@ def descending(scores: Array, above: float | None = None, most: int = -1) -> Arr
 
     Args:
         scores: 1-D.
-        above: leave out what is not above this.
-        most: how many at most; -1 means all.
+        above: the exclusive lower limit.
+        most: the most indices to return; -1 means all.
     """
     places = np.arange(len(scores)) if above is None else np.flatnonzero(scores > above)
     if above is not None and 0 < most < len(places):
-        found = scores[places]  # sort only those that are at least as good as the last one
-        places = places[found >= np.partition(found, -most)[-most]]
+        best = scores[places]  # sort only those at least as good as the last one
+        places = places[best >= np.partition(best, -most)[-most]]
     places = places[np.argsort(-scores[places], kind="stable")]
     return places if most < 0 else places[:most]
 
@@ -85,16 +85,16 @@ def greedy_nms(
     apart: bool = True,
     eta: float = 1,
 ) -> Array:
-    """Return the boxes that greedy non-maximum suppression keeps; boxes come in descending order of score.
+    """Return the boxes kept by greedy non-maximum suppression, given boxes in descending order of score.
 
     Args:
         boxes: [n, 4]
-        threshold: the overlap that is still allowed.
-        most: how many are left at most; -1 means any number.
+        threshold: the largest allowed overlap.
+        most: the most boxes to keep; -1 means any number.
         extra: see `iou`.
-        inclusive: whether an overlap of just ``threshold`` suppresses, too.
+        inclusive: whether an overlap equal to ``threshold`` also suppresses.
         apart: see `iou`.
-        eta: what the threshold is multiplied by for each box left, while it is above 0.5.
+        eta: the factor of the threshold for each box kept, while it is above 0.5.
     """
     if eta < 1:
         return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
@@ -106,20 +106,20 @@ def greedy_nms(
 
     columns = np.concatenate([boxes.T, areas(boxes, extra)[None]])
     remaining, window = (most, max(WINDOW * most, TOGETHER)) if most >= 0 else (len(boxes), len(boxes))
-    kept = list[Array]()
-    # If few are to be kept, the others are not looked at before it is known that they are needed.
+    selected = list[Array]()
+    # If few boxes are kept, further candidates are examined only when needed.
     for start in range(0, len(boxes), max(window, 1)):
         if remaining < 1:
             break
         left = columns[:, start : start + window]
         rest = np.arange(start, start + left.shape[1])
-        for winners in kept:
+        for winners in selected:
             alive = _survivors(columns[:, winners], left, suppresses, more, limit)
             rest, left = rest[alive], left[:, alive]
         found = _best(rest, left, suppresses, more, limit, remaining)
         remaining -= sum(map(len, found))
-        kept += found
-    return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+        selected += found
+    return np.concatenate(selected) if selected else np.zeros(0, np.int64)
 
 
 _Suppresses: TypeAlias = Callable[[Array, Array], Array]
@@ -129,36 +129,37 @@ _Suppresses: TypeAlias = Callable[[Array, Array], Array]
 def _best(
     rest: Array, left: Array, suppresses: _Suppresses, more: Float, limit: Float, most: int
 ) -> list[Array]:
-    """Return those of the boxes ``rest``, given in columns as ``left``, that are kept, at most this many."""
-    kept: list[Array] = []
-    # Some of the best at a time: which of them are left, and then what those suppress.
+    """Return the kept boxes among ``rest``, given in columns as ``left``, at most ``most``."""
+    selected: list[Array] = []
+    # In chunks of the best: find the survivors, then what they suppress.
     while len(rest) and most > 0:
         deadline.check()
         some = min(TOGETHER, most)
         best, others = left[:, :some], left[:, some:]
         winners = _first_come(suppresses(best[:, :, None], best[:, None]))
-        kept.append(rest[winners])
+        selected.append(rest[winners])
         most -= len(winners)
         if not most:
             break
         alive = _survivors(best[:, winners], others, suppresses, more, limit)
         rest, left = rest[some:][alive], others[:, alive]
-    return kept
+    return selected
 
 
 def _survivors(best: Array, others: Array, suppresses: _Suppresses, more: Float, limit: Float) -> Array:
-    """Return which of the others none of the best suppresses."""
+    """Return a mask of the others that none of the best suppresses."""
     alive = np.ones(others.shape[1], np.bool_)
     for one, other in _candidates(best, others, more, limit):
-        found = suppresses(best[:, one], others[:, other])
-        alive[other[found]] = False
+        suppressed = suppresses(best[:, one], others[:, other])
+        alive[other[suppressed]] = False
     return alive
 
 
 def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple[Array, Array]]:
-    """Return the pairs of boxes, given in columns with their areas, that may overlap by the limit.
+    """Yield pairs of boxes, given in columns with their areas, whose overlap may reach the limit.
 
-    The overlap is ``shared / (areas - shared)``, so it is the limit where ``shared`` is a part of the areas.
+    The overlap is ``shared / (areas - shared)``, so it reaches the limit when ``shared`` is a certain
+    fraction of the areas.
     """
     count = a.shape[1]
     if not limit > 0:
@@ -167,7 +168,7 @@ def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple
         return
     part = limit / (1 + limit) * a.dtype.type(1 - 1e-5)
     most = min(ABREAST, b.shape[1])
-    # Arrays of the same shape are gone over fastest.
+    # Arrays of the same shape are processed fastest.
     wide = np.repeat(a[:, :, None], most, axis=2)
     wide[4] *= part
     areas = b[4] * part
@@ -197,20 +198,20 @@ def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out:
 
 
 def _first_come(suppresses: Array) -> list[int]:
-    """Return the boxes that are kept, when each kept one suppresses some of those after it."""
+    """Return the kept boxes, when each kept box suppresses some later ones."""
     packed = np.packbits(suppresses, axis=1, bitorder="little")
     rows, width = packed.tobytes(), packed.shape[1]
-    left, kept = (1 << len(suppresses)) - 1, list[int]()
+    left, selected = (1 << len(suppresses)) - 1, list[int]()
     while left:
         index = (left & -left).bit_length() - 1
-        kept.append(index)
+        selected.append(index)
         gone = int.from_bytes(rows[width * index : width * (index + 1)], "little")
         left &= ~(gone | 1 << index)
-    return kept
+    return selected
 
 
 def _overlaps_of(a: Array, b: Array, more: Float, touching: bool, limit: Float) -> Array:
-    """As `iou`, of boxes that are given in columns, with their areas; above a limit of 0, none may also be NaN."""
+    """Return the `iou` of boxes in columns with their areas; above a limit of 0, no overlap may also be NaN."""
     width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
     width -= np.maximum(a[0], b[0])
     height -= np.maximum(a[1], b[1])
@@ -234,14 +235,14 @@ def _adaptive(
     boxes: Array, threshold: float, eta: float, extra: float, inclusive: bool, apart: bool
 ) -> Array:
     """Suppress greedily with a threshold that adapts after each kept box."""
-    kept: list[int] = []
+    selected: list[int] = []
     for index, box in enumerate(boxes):
         limit = boxes.dtype.type(threshold)
-        overlap = iou(box, boxes[kept], extra, apart=apart)
+        overlap = iou(box, boxes[selected], extra, apart=apart)
         if not (overlap >= limit if inclusive else overlap > limit).any():
-            kept.append(index)
+            selected.append(index)
             threshold = threshold * eta if threshold > 0.5 else threshold
-    return np.array(kept, np.int64)
+    return np.array(selected, np.int64)
 
 
 def soft_nms(
@@ -253,18 +254,18 @@ def soft_nms(
         boxes: [n, 4]
         scores: [n]
         sigma: an overlap multiplies a score by ``exp(-overlap ** 2 / (2 * sigma))``.
-        most: how many are left at most.
-        above: boxes are gone when their score is no longer above this.
-        cut: boxes that overlap by this or more are gone at once.
+        most: the most boxes to keep.
+        above: boxes are dropped unless their score is above this.
+        cut: boxes that overlap by this or more are dropped at once.
     """
     alive = np.flatnonzero(scores > above)
     boxes, current = boxes[alive], scores[alive]
-    kept: list[int] = []
+    selected: list[int] = []
     final: list[float] = []
     scale = boxes.dtype.type(-0.5 / sigma)
-    while len(alive) and len(kept) < most:
+    while len(alive) and len(selected) < most:
         best = int(np.argmax(current))
-        kept.append(int(alive[best]))
+        selected.append(int(alive[best]))
         final.append(current[best])
         overlap = iou(boxes[best], boxes)
         current = current * np.exp(scale * overlap * overlap)
@@ -273,7 +274,7 @@ def soft_nms(
         if cut is not None:
             left &= overlap < cut
         alive, boxes, current = alive[left], boxes[left], current[left]
-    return np.array(kept, np.int64), np.array(final, scores.dtype)
+    return np.array(selected, np.int64), np.array(final, scores.dtype)
 
 
 def decode_deltas(boxes: Array, deltas: Array, extra: float = 0, largest: float | None = None) -> Array:
@@ -283,7 +284,7 @@ def decode_deltas(boxes: Array, deltas: Array, extra: float = 0, largest: float 
         boxes: [..., 4]
         deltas: [..., 4]: x, y, log of width, log of height.
         extra: see `iou`.
-        largest: what the logarithms are at most.
+        largest: the upper limit of the logarithms.
     """
     more = boxes.dtype.type(extra)
     sides = boxes[..., 2:] - boxes[..., :2] + more

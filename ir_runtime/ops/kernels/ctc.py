@@ -12,7 +12,7 @@ __all__ = ["best_path", "collapse", "loss"]
 
 
 def best_path(scores: Array) -> Array:
-    """Return the argmax along the last axis; NaN is skipped, unless it comes first."""
+    """Return the argmax along the last axis; NaN is skipped unless it comes first."""
     is_nan = np.isnan(scores)
     if not is_nan.any():
         return np.asarray(scores.argmax(-1))
@@ -23,7 +23,7 @@ def best_path(scores: Array) -> Array:
 def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
     """Return the classes of ``path[batch, time]`` while it ``runs``, without blanks, and their number.
 
-    The rest of the time is -1.
+    The remaining steps are -1.
     """
     keep = runs & (path != blank)
     if merge_repeated:
@@ -52,14 +52,14 @@ def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_
         leaps = leaps & (places[:, 2:] != places[:, :-2])
     chances = log_softmax(logits.astype(accumulator_dtype(logits.dtype), copy=False), -1)
     paths = np.full(places.shape, -np.inf, chances.dtype)
-    paths[:, 0] = 0  # before the first step, as if at the first blank
+    paths[:, 0] = 0  # start at the first blank
     for now in range(time):
-        found = paths.copy() if merge_repeated else np.where(labels, -np.inf, paths)
-        found[:, 1:] = np.logaddexp(found[:, 1:], paths[:, :-1])
-        found[:, 2:] = np.logaddexp(found[:, 2:], np.where(leaps, paths[:, :-2], -np.inf))
-        found += np.take_along_axis(chances[:, now], places, axis=1)
-        paths = np.where(lengths[:, None] > now, found, paths)
+        scores = paths.copy() if merge_repeated else np.where(labels, -np.inf, paths)
+        scores[:, 1:] = np.logaddexp(scores[:, 1:], paths[:, :-1])
+        scores[:, 2:] = np.logaddexp(scores[:, 2:], np.where(leaps, paths[:, :-2], -np.inf))
+        scores += np.take_along_axis(chances[:, now], places, axis=1)
+        paths = np.where(lengths[:, None] > now, scores, paths)
     ends = np.stack([2 * sizes, np.maximum(2 * sizes - 1, 0)], axis=1)
     last = np.take_along_axis(paths, ends, axis=1)
-    found = np.where(sizes > 0, np.logaddexp(last[:, 0], last[:, 1]), last[:, 0])
-    return np.asarray(0 - found).astype(logits.dtype)
+    scores = np.where(sizes > 0, np.logaddexp(last[:, 0], last[:, 1]), last[:, 0])
+    return np.asarray(0 - scores).astype(logits.dtype)

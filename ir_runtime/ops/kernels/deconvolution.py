@@ -24,8 +24,8 @@ def deconvolve(
 ) -> Array:
     """Spread ``x[N, G*C, ...]`` with ``w[G, C, O, ...]`` over trailing axes of given ``lengths``.
 
-    Element ``i`` reaches position ``i * stride + k * dilation - begin`` through element ``k`` of the
-    kernel; what falls outside is dropped.
+    Element ``i`` reaches position ``i * stride + k * dilation - begin`` through element ``k`` of the kernel;
+    positions outside are dropped.
     """
     groups, channels, outputs, *kernel = w.shape
     work = accumulator_dtype(x.dtype)
@@ -33,7 +33,7 @@ def deconvolve(
     y = np.zeros((len(x), groups, outputs, *lengths), work)
     for element in itertools.product(*map(range, kernel)):
         reached = [
-            _reached(k * d - b, s, n, length)
+            _clip_positions(k * d - b, s, n, length)
             for k, d, b, s, n, length in zip(
                 element, dilations, begins, strides, x.shape[2:], lengths, strict=True
             )
@@ -52,8 +52,8 @@ def _last(places: Iterable[int | slice]) -> tuple[EllipsisType | int | slice, ..
     return ..., *places
 
 
-def _reached(offset: int, stride: int, count: int, length: int) -> tuple[slice, slice]:
-    """Return which of ``count`` positions, ``stride`` apart from ``offset``, are inside, and their place."""
+def _clip_positions(offset: int, stride: int, count: int, length: int) -> tuple[slice, slice]:
+    """Return the positions ``offset + i * stride`` that are inside, as slices of source and target."""
     first = max(-(offset // stride), 0)
     last = min((length - 1 - offset) // stride + 1, count)
     if last <= first:

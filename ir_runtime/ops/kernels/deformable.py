@@ -1,4 +1,4 @@
-"""Deformable convolution, one kernel element after the other, by bilinear sampling."""
+"""Deformable convolution by bilinear sampling, one kernel element after another."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ def deformable_convolution(
 
     Args:
         x: the images.
-        offsets: ``[N, parts * elements * 2, rows, columns]``, added to where kernel elements are.
+        offsets: ``[N, parts * elements * 2, rows, columns]``, added to the positions of kernel elements.
         w: the filters.
         mask: ``[N, parts * elements, rows, columns]``, weights of the samples.
         starts: where the windows of each row and column start.
         dilations: distance between kernel elements.
         parts: groups of input channels, each of which has its own offsets.
-        zeros: whether the images are surrounded by zeros, of which samples may be mixed; else,
-            positions before the first and behind the last pixel count as outside and as on it.
+        zeros: whether samples interpolate with zeros around the images; otherwise, positions before the first pixel are outside, those after the last are clamped to it.
     """
     groups, outputs, channels, *kernel = w.shape
     rows, columns = map(len, starts)
@@ -66,11 +65,11 @@ def _sample(planes: Array, y: Array, x: Array, zeros: bool) -> Array:
     inside = least(y, edge) & least(x, edge) & (y < height) & (x < width)
     y, x = np.where(inside, y, 0), np.where(inside, x, 0)
     top, left = np.floor(y), np.floor(x)
-    found = np.zeros((*planes.shape[:2], y.shape[-1]), planes.dtype)
+    samples = np.zeros((*planes.shape[:2], y.shape[-1]), planes.dtype)
     for row, across in ((top, 1 - (y - top)), (np.ceil(y), y - top)):
         for column, along in ((left, 1 - (x - left)), (np.ceil(x), x - left)):
             r, c = row.clip(0, height - 1), column.clip(0, width - 1)
             seen = inside & (r == row) & (c == column) if zeros else inside
             pixels = np.take_along_axis(flat, (r * width + c).astype(np.int64)[:, None], 2)
-            found += (across * along)[:, None] * np.where(seen[:, None], pixels, 0)
-    return found
+            samples += (across * along)[:, None] * np.where(seen[:, None], pixels, 0)
+    return samples

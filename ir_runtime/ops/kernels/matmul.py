@@ -12,8 +12,8 @@ __all__ = ["matmul", "accumulator_dtype"]
 def accumulator_dtype(dtype: DType) -> DType:
     """Return the dtype of the accumulator for sums of products: BLAS has f32 and f64 only.
 
-    Integers of up to 16 bits are exact in f64, however many are added; wider ones stay as they are
-    and wrap around.
+    Integers of up to 16 bits are exact in f64, however many are added; wider ones keep their type and wrap
+    around.
     """
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return dtype

@@ -20,7 +20,7 @@ __all__ = ["Windows", "pool", "pool_indices", "sum_dtype"]
 
 
 class Windows:
-    """The geometry of sliding windows along each trailing axis: number, kernel, strides, dilations, padding."""
+    """The geometry of sliding windows along each trailing axis."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Windows:
         self.strides, self.dilations = strides, dilations
 
     def pads(self, lengths: Sequence[int]) -> Pads:
-        """Return the padding before and after each axis that fits the last window."""
+        """Return the padding before and after each axis up to the end of the last window."""
         ends = [
             max((c - 1) * s + (k - 1) * d + 1 - b - n, 0)
             for n, c, k, s, d, b in zip(
@@ -44,20 +44,20 @@ class Windows:
         return list(zip(self.begins, ends, strict=True))
 
     def positions(self, axis: int, element: int) -> slice:
-        """Return the positions on the padded axis that a kernel element has in all windows."""
+        """Return the positions on the padded axis of a kernel element in all windows."""
         start = element * self.dilations[axis]
         reach = max((self.count[axis] - 1) * self.strides[axis] + 1, 0)
         return slice(start, start + reach, self.strides[axis])
 
     def inside(self, axis: int, length: int) -> Array:
-        """Return the number of elements of each window that are not padding."""
+        """Return the number of elements of each window outside the padding."""
         check_array_size(self.count[axis] * self.kernel[axis], 8)
         first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
         where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
         return np.asarray(np.sum((where >= 0) & (where < length), axis=1))
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yield for each kernel element its offset in a window, and its positions in all windows."""
+        """Yield, for each kernel element, its offset in a window and its positions in all windows."""
         for element in itertools.product(*map(range, self.kernel)):
             deadline.check()
             offset = tuple(e * d for e, d in zip(element, self.dilations, strict=True))
@@ -67,30 +67,30 @@ class Windows:
 def pool(x: Array, ufunc: np.ufunc, start: float | Float, windows: Windows) -> Array:
     """Reduce ``x[N, C, ...]`` under each window with an associative ufunc, one axis after the other.
 
-    ``start`` is the identity of the ufunc, which fills the padding.
+    ``start`` is the identity of the ufunc and fills the padding.
     """
-    found = pad_spatial(x, windows.pads(x.shape[2:]), start)
+    reduced_data = pad_spatial(x, windows.pads(x.shape[2:]), start)
     for axis, kernel in enumerate(windows.kernel):
         before = (slice(None),) * (axis + 2)
-        shape = (*found.shape[: axis + 2], windows.count[axis], *found.shape[axis + 3 :])
+        shape = (*reduced_data.shape[: axis + 2], windows.count[axis], *reduced_data.shape[axis + 3 :])
         reduced = np.full(shape, start, x.dtype)
         for element in range(kernel):
             deadline.check()
-            ufunc(reduced, found[(*before, windows.positions(axis, element))], out=reduced)
-        found = reduced
-    return found
+            ufunc(reduced, reduced_data[(*before, windows.positions(axis, element))], out=reduced)
+        reduced_data = reduced
+    return reduced_data
 
 
 def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
     """Return the maximum of ``x[N, C, ...]`` under each window, and its index in the channel.
 
-    The first maximum wins; where none is above the lowest finite number, the index is 0.
+    The first maximum wins; if none exceeds the lowest finite number, the index is 0.
     """
     least = lowest(x.dtype)
     padded = pad_spatial(x, windows.pads(x.shape[2:]), least)
     largest = np.full((*x.shape[:2], *windows.count), least, x.dtype)
     indices = np.zeros(largest.shape, np.int64)
-    # The index of a window's first element, were there no padding.
+    # The index of a window's first element, ignoring padding.
     first = np.zeros(windows.count, np.int64)
     steps = [math.prod(x.shape[axis + 1 :]) for axis in range(2, x.ndim)]
     for axis, (count, step) in enumerate(zip(windows.count, steps, strict=True)):

@@ -25,7 +25,7 @@ ROUNDS = 10
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 STATE_WORDS = 624
-# Blocks that are encrypted at a time, so that they stay in the cache.
+# Blocks encrypted per chunk, so that they stay in the cache.
 TOGETHER = 1 << 14
 LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
@@ -33,7 +33,7 @@ LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 def philox(key: int, stream: int, count: int, start: int = 0) -> Words:
     """Return ``count`` integers of Philox 4x32-10 for a key, in one of 2 ** 64 streams.
 
-    ``start`` blocks of four integers are skipped; each 2 ** 64 of them lead to the next stream.
+    ``start`` blocks of four integers are skipped; after 2 ** 64 blocks, the next stream begins.
 
     >>> philox(150, 10, 3)
     array([3763977835, 2057770810, 2532850516], dtype=uint32)
@@ -48,7 +48,7 @@ def philox(key: int, stream: int, count: int, start: int = 0) -> Words:
 
 
 def _encrypt(blocks: Array, stream: int, key: int, out: Words) -> None:
-    """Write the four integers of each block of a stream; all is computed in place, in 64 bits."""
+    """Write the four integers of each block of a stream, computing in place in 64 bits."""
     a, b = blocks & LOW, blocks >> HALF
     c, d = np.full_like(a, stream % 2**32), np.full_like(a, stream >> 32)
     one, two = np.empty_like(a), np.empty_like(a)
@@ -89,15 +89,15 @@ def mersenne_twister_of_sequence(seeds: tuple[int, ...], count: int) -> Words:
 
 @lru_cache(maxsize=64)
 def seed_sequence(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """Return ``count`` integers that ``std::seed_seq`` of C++ makes of others, for ``count`` from 623 on.
+    """Return ``count`` integers that ``std::seed_seq`` of C++ generates from seeds, for ``count`` from 623 on.
 
-    The algorithm is that of the C++ standard, [rand.util.seedseq]; seeds are taken modulo 2 ** 32.
+    The algorithm is from the C++ standard, [rand.util.seedseq]; seeds are taken modulo 2 ** 32.
     """
     words, shift = [0x8B8B8B8B] * count, (count - 11) // 2
     added = [len(seeds), *(k % count + seed for k, seed in enumerate(seeds, 1))]
     for k in range(max(len(added), count)):
         here, near, far = k % count, (k + shift) % count, (k + shift + 11) % count
-        one = 1664525 * _mixed(words[here] ^ words[near] ^ words[here - 1]) & 2**32 - 1
+        one = 1664525 * _mix(words[here] ^ words[near] ^ words[here - 1]) & 2**32 - 1
         two = one + (added[k] if k < len(added) else here) & 2**32 - 1
         words[near], words[far], words[here] = (
             words[near] + one & 2**32 - 1,
@@ -106,11 +106,11 @@ def seed_sequence(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
         )
     for k in range(max(len(added), count), max(len(added), count) + count):
         here, near, far = k % count, (k + shift) % count, (k + shift + 11) % count
-        one = 1566083941 * _mixed(words[here] + words[near] + words[here - 1] & 2**32 - 1) & 2**32 - 1
+        one = 1566083941 * _mix(words[here] + words[near] + words[here - 1] & 2**32 - 1) & 2**32 - 1
         two = one - here & 2**32 - 1
         words[near], words[far], words[here] = words[near] ^ one, words[far] ^ two, two
     return tuple(words)
 
 
-def _mixed(word: int) -> int:
+def _mix(word: int) -> int:
     return word ^ word >> 27

@@ -1,6 +1,6 @@
 """Recurrent cells (RNN, GRU, LSTM), and unrolling them over time.
 
-Within, batches are columns: of few rows and large weights, BLAS multiplies ``weights @ columns`` several
+Internally, batches are columns: with few rows and large weights, BLAS computes ``weights @ columns`` several
 times as fast as ``rows @ weights.T``, and the gates of a cell are contiguous.
 """
 
@@ -40,10 +40,10 @@ class Cell:
 
     def project(self, x: Array) -> Array:
         """Multiply the input of one or many steps by the input weights of all gates."""
-        found = self.w @ x
+        product = self.w @ x
         if self.b is not None:
-            found += self.b[: len(found), None]
-        return np.asarray(found)
+            product += self.b[: len(product), None]
+        return np.asarray(product)
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
         """Return the states [hidden, batch] after one step, the hidden one first."""
@@ -119,17 +119,17 @@ class LSTM(Cell):
 
 def advance(cell: Cell, x: Array, *states: Array) -> tuple[Array, ...]:
     """Run one step of a cell on ``x[batch, input]``; return the new states, each ``[batch, hidden]``."""
-    found = cell.step(cell.project(as_accumulator(x).T), *(as_accumulator(state).T for state in states))
-    return tuple(np.ascontiguousarray(state.T, x.dtype) for state in found)
+    updated = cell.step(cell.project(as_accumulator(x).T), *(as_accumulator(state).T for state in states))
+    return tuple(np.ascontiguousarray(state.T, x.dtype) for state in updated)
 
 
 def unroll(
     cell: Cell, x: Array, states: tuple[Array, ...], lengths: Array, backwards: bool = False
 ) -> tuple[Array, ...]:
-    """Run a cell over ``x[batch, time, input]``, each entry of the batch for as many steps as it has.
+    """Run a cell over ``x[batch, time, input]``, each entry for its own number of steps.
 
-    Returns the hidden states of all steps, ``[batch, time, hidden]``, with zeros behind the end of an
-    entry, and the last states, which are zeros for an entry without any step.
+    Returns the hidden states of all steps, ``[batch, time, hidden]``, with zeros after the end of an entry,
+    and the last states, which are zeros for an entry without any step.
     """
     batch, time, inputs = x.shape
     order = np.arange(time)
@@ -143,10 +143,10 @@ def unroll(
     for now in range(lengths.max(initial=0)):
         deadline.check()
         runs = lengths > now
-        found = cell.step(projected[now], *states)
+        updated = cell.step(projected[now], *states)
         if not runs.all():
-            found = tuple(np.where(runs, new, old) for new, old in zip(found, states, strict=True))
-        states = found
+            updated = tuple(np.where(runs, new, old) for new, old in zip(updated, states, strict=True))
+        states = updated
         outputs[runs, now] = states[0].T[runs]
     if backwards:
         outputs = np.take_along_axis(outputs, order, axis=1)

@@ -1,4 +1,4 @@
-"""Bilinear sampling of feature maps, for pooling of regions."""
+"""Bilinear sampling of feature maps, for ROI pooling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["bilinear", "inside", "sample_offsets"]
 def sample_offsets(bins: int, samples: int, size: Array | Float) -> Array:
     """Return the positions of samples in equal bins of a length: [bins, samples]."""
     step = size / bins
-    each = step / max(samples, 1)
-    return np.asarray(np.arange(bins, dtype=step.dtype)[:, None] * step) + each * (
+    spacing = step / max(samples, 1)
+    return np.asarray(np.arange(bins, dtype=step.dtype)[:, None] * step) + spacing * (
         np.arange(samples, dtype=step.dtype) + step.dtype.type(0.5)
     )
 
 
 def inside(y: Array, x: Array, height: int, width: int) -> Array:
-    """Return which points are at most 1 outside of the elements of a map."""
+    """Return a mask of the points at most 1 outside of a map."""
     return np.asarray((y >= -1) & (y <= height) & (x >= -1) & (x <= width))
 
 
@@ -30,7 +30,7 @@ def bilinear(maps: Array, y: Array, x: Array, *, each: bool = False) -> Array:
         maps: [C, H, W]
         y: rows, which broadcast against ``x``.
         x: columns.
-        each: whether there is one point for each map.
+        each: whether each map has its own point.
 
     Returns:
         [C, ...] with the shape of the points, or one number for each map.

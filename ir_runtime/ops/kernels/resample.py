@@ -1,7 +1,7 @@
 """Separable resampling: each output position is a weighted sum of a few input positions (taps).
 
-Which ones, and their weights, are two matrices ``[positions, taps]`` per axis. Coordinates and weights
-are found in f32, as OpenVINO does: in another precision, other neighbours would be nearest.
+The taps and their weights are two matrices ``[positions, taps]`` per axis. Coordinates and weights are
+computed in f32, as in OpenVINO: another precision would select other neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis to resample: its number, its lengths, and how many outputs there are per input."""
+    """An axis to resample: its number, its lengths, and the scale."""
 
     number: int
     before: int
@@ -29,7 +29,7 @@ class Axis:
 
     @property
     def stays(self) -> bool:
-        """Whether the axis is not resampled."""
+        """Whether the axis is unchanged."""
         return self.scale == 1 or self.before == self.after
 
 
@@ -53,7 +53,7 @@ class Taps:
         return Taps(self.number, self.index, _normalize(self.weight))
 
     def compacted(self) -> Taps:
-        """Return the taps without those of weight 0, in their order, as far as every position has some."""
+        """Drop taps of weight 0 in order, keeping the same number for every position."""
         is_zero = self.weight == 0
         count = max(1, int(np.count_nonzero(~is_zero, axis=1).max(initial=1)))
         order = np.argsort(is_zero, axis=1, kind="stable")[:, :count]
@@ -62,7 +62,7 @@ class Taps:
         )
 
     def column(self, tap: int, rank: int) -> Array:
-        """Return the weights of one tap, broadcastable to an array of that rank."""
+        """Return the weights of one tap, broadcastable to an array of this rank."""
         return self.weight[:, tap].reshape((-1,) + (1,) * (rank - self.number - 1))
 
 
@@ -133,7 +133,7 @@ class Filter:
 
     @staticmethod
     def _neighbours(axis: Axis, first: int, stop: int) -> Array:
-        """Return the offsets of the taps of each position, if a table of that many may be allocated."""
+        """Return the offsets of the taps of each position, checking the memory of the table."""
         check_array_size(axis.after * (stop - first), 8)
         return np.arange(first, stop)
 
@@ -157,11 +157,11 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), cubic_weights(at - low, self.cube_coeff))
 
     def _linear(self, axis: Axis, stretch: bool) -> Taps:
-        """Return a triangle filter around the coordinate; a narrow one may cover no position."""
+        """Return a triangle filter around the coordinate, which may cover no position if narrow."""
         slope = np.float32(axis.scale if stretch else 1)
         reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
         at = self._at(axis)
-        if reach > axis.before:  # as a tiny scale makes it: every element, and none beyond
+        if reach > axis.before:  # for a tiny scale: every element, and none beyond
             index = np.broadcast_to(self._neighbours(axis, 0, axis.before), (axis.after, axis.before))
         else:
             index = rounded(at)[:, None] + self._neighbours(axis, -reach, reach + 1)
@@ -170,7 +170,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), weight)
 
     def _pillow(self, axis: Axis) -> Taps:
-        """Pillow's filters, in f64; the scale follows from the lengths only."""
+        """Return Pillow's filter in f64, with a scale from the lengths alone."""
         ratio = axis.before / axis.after
         width = max(ratio, 1.0)
         support = (1 if self.mode == "bilinear_pillow" else 2) * width
@@ -189,7 +189,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), _normalize(np.where(index < end, weight, 0)))
 
     def _area(self, axis: Axis) -> Taps:
-        """Average over equal parts of the input axis, weighted by coverage."""
+        """Return the average over equal parts of the input axis, weighted by coverage."""
         ratio = axis.before / axis.after
         begin = np.arange(axis.after)[:, None] * ratio
         index = np.floor(begin) + self._neighbours(axis, 0, int(np.ceil(ratio)) + 1)
@@ -215,7 +215,7 @@ def _inside(index: Array, axis: Axis) -> Array:
 
 
 def _normalize(weight: Array) -> Array:
-    """Scale weights to sum to 1, except where all are 0."""
+    """Scale weights to sum to 1, unless all are 0."""
     total = weight.sum(1, keepdims=True, dtype=weight.dtype)
     return np.asarray(np.divide(weight, total, out=np.zeros_like(weight), where=total != 0))
 
@@ -231,14 +231,14 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
     if not steps:
         return x
     if pillow:
-        # The last axis first, and back to the type of the data after each.
+        # The last axis first, converting back to the type of the data after each.
         for step in reversed(steps):
             x = _to_dtype(_along(x.astype(np.float64), step), x.dtype, nearest=True)
         return x
     whole = x.dtype.kind in "iu"
     work = np.float64 if x.dtype.itemsize > (2 if whole else 4) else np.float32
     averages = how.mode in ("linear", "area")
-    if whole:  # finite numbers, to which a weight of 0 adds nothing
+    if whole:  # finite numbers, for which a weight of 0 contributes nothing
         total = _all_axes(
             x, [step.compacted() for step in steps], np.dtype(work), divide=how.mode == "linear"
         )
@@ -250,7 +250,7 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
 
 
 def along_each(x: Array, steps: Sequence[Taps]) -> Array:
-    """Resample along one axis after the other, shrinking axes first."""
+    """Resample along one axis after another, shrinking axes first."""
     for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
         x = _along(x, step)
     return x
@@ -267,11 +267,11 @@ def _along(x: Array, taps: Taps) -> Array:
 
 
 def _all_axes(x: Array, steps: Sequence[Taps], dtype: DType, divide: bool) -> Array:
-    """Sum over all axes at once, in OpenVINO's order: truncated integers depend on the last bit."""
+    """Sum over all axes at once in OpenVINO's order, as truncated integers depend on the last bit."""
     total, weights = np.zeros((), dtype), np.zeros((), np.float32)
-    for weight, found in _terms(x, steps, np.ones((), np.float32)):
+    for weight, values in _terms(x, steps, np.ones((), np.float32)):
         weights = weights + weight
-        part = found.astype(dtype)
+        part = values.astype(dtype)
         part *= weight
         total = np.add(total, part, out=part)
     if divide:

@@ -1,7 +1,7 @@
 """Rotated boxes: intersection over union, and non-maximum suppression.
 
-A box is x and y of its centre, width, height, and an angle in radians by which it is turned clockwise
-in images, where y points down.
+A box is the x and y of its centre, width, height, and an angle in radians, clockwise in images, where y
+points down.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _CLOSE = 1e-9
 
 
 def rotated_iou(box: Array, others: Array) -> Array:
-    """Return the intersection over union of a box and each of others, [n, 5]; 0 for empty boxes."""
+    """Return the intersection over union of a box with each of others, [n, 5]; 0 for empty boxes."""
     pair = np.stack([np.broadcast_to(box, others.shape), others]).astype(np.float64)
     area = pair[..., 2] * pair[..., 3]
-    pair[..., :2] -= pair[1:, :, :2]  # around the origin, so that rounding does not matter
+    pair[..., :2] -= pair[1:, :, :2]  # around the origin, to limit rounding
     shared = _intersection_areas(_corners(pair[0]), _corners(pair[1]))
     together = area[0] + area[1] - shared
     return np.asarray(np.divide(shared, together, out=np.zeros(len(others)), where=(area > 0).all(axis=0)))
 
 
 def rotated_nms(boxes: Array, threshold: float, most: int) -> Array:
-    """Return the boxes that are kept, of boxes [n, 5] in descending order of score; see `boxes.greedy_nms`."""
-    kept: list[int] = []
+    """Return the kept boxes among boxes [n, 5] in descending order of score; see `boxes.greedy_nms`."""
+    selected: list[int] = []
     rest = np.arange(len(boxes))
-    while len(rest) and len(kept) < most:
-        kept.append(int(rest[0]))
+    while len(rest) and len(selected) < most:
+        selected.append(int(rest[0]))
         rest = rest[1:]
-        rest = rest[~(rotated_iou(boxes[kept[-1]], boxes[rest]) > threshold)]
-    return np.array(kept, np.int64)
+        rest = rest[~(rotated_iou(boxes[selected[-1]], boxes[rest]) > threshold)]
+    return np.array(selected, np.int64)
 
 
 def _corners(boxes: Array) -> Array:
@@ -48,7 +48,7 @@ def _corners(boxes: Array) -> Array:
 
 
 def _intersection_areas(a: Array, b: Array) -> Array:
-    """Return the areas of intersections of convex polygons [n, 4, 2], as convex hulls of their common points."""
+    """Return the areas of intersections of convex polygons [n, 4, 2], as hulls of their common points."""
     crossings, crosses = _crossings(a, b)
     points = np.concatenate([a, b, crossings], axis=1)
     valid = np.concatenate([_within(a, b), _within(b, a), crosses], axis=1)
@@ -58,7 +58,7 @@ def _intersection_areas(a: Array, b: Array) -> Array:
     angles = np.where(valid, np.arctan2(around[..., 1], around[..., 0]), np.inf)
     order = np.argsort(angles, axis=1)
     hull = np.take_along_axis(around, order[..., None], axis=1)
-    # Points that are none come last: make them the first one again.
+    # Invalid points come last: replace them by the first one.
     last = np.arange(hull.shape[1]) >= count[:, None]
     hull = np.where(last[..., None], hull[:, :1], hull)
     x, y = hull[..., 0], hull[..., 1]
@@ -71,7 +71,7 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 def _within(points: Array, polygon: Array) -> Array:
-    """Return which points are in a polygon, or on its edges."""
+    """Return a mask of the points in a polygon or on its edges."""
     edges = np.roll(polygon, -1, axis=1) - polygon
     sides = _cross(edges[:, None], points[:, :, None] - polygon[:, None])
     reach = _CLOSE * (np.abs(edges).max(axis=(1, 2), initial=0)[:, None, None] ** 2 + 1e-30)
@@ -79,7 +79,7 @@ def _within(points: Array, polygon: Array) -> Array:
 
 
 def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the intersections of the edges of two polygons, and whether they exist: [n, 16, 2] and [n, 16]."""
+    """Return the intersections of two polygons' edges, and a mask of valid ones: [n, 16, 2], [n, 16]."""
     along, across = np.roll(a, -1, axis=1) - a, np.roll(b, -1, axis=1) - b
     along, across = along[:, :, None], across[:, None]
     gap = b[:, None] - a[:, :, None]

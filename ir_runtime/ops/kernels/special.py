@@ -68,11 +68,11 @@ SHORT = (
 )  # fmt: skip
 SHORT_ONE = 4.0  # from here on, erf is 1 in f32
 
-BLOCK = 1 << 13  # elements that stay in the cache between two passes
+BLOCK = 1 << 13  # elements that fit into the cache
 
 
 def erf(x: Floats) -> Floats:
-    """Compute the error function: in f64 within two ulps, in narrower types within one.
+    """Compute the error function: to two ulps in f64, to one in narrower types.
 
     >>> erf(np.array([0.0, 0.5, -1.0, np.inf]))
     array([ 0.        ,  0.52049988, -0.84270079,  1.        ])
@@ -91,24 +91,24 @@ def erfinv(x: Floats) -> Floats:
         depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # of the tail: the half of the tail beyond x
         tail = np.where(depth <= 5, _ratio(TAIL, depth - 1.6), _ratio(FAR_TAIL, depth - 5))
         centre = wide / 2 * _ratio(CENTRE, 0.180625 - wide * wide / 4)
-    found = np.where(np.abs(wide) <= 0.85, centre, np.copysign(tail, wide)) / np.sqrt(2)
-    found = np.where(np.abs(wide) == 1, np.copysign(np.inf, wide), found)
-    return np.asarray(found.astype(x.dtype))
+    inverse = np.where(np.abs(wide) <= 0.85, centre, np.copysign(tail, wide)) / np.sqrt(2)
+    inverse = np.where(np.abs(wide) == 1, np.copysign(np.inf, wide), inverse)
+    return np.asarray(inverse.astype(x.dtype))
 
 
 def gelu(x: Floats) -> Floats:
-    """Compute GELU: each number times the normal distribution function of it."""
+    """Compute GELU: each number times its normal distribution function."""
     inner = _erf(x.dtype)
     return _blockwise(lambda wide: 0.5 * wide * (1 + inner(wide / math.sqrt(2))), x)
 
 
 def _blockwise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
-    """Apply a function of f64 numbers, block by block; the result has the type of ``x``."""
-    flat, found = x.ravel(), np.empty(x.size, x.dtype)
+    """Apply an f64 function in blocks; the result has the type of ``x``."""
+    flat, result = x.ravel(), np.empty(x.size, x.dtype)
     for start in range(0, x.size, BLOCK):
         block = slice(start, start + BLOCK)
-        found[block] = function(flat[block].astype(np.float64))
-    return found.reshape(x.shape)
+        result[block] = function(flat[block].astype(np.float64))
+    return result.reshape(x.shape)
 
 
 def _erf(dtype: DType) -> Callable[[Floats], Floats]:
@@ -122,11 +122,11 @@ def _short(x: Floats) -> Floats:
 
 def _long(x: Floats) -> Floats:
     size = np.minimum(np.abs(x), ONE)
-    found = np.empty_like(size)
+    result = np.empty_like(size)
     near, far = size <= 0.46875, size > 4
     for part, function in ((near, _near), (far, _far), (~(near | far), _middle)):
-        found[part] = function(size[part])
-    return np.asarray(np.copysign(found, x))
+        result[part] = function(size[part])
+    return np.asarray(np.copysign(result, x))
 
 
 def _near(x: Floats) -> Floats:
@@ -150,11 +150,11 @@ def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: Floats)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
-    found = np.full_like(x, coefficients[0])
+    value = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
-        found *= x
-        found += coefficient
-    return found
+        value *= x
+        value += coefficient
+    return value
 
 
 def sigmoid(x: Floats) -> Floats:

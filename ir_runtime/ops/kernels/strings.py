@@ -1,7 +1,7 @@
 """Packed strings as OpenVINO stores them.
 
-The number of strings and one offset more than that, all of 32 bits, then the strings in UTF-8, each
-from its own offset to the next one::
+The number of strings and one more offset than strings, in 32 bits, then the strings in UTF-8, each between
+two offsets::
 
     2   0 2 5   h i y o u
 """
@@ -37,9 +37,9 @@ def unpack_strings(raw: Bytes, count: int) -> Strings:
         ValueError: if the bytes are not that many strings.
     """
     header = header_size(count)
-    found, *bounds = raw[:header].view(_WORD).tolist()
-    if found != count:
-        raise ValueError(f"they declare {found} strings, expected {count}")
+    number, *bounds = raw[:header].view(_WORD).tolist()
+    if number != count:
+        raise ValueError(f"they declare {number} strings, expected {count}")
     content = raw[header:].tobytes()
     if bounds[0] != 0 or bounds != sorted(bounds) or bounds[-1] > len(content):
         raise ValueError(f"the offsets in them do not increase from 0 to at most {len(content)}")
@@ -61,5 +61,5 @@ def pack_strings(strings: Strings) -> Bytes:
 
 
 def decode(text: str | bytes) -> str:
-    """Return a string, decoded from UTF-8 if need be; invalid bytes become surrogates."""
+    """Decode a string from UTF-8 if needed; invalid bytes become surrogates."""
     return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text

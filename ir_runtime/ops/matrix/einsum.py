@@ -53,15 +53,15 @@ class Einsum(Op):
         parse(self.equation)
 
     def infer(self, *operands: Value) -> PartialShape:
-        found = parse(self.equation)
-        if len(found.operands) != len(operands):
+        equation = parse(self.equation)
+        if len(equation.operands) != len(operands):
             raise InferenceError(
-                f"equation {self.equation!r} is for {len(found.operands)} inputs, got {len(operands)}",
+                f"equation {self.equation!r} is for {len(equation.operands)} inputs, got {len(operands)}",
                 code=Code.PORT_COUNT,
             )
         sizes: dict[str, Dimension] = {}
         covered: PartialShape = PartialShape()
-        for index, (labels, operand) in enumerate(zip(found.operands, operands, strict=True)):
+        for index, (labels, operand) in enumerate(zip(equation.operands, operands, strict=True)):
             axes, middle = self._operand(index, labels, operand.shape)
             for label, dim in axes.items():
                 merged = broadcast_dims(sizes.get(label, Dimension(1)), dim)
@@ -73,27 +73,27 @@ class Einsum(Op):
                 sizes[label] = merged
             names = ("the axes that ellipses cover so far", f"those of input {index}")
             covered = broadcast_shapes(covered, middle, names=names)
-        if ELLIPSIS in found.output and covered.rank is None:
+        if ELLIPSIS in equation.output and covered.rank is None:
             return PartialShape.dynamic()
-        return PartialShape([d for n in found.output for d in (covered if n == ELLIPSIS else (sizes[n],))])
+        return PartialShape([d for n in equation.output for d in (covered if n == ELLIPSIS else (sizes[n],))])
 
     def _operand(
         self, index: int, labels: tuple[str, ...], shape: PartialShape
     ) -> tuple[dict[str, Dimension], PartialShape]:
-        """Return the length of each label, and what the ellipsis covers."""
-        named = [label for label in labels if label != ELLIPSIS]
+        """Return the length of each label, and the shape covered by the ellipsis."""
+        letters = [label for label in labels if label != ELLIPSIS]
         if shape.rank is None:
             middle = PartialShape.dynamic() if ELLIPSIS in labels else PartialShape()
-            return {label: Dimension() for label in named}, middle
-        hidden = shape.rank - len(named)
+            return {label: Dimension() for label in letters}, middle
+        hidden = shape.rank - len(letters)
         if hidden < 0 or (hidden and ELLIPSIS not in labels):
             raise InferenceError(
                 f"input {index} {shape} has rank {shape.rank}, but its subscript {''.join(labels)!r} in equation "
-                f"{self.equation!r} names {len(named)} axes"
+                f"{self.equation!r} names {len(letters)} axes"
             )
         place = labels.index(ELLIPSIS) if ELLIPSIS in labels else shape.rank
         sizes: dict[str, Dimension] = {}
-        for label, dim in zip(named, (*shape[:place], *shape[place + hidden :]), strict=True):
+        for label, dim in zip(letters, (*shape[:place], *shape[place + hidden :]), strict=True):
             merged = dim.merge(sizes.get(label, dim))
             if merged is None:
                 raise InferenceError(
@@ -104,10 +104,12 @@ class Einsum(Op):
         return sizes, PartialShape(shape[place : place + hidden])
 
     def evaluate(self, *operands: Array) -> Array:
-        found = parse(self.equation)
-        numbers = {label: i for i, label in enumerate(dict.fromkeys(n for ls in found.operands for n in ls))}
+        equation = parse(self.equation)
+        numbers = {
+            label: i for i, label in enumerate(dict.fromkeys(n for ls in equation.operands for n in ls))
+        }
         hidden = [
-            x.ndim - sum(n != ELLIPSIS for n in ls) for x, ls in zip(operands, found.operands, strict=True)
+            x.ndim - sum(n != ELLIPSIS for n in ls) for x, ls in zip(operands, equation.operands, strict=True)
         ]
         widest = max(hidden, default=0)
 
@@ -117,22 +119,22 @@ class Einsum(Op):
 
         dtype = operands[0].dtype
         work = np.dtype(np.int64) if dtype.kind in "iu" else accumulator_dtype(dtype)
-        named: list[Array | list[int]] = []
-        for index, (x, labels, covered) in enumerate(zip(operands, found.operands, hidden, strict=True)):
+        arguments: list[Array | list[int]] = []
+        for index, (x, labels, covered) in enumerate(zip(operands, equation.operands, hidden, strict=True)):
             self._operand(
                 index, labels, PartialShape(x.shape)
-            )  # lengths of 0 for others make NumPy read beyond x
-            named += [x.astype(work, copy=False), subscript(labels, covered)]
-        has_ellipsis = any(ELLIPSIS in labels for labels in found.operands)
-        output = subscript(found.output, widest if has_ellipsis else 0)
+            )  # lengths of 0 in others make NumPy read beyond x
+            arguments += [x.astype(work, copy=False), subscript(labels, covered)]
+        has_ellipsis = any(ELLIPSIS in labels for labels in equation.operands)
+        output = subscript(equation.output, widest if has_ellipsis else 0)
         if len(operands) > _SEARCHED:
-            return from_accumulator(np.array(_in_turn(named[::2], named[1::2], output), work), dtype)
+            return from_accumulator(np.array(_in_turn(arguments[::2], arguments[1::2], output), work), dtype)
         optimize = "greedy" if len(operands) > 1 else False
-        result = np.einsum(*named, output, optimize=optimize)
+        result = np.einsum(*arguments, output, optimize=optimize)
         return from_accumulator(np.array(result, work), dtype)
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each combination of labels, and for each operand after the first."""
+        """Return one MAC for each combination of labels and each operand after the first."""
         lengths: dict[str, Count] = {}
         for labels, operand in zip(parse(self.equation).operands, operands.inputs, strict=True):
             hidden = len(operand) - sum(label != ELLIPSIS for label in labels)
@@ -145,20 +147,20 @@ class Einsum(Op):
 
 
 def _in_turn(arrays: Sequence[Any], subscripts: Sequence[Any], output: Sequence[int]) -> Array:
-    """Multiply operands one after the other; sum over each label as soon as no later operand has it."""
+    """Multiply operands one after another, summing over each label after its last use."""
     last = {number: place for place, numbers in enumerate(subscripts) for number in numbers}
     last |= dict.fromkeys(output, len(arrays))
     product, axes = arrays[0], subscripts[0]
     for place in range(1, len(arrays)):
-        kept = [n for n in dict.fromkeys((*axes, *subscripts[place])) if last[n] > place]
-        product = np.einsum(product, axes, arrays[place], subscripts[place], kept)
-        axes = kept
+        remaining = [n for n in dict.fromkeys((*axes, *subscripts[place])) if last[n] > place]
+        product = np.einsum(product, axes, arrays[place], subscripts[place], remaining)
+        axes = remaining
     return np.asarray(np.einsum(product, axes, output))
 
 
 @cache
 def parse(equation: str) -> Equation:
-    """Read an equation; `ValueError` says what is wrong with it."""
+    """Parse an equation; `ValueError` describes an error."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     operands = tuple(_labels(subscript, equation) for subscript in left.split(","))
     given = [label for labels in operands for label in labels]

@@ -70,7 +70,7 @@ class GroupedMatMul(Op):
         return output
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each element of the output and each column of mat_a."""
+        """Return one MAC for each element of the output and each column of mat_a."""
         return operands.result * operands.inputs[0][-1]
 
 
@@ -78,8 +78,8 @@ def _with(offsets: Value | None) -> str:
     return "without" if offsets is None else "with"
 
 
-def _groups(found: Dimension, expected: Dimension, name: str) -> Dimension:
-    merged = found.merge(expected)
+def _groups(groups: Dimension, expected: Dimension, name: str) -> Dimension:
+    merged = groups.merge(expected)
     if merged is None:
-        raise InferenceError(f"{name} has {found} groups, mat_b has {expected}")
+        raise InferenceError(f"{name} has {groups} groups, mat_b has {expected}")
     return merged

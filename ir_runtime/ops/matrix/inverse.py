@@ -49,5 +49,5 @@ class Inverse(Op):
         return np.ascontiguousarray(inverse, data.dtype)
 
     def macs(self, operands: Operands) -> Count:
-        """Return the cube of the number of rows for each matrix, as Gaussian elimination takes."""
+        """Return the cube of the number of rows for each matrix, as for Gaussian elimination."""
         return operands.result * operands.inputs[0][-1]

@@ -45,15 +45,15 @@ class MatMul(Op):
         columns, rows = left[-1], right[-2] if len(right) > 1 else right[0]
         if not columns.compatible(rows):
             raise InferenceError(
-                f"a {_said(a.shape, self.transpose_a)} has {columns} columns, "
-                f"b {_said(b.shape, self.transpose_b)} has {rows} rows; both must be equal",
+                f"a {_describe(a.shape, self.transpose_a)} has {columns} columns, "
+                f"b {_describe(b.shape, self.transpose_b)} has {rows} rows; both must be equal",
                 hint=self._way_out(left, right),
             )
         batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]), names=_BATCHES)
         return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])
 
     def _way_out(self, left: list[Dimension], right: list[Dimension]) -> str:
-        """Return which attribute, turned round, would let the matrices meet."""
+        """Return the attribute whose negation would make the shapes match."""
         if len(right) > 1 and left[-1].compatible(right[-1]):
             return f"with transpose_b {'false' if self.transpose_b else 'true'} they would fit"
         if len(left) > 1 and left[-2].compatible(right[-2] if len(right) > 1 else right[0]):
@@ -69,7 +69,7 @@ class MatMul(Op):
         return matmul(left, right)
 
     def macs(self, operands: Operands) -> Count:
-        """Return one for each element of the product and each column of a."""
+        """Return one MAC for each element of the product and each column of a."""
         a = operands.inputs[0]
         return operands.result * (a[-2] if self.transpose_a and len(a) > 1 else a[-1])
 
@@ -81,5 +81,5 @@ def _matrices(shape: PartialShape, transpose: bool) -> list[Dimension]:
     return dims
 
 
-def _said(shape: PartialShape, transpose: bool) -> str:
+def _describe(shape: PartialShape, transpose: bool) -> str:
     return f"{shape} transposed" if transpose and len(shape) > 1 else str(shape)

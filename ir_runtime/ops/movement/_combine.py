@@ -1,4 +1,4 @@
-"""How updates of Scatter operations are combined with the data: replaced, or reduced."""
+"""Combination of updates with the data in Scatter operations: replaced, or reduced."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _BEYOND = 2**64
 
 
 def writable_copy(data: Array, updates: Array) -> Array:
-    """Return a copy in C order that can also hold the updates, which may be intervals where data are numbers."""
+    """Return a copy in C order that can also hold the updates, which may be intervals."""
     return data.astype(np.result_type(data.dtype, updates.dtype), order="C")
 
 
 def apply_updates(target: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> None:
-    """Change ``target`` at the places given by one array of indices for each axis, one update after another."""
+    """Update ``target`` at positions given by one array of indices per axis, one update after another."""
     if reduction == "none":
         target[where] = updates
     elif target.dtype == object:
@@ -50,7 +50,7 @@ def apply_updates(target: Array, where: tuple[Array, ...], updates: Array, reduc
 
 
 def neutral(dtype: DType, reduction: str) -> Any:
-    """Return what a reduction starts from. Of floating-point types it is finite, as in the reference."""
+    """Return the neutral element of a reduction; finite for floating-point types, as in the reference."""
     if reduction in ("sum", "prod", "mean"):
         return dtype.type(reduction == "prod")
     if dtype == np.bool_:
@@ -61,8 +61,8 @@ def neutral(dtype: DType, reduction: str) -> Any:
 
 
 def quotient(sums: Array, counts: Array) -> Array:
-    """Return means of the type of the sums; those of integers are rounded down."""
-    if sums.dtype == object:  # sums may wrap around, as their type has it, before they are divided
+    """Return means in the type of the sums; integers are rounded down."""
+    if sums.dtype == object:  # sums may wrap around before the division
         return objects([Interval()] * sums.size, sums.shape)
     if sums.dtype.kind in "iu":
         return np.asarray(

@@ -1,4 +1,4 @@
-"""Indices in tensors: negative ones count from the end, and those out of range are refused."""
+"""Indices into tensors: negative ones count from the end, those out of range are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["axis_input", "check_inside", "check_tuples", "flat_positions", "one_
 
 
 def outside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> str:
-    """Return what is wrong with indices, as far as they are known, into an axis of data; nothing if it is nothing."""
+    """Return a message about known indices out of range, or an empty string."""
     if indices is None or length.max is None:
         return ""
     low = -length.max if negative else 0
@@ -31,7 +31,7 @@ def outside(indices: Array | None, length: Dimension, axis: int, negative: bool 
 
 
 def check_inside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> None:
-    """Refuse indices outside an axis of data, whatever its length turns out to be.
+    """Refuse indices outside an axis of data for all of its possible lengths.
 
     Raises:
         InferenceError: if one is known to be outside ``[-length, length - 1]``, or ``[0, length - 1]``.
@@ -41,7 +41,7 @@ def check_inside(indices: Array | None, length: Dimension, axis: int, negative: 
 
 
 def check_tuples(indices: Array | None, lengths: Sequence[Dimension], first: int = 0) -> None:
-    """Refuse tuples of indices, along the last axis, outside axes of data from the ``first`` on."""
+    """Refuse tuples of indices, along the last axis, outside axes of data from ``first`` on."""
     for place, length in enumerate(lengths if indices is not None else ()):
         assert indices is not None
         check_inside(indices[..., place], length, first + place)
@@ -54,14 +54,14 @@ def positions(indices: Array, length: int, axis: int, negative: bool = True) -> 
         InferenceError: if one is out of range.
     """
     check_inside(indices, Dimension(length), axis, negative)
-    found = indices.astype(np.int64)
-    return np.where(found < 0, found + length, found)
+    result = indices.astype(np.int64)
+    return np.where(result < 0, result + length, result)
 
 
 def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Array:
-    """Tuples of indices, along the last axis, as positions in a flattened tensor of ``lengths``.
+    """Convert tuples of indices, along the last axis, to positions in a flattened tensor of ``lengths``.
 
-    Those are axes of data, from the ``first`` on.
+    The lengths are those of axes of data from ``first`` on.
     """
     flat = np.zeros(indices.shape[:-1], np.int64)
     for axis, length in enumerate(lengths):
@@ -70,10 +70,10 @@ def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Ar
 
 
 def axis_input(axis: Value, rank: int | None) -> int | None:
-    """Return the axis that an input names, counted from the front, where it and the rank are known."""
+    """Return the axis given by an input, counted from the front, if it and the rank are known."""
     one_axis(axis)
-    known = axis.ints()
-    return None if known is None or rank is None else normalize_axis(known[0], rank)
+    values = axis.ints()
+    return None if values is None or rank is None else normalize_axis(values[0], rank)
 
 
 def one_axis(axis: Value) -> None:

@@ -19,12 +19,12 @@ Bound: TypeAlias = int | Interval
 FAR = 2**200
 """Beyond the end of every axis; ``-FAR`` is before the beginning."""
 
-_ENDLESS = 2**140  # stands for the length of an axis that has no bound
-_LONGEST = 2**31 - 1  # no axis is longer, as far as the identity of lengths goes
+_ENDLESS = 2**140  # represents the length of an unbounded axis
+_LONGEST = 2**31 - 1  # treated as the longest length when comparing lengths
 
 
 def bounds_of(value: Value, count: int) -> list[Bound]:
-    """Return the numbers in ``start`` or ``stop``; the extremes of i32 and i64 mean as far as possible."""
+    """Return the bounds in ``start`` or ``stop``; the extremes of i32 and i64 mean unbounded."""
     numbers = value.numbers()
     if numbers is None:
         return [Interval()] * count
@@ -36,10 +36,10 @@ def bounds_of(value: Value, count: int) -> list[Bound]:
 
 
 def python_slice(length: int, start: int, stop: int, step: int) -> slice:
-    """Return the slice of a list of this length, as Python has it but for one thing.
+    """Return a slice as in Python, with one exception.
 
-    Going backwards, a start before the first element is moved to it. So says the page of
-    StridedSlice, and so does OpenVINO in Slice, although that page refers to Python.
+    Backwards, a start before the first element is moved to it. The page of StridedSlice says so, and OpenVINO
+    also does it in Slice, although that page refers to Python.
     """
     if step < 0 and start < -length:
         start = 0
@@ -47,7 +47,7 @@ def python_slice(length: int, start: int, stop: int, step: int) -> slice:
 
 
 def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
-    """Return how many elements a slice takes from an axis, as far as that is known."""
+    """Return the number of elements in a slice of an axis, as far as known."""
     if step is None:
         return Dimension.between(0, length.max)
     if start == 0 and step == 1 and isinstance(stop, Dimension) and stop.symbol is not None:
@@ -74,7 +74,7 @@ def _count(length: int, start: int, stop: int, step: int) -> int:
 
 
 def _extremes(bound: Bound) -> list[int]:
-    """Values among which are those that take most and fewest elements: the ends, and around the sign."""
+    """Return values of a bound that give the most and fewest elements: its ends, and values around 0."""
     if isinstance(bound, int):
         return [bound]
     low = -FAR if bound.min is None else bound.min
@@ -83,9 +83,9 @@ def _extremes(bound: Bound) -> list[int]:
 
 
 def _lengths(length: Dimension, bounds: list[int]) -> Iterator[int]:
-    """Lengths among which are those of which most and fewest elements are taken.
+    """Yield lengths that give the most and fewest elements.
 
-    In between, the number of elements changes steadily: it bends only where a bound meets an end.
+    The number of elements is piecewise linear in the length and bends only where a bound meets an end.
     """
     low, high = length.min, _ENDLESS if length.max is None else length.max
     bends = {abs(b) + d for b in bounds for d in (-1, 0, 1)} | {0, 1}

@@ -30,7 +30,7 @@ class BatchSpaceBase(Op):
     def margins(
         self, data: Value, block_shape: Value, **margins: Value
     ) -> tuple[list[Interval], list[Interval]] | None:
-        """Lengths of blocks, and what is added or cut at both ends together; nothing where the rank is unknown."""
+        """Return the lengths of blocks and of both margins together; ``None`` if the rank is unknown."""
         rank = data.shape.rank
         count = common_count(block_shape=block_shape, **margins)
         if rank is None:
@@ -60,10 +60,10 @@ class BatchToSpace(BatchSpaceBase):
     output = Output(T_ANY, "a smaller batch, longer spatial axes")
 
     def infer(self, data: Value, block_shape: Value, crops_begin: Value, crops_end: Value) -> PartialShape:
-        found = self.margins(data, block_shape, crops_begin=crops_begin, crops_end=crops_end)
-        if found is None:
+        margins = self.margins(data, block_shape, crops_begin=crops_begin, crops_end=crops_end)
+        if margins is None:
             return PartialShape.dynamic()
-        blocks, crops = found
+        blocks, crops = margins
         dims = [divided(data.shape[0], product(blocks[1:]), f"axis 0 of data {data.shape}, the batch,")]
         lengths = zip(data.shape[1:], blocks[1:], crops[1:], strict=True)
         for axis, (dim, block, crop) in enumerate(lengths, 1):
@@ -82,10 +82,10 @@ class BatchToSpace(BatchSpaceBase):
         return view.reshape(whole)[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))]
 
     def parts(self, data: Array, blocks: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
-        """Return a view in which each spatial axis is before that of its blocks, and the shape that merges them."""
+        """Return a view with each spatial axis before its block axis, and the shape that merges them."""
         split = data.reshape(*blocks, len(data) // math.prod(blocks), *data.shape[1:])
         spatial = len(blocks)
-        return _interleaved(split.transpose(*range(spatial, split.ndim), *range(spatial)), 1)
+        return _interleave(split.transpose(*range(spatial, split.ndim), *range(spatial)), 1)
 
 
 @op("SpaceToBatch-2")
@@ -97,10 +97,10 @@ class SpaceToBatch(BatchSpaceBase):
     output = Output(T_ANY, "a larger batch, shorter spatial axes")
 
     def infer(self, data: Value, block_shape: Value, pads_begin: Value, pads_end: Value) -> PartialShape:
-        found = self.margins(data, block_shape, pads_begin=pads_begin, pads_end=pads_end)
-        if found is None:
+        margins = self.margins(data, block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        if margins is None:
             return PartialShape.dynamic()
-        blocks, pads = found
+        blocks, pads = margins
         spatial = [
             divided(Dimension.of(dim + pad), block, f"axis {axis} of data {data.shape}, once padded,")
             for axis, (dim, block, pad) in enumerate(zip(data.shape, blocks, pads, strict=True))
@@ -113,7 +113,7 @@ class SpaceToBatch(BatchSpaceBase):
         return self.parts(padded, block_shape[1:].tolist()).reshape(shape)
 
     def parts(self, padded: Array, blocks: Sequence[int]) -> Array:
-        """Return a view whose first axes are those of blocks."""
+        """Return a view with the block axes first."""
         split = _divide(padded, 1, blocks)
         return split.transpose(*range(padded.ndim, split.ndim), *range(padded.ndim))
 
@@ -163,7 +163,7 @@ class DepthToSpace(DepthSpaceBase):
         return view.reshape(shape)
 
     def parts(self, data: Array) -> tuple[Array, tuple[int, ...]]:
-        """Return a view in which each spatial axis is before that of its blocks, and the shape that merges them."""
+        """Return a view with each spatial axis before its block axis, and the shape that merges them."""
         batch, channels, *spatial = self.infer(Value.constant(data)).static
         count, blocks = len(spatial), [self.block_size] * len(spatial)
         if self.mode == "depth_first":
@@ -172,7 +172,7 @@ class DepthToSpace(DepthSpaceBase):
         else:
             split = data.reshape(batch, *blocks, channels, *data.shape[2:])
             split = split.transpose(0, *range(1 + count, split.ndim), *range(1, 1 + count))
-        return _interleaved(split, 2)
+        return _interleave(split, 2)
 
 
 @op("SpaceToDepth-1")
@@ -197,7 +197,7 @@ class SpaceToDepth(DepthSpaceBase):
         return self.parts(data).reshape(shape)
 
     def parts(self, data: Array) -> Array:
-        """Return a view in which the axes of blocks are beside the channels."""
+        """Return a view with the block axes next to the channels."""
         split = _divide(data, 2, [self.block_size] * (data.ndim - 2))
         grid, blocks = range(2, data.ndim), range(data.ndim, split.ndim)
         first = (1, *blocks) if self.mode == "depth_first" else (*blocks, 1)
@@ -205,7 +205,7 @@ class SpaceToDepth(DepthSpaceBase):
 
 
 def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
-    """Return a length divided without rest by a number of at least 1, either of which may be unknown.
+    """Divide a length exactly by a number of at least 1; both may be unknown.
 
     >>> divided(Dimension(5, 20), 4, "batch"), divided(Dimension(6), Dimension(1, 3), "batch")
     (<Dimension: 2..5>, <Dimension: 2..6>)
@@ -221,7 +221,7 @@ def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
 
 
 def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
-    """Return the numbers of an input, with bounds where they are unknown."""
+    """Return the numbers of an input, with bounds if unknown."""
     numbers = value.numbers()
     if numbers is None:
         return [Dimension.between(least)] * rank
@@ -241,7 +241,7 @@ def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
     return split.transpose(*range(lead), *range(lead, split.ndim, 2), *range(lead + 1, split.ndim, 2))
 
 
-def _interleaved(x: Array, lead: int) -> tuple[Array, tuple[int, ...]]:
+def _interleave(x: Array, lead: int) -> tuple[Array, tuple[int, ...]]:
     """Return a view ``[leading..., grid, block, grid, block...]``, and its shape with these axes merged."""
     count = (x.ndim - lead) // 2
     pairs = [axis for i in range(lead, lead + count) for axis in (i, i + count)]

@@ -27,7 +27,7 @@ _NAMES = ("data", "target_shape")
 
 
 class BroadcastBase(Op):
-    """Base of the versions. OpenVINO also reads mode ``none``, and means explicit."""
+    """Base of the versions. OpenVINO also reads mode ``none``, meaning explicit."""
 
     symbolic = True
     flops_per_element = 0
@@ -52,7 +52,7 @@ class BroadcastBase(Op):
         if mapping is not None:
             check_vector(mapping, "axes_mapping")
             if shape.rank == 0 and count_of(mapping, "axes_mapping") == 1:
-                shape = PartialShape([1])  # as OpenVINO takes a scalar
+                shape = PartialShape([1])  # as OpenVINO treats a scalar
             if shape.rank is not None and count_of(mapping, "axes_mapping") not in (None, shape.rank):
                 raise InferenceError(
                     f"axes_mapping has length {mapping.count}, but data {shape} has rank {shape.rank}"
@@ -61,8 +61,8 @@ class BroadcastBase(Op):
             return PartialShape.dynamic()
         goal = PartialShape(target)
         if shape.rank is None:
-            known = {"bidirectional": PartialShape.dynamic(), "pdpd": PartialShape.dynamic(len(goal))}
-            return known.get(self.mode, goal)
+            shapes = {"bidirectional": PartialShape.dynamic(), "pdpd": PartialShape.dynamic(len(goal))}
+            return shapes.get(self.mode, goal)
         if self.mode == "bidirectional":
             return broadcast_shapes(shape, goal, names=_NAMES)
         if shape.rank > len(goal):
@@ -95,7 +95,7 @@ class BroadcastBase(Op):
 
 
 def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> PartialShape:
-    """Return the goal, made more precise by lengths of the data that cannot be 1, and so have to be reached."""
+    """Return the goal, refined by lengths of the data that cannot be 1."""
     if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
         raise InferenceError(
             f"axes_mapping is {list(places)}; it must name axes of target_shape {goal}, 0 to {len(goal) - 1}, in "
@@ -126,10 +126,10 @@ class Broadcast(BroadcastBase):
     )
 
     def infer(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> PartialShape:
-        asked = self.mode in ("explicit", "none")
-        if asked != (axes_mapping is not None):
+        is_explicit = self.mode in ("explicit", "none")
+        if is_explicit != (axes_mapping is not None):
             raise InferenceError(
-                f"mode {self.mode} {'needs' if asked else 'takes no'} input 'axes_mapping'",
+                f"mode {self.mode} {'needs' if is_explicit else 'takes no'} input 'axes_mapping'",
                 code=Code.PORT_COUNT,
             )
         return super().infer(data, target_shape, axes_mapping)
@@ -165,8 +165,8 @@ class Tile(Op):
         shape, count = data.shape, count_of(repeats, "repeats")
         if shape.rank is None or count is None:
             return PartialShape.dynamic()
-        asked = repeats.numbers() or [Interval()] * count
-        times = [Dimension.of(n if isinstance(n, Interval) else max(n, 0)) for n in asked]
+        counts = repeats.numbers() or [Interval()] * count
+        times = [Dimension.of(n if isinstance(n, Interval) else max(n, 0)) for n in counts]
         rank, one = max(shape.rank, count), Dimension(1)
         lengths = [one] * (rank - shape.rank) + list(shape)
         times = [one] * (rank - count) + times

@@ -65,12 +65,12 @@ class Concat(Op):
         if all(v.data is None for v in inputs):
             return None
         contents = [_contents(v) for v in inputs]
-        known = [c for c in contents if c is not None]
-        return self.evaluate(*known) if len(known) == len(contents) else None
+        available = [c for c in contents if c is not None]
+        return self.evaluate(*available) if len(available) == len(contents) else None
 
 
 def _contents(value: Value) -> Array | None:
-    """Return the contents of an input, as far as known; beside known integers, unbounded intervals are useful, too."""
+    """Return the contents of an input as far as known; unknown integers become unbounded intervals."""
     if value.data is not None:
         return value.data
     if not value.element.integral or not value.shape.is_static or value.count.min > MAX_PROPAGATED:
@@ -81,7 +81,7 @@ def _contents(value: Value) -> Array | None:
 
 
 def _differs(place: int, shape: PartialShape, before: PartialShape, axis: int) -> InferenceError:
-    """Return which axis has another length than in the inputs before, of which the joined axis is not looked at."""
+    """Return the error about an axis whose length differs from the previous inputs."""
     wrong = next(i for i, d in enumerate(shape) if i != axis and not d.compatible(before[i]))
     return InferenceError(
         f"input {place} has shape {shape}, but along axis {wrong} the inputs before it have length "

@@ -19,8 +19,8 @@ from ._indices import one_axis, outside
 class GatherBase(Op):
     """Base of the versions.
 
-    An index outside the axis picks zeros, and a negative one counts from the end. So says the page
-    of version 8; the pages before it leave both open, and the reference treats all versions alike.
+    An index outside the axis gives zeros, and a negative one counts from the end, according to the page of
+    version 8; older pages leave this open, and the reference treats all versions alike.
     """
 
     bounded = True
@@ -35,9 +35,9 @@ class GatherBase(Op):
 
     def infer(self, data: Value, indices: Value, axis: Value) -> PartialShape:
         one_axis(axis)
-        x, i, known = data.shape, indices.shape, axis.ints()
-        if x.rank is not None and known:
-            normalize_axis(known[0], x.rank)
+        x, i, axes = data.shape, indices.shape, axis.ints()
+        if x.rank is not None and axes:
+            normalize_axis(axes[0], x.rank)
         if i.rank is None:
             return PartialShape.dynamic(
                 None if x.rank is None or self.batch >= 0 else x.rank - 1 - self.batch
@@ -45,7 +45,7 @@ class GatherBase(Op):
         batch = self._batch(i.rank)
         if x.rank is None:
             return PartialShape.dynamic()
-        place = normalize_axis(known[0], x.rank) if known else None
+        place = normalize_axis(axes[0], x.rank) if axes else None
         last = x.rank - 1 if place is None else place
         if batch > last:
             raise InferenceError(
@@ -62,12 +62,12 @@ class GatherBase(Op):
         return PartialShape([*shared, *x[batch:place], *i[batch:], *x[place + 1 :]])
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Return the indices outside the axis, which select zeros."""
+        """Yield a message about indices outside the axis, which give zeros."""
         data, indices, axis = inputs
-        known = axis.ints()
-        if known is None or data.shape.rank is None:
+        axes = axis.ints()
+        if axes is None or data.shape.rank is None:
             return
-        place = normalize_axis(known[0], data.shape.rank)
+        place = normalize_axis(axes[0], data.shape.rank)
         if problem := outside(indices.known(), data.shape[place], place):
             yield f"{problem}; it picks zeros"
 
@@ -84,17 +84,17 @@ class GatherBase(Op):
         groups, before = prod(lead), prod(front)
         rows = np.where(inside, index, 0).reshape(groups, prod(indices.shape[batch:]))
         if batch == 0:
-            found: Array = np.take(data, rows[0], axis=place).reshape(1, before, rows.size, prod(tail))
+            result: Array = np.take(data, rows[0], axis=place).reshape(1, before, rows.size, prod(tail))
         else:
             blocks = data.reshape(groups, before, length, prod(tail))
-            found = blocks[np.arange(groups)[:, None, None], np.arange(before)[:, None], rows[:, None]]
+            result = blocks[np.arange(groups)[:, None, None], np.arange(before)[:, None], rows[:, None]]
         if not inside.all():
-            found.swapaxes(1, 2)[~inside.reshape(rows.shape)] = _nothing(data, ())
-        return found.reshape(shape)
+            result.swapaxes(1, 2)[~inside.reshape(rows.shape)] = _nothing(data, ())
+        return result.reshape(shape)
 
     @property
     def batch(self) -> int:
-        """The number of leading axes that data and indices share; a negative one counts from the end."""
+        """Return the number of leading batch axes, counted from the front."""
         return 0
 
     def _batch(self, rank: int) -> int:

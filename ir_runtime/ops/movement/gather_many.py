@@ -85,13 +85,13 @@ class GatherNDBase(Op):
                 )
         if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
             return PartialShape.dynamic()
-        named = batch + int(indices.shape[-1])
-        if named > data.shape.rank:
+        selected = batch + int(indices.shape[-1])
+        if selected > data.shape.rank:
             raise InferenceError(
-                f"indices {indices.shape} has length {named - batch} along its last axis, and so names {named - batch} axes of "
+                f"indices {indices.shape} has length {selected - batch} along its last axis, and so names {selected - batch} axes of "
                 f"data {data.shape}{f' after the first {batch} of batch_dims' if batch else ''}, which has rank {data.shape.rank}"
             )
-        check_tuples(indices.known(), data.shape[batch:named], batch)
+        check_tuples(indices.known(), data.shape[batch:selected], batch)
         common = []
         for x, y in zip(data.shape[:batch], indices.shape[:batch], strict=True):
             if (dim := broadcast_dims(x, y)) is None:
@@ -100,21 +100,21 @@ class GatherNDBase(Op):
                     f"batch_dims {batch} says they share: {x} meets {y}"
                 )
             common.append(dim)
-        return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[named:]])
+        return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[selected:]])
 
     def arrange(self, batch: list[Dimension]) -> list[Dimension]:
-        """Return the axes of the batch in the output."""
+        """Return the batch axes of the output."""
         return batch
 
     def evaluate(self, data: Array, indices: Array) -> Array:
         shape = self.infer(Value.constant(data), Value.constant(indices)).static
-        split, named = self.batch_dims, self.batch_dims + indices.shape[-1]
+        split, selected = self.batch_dims, self.batch_dims + indices.shape[-1]
         batch = np.broadcast_shapes(data.shape[:split], indices.shape[:split])
         entries, tuples = math.prod(batch), math.prod(indices.shape[split:-1])
-        places = flat_positions(indices, data.shape[split:named], split)
+        places = flat_positions(indices, data.shape[split:selected], split)
         places = np.broadcast_to(places, batch + indices.shape[split:-1]).reshape(entries, tuples)
         slices = np.broadcast_to(data, batch + data.shape[split:])
-        slices = slices.reshape(entries, math.prod(data.shape[split:named]), *data.shape[named:])
+        slices = slices.reshape(entries, math.prod(data.shape[split:selected]), *data.shape[selected:])
         return np.asarray(slices[np.arange(entries)[:, None], places].reshape(shape))
 
 
@@ -164,7 +164,7 @@ class GatherTree(Op):
         return shape.replace({1: batch})
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """Parents that are no beams, where a step before them is known to be reached."""
+        """Yield a message about invalid parents that a sequence reaches."""
         _, parent_ids, max_seq_len, _ = inputs
         parents, lengths = parent_ids.known(), max_seq_len.known()
         if parents is None or lengths is None:

@@ -22,7 +22,7 @@ T_END = Element("T_END", INTEGERS, "any integer type")
 
 
 class PadBase(Op):
-    """Base of the versions. A negative pad cuts elements off, in both versions."""
+    """Base of the versions. A negative pad crops, in both versions."""
 
     flops_per_element = 0
 
@@ -63,12 +63,12 @@ class PadBase(Op):
             for name, pad in (("pads_begin", begin), ("pads_end", end)):
                 least = pad.min if isinstance(pad, Interval) else pad
                 if least is not None and least > 0:
-                    dim = self._copied(axis, dim, name, least)
+                    dim = self._check_copies(axis, dim, name, least)
         padded = dim + (begin + end)
         return Dimension.of(padded.map(lambda n: max(n, 0)) if padded is not dim else dim)
 
-    def _copied(self, axis: int, dim: Dimension, name: str, pad: int) -> Dimension:
-        """Return the lengths of an axis that have as many elements to copy as a pad takes."""
+    def _check_copies(self, axis: int, dim: Dimension, name: str, pad: int) -> Dimension:
+        """Return the length of an axis, which must have enough elements to copy."""
         needed = {"reflect": pad + 1, "symmetric": pad}.get(self.pad_mode, 1)
         if dim.max == 0:
             raise InferenceError(
@@ -85,16 +85,18 @@ class PadBase(Op):
         self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None
     ) -> Array:
         inputs = (data, pads_begin, pads_end) + (() if pad_value is None else (pad_value,))
-        shape = self.infer(*map(Value.constant, inputs)).static  # raises if a mirror image is too short
+        shape = self.infer(
+            *map(Value.constant, inputs)
+        ).static  # raises if there are too few elements to mirror
         begins = [int(n) for n in pads_begin]
         if self.pad_mode == "constant":
-            return _filled(data, shape, begins, _nothing(data) if pad_value is None else pad_value)
+            return _pad_constant(data, shape, begins, _nothing(data) if pad_value is None else pad_value)
         for axis, (length, new, begin) in enumerate(zip(data.shape, shape, begins, strict=True)):
             places = np.arange(new) - begin
             if self.pad_mode == "edge":
                 places = places.clip(0, max(length - 1, 0))
             else:
-                # The mirror stands on the data as they are, not on what a negative pad leaves of them.
+                # Mirroring applies to the original data, not to the cropped data.
                 gap = int(self.pad_mode == "symmetric")
                 places = np.where(places < 0, -places - gap, places)
                 places = np.where(places >= length, 2 * (length - 1) - places + gap, places)
@@ -102,7 +104,7 @@ class PadBase(Op):
         return data
 
 
-def _filled(data: Array, shape: tuple[int, ...], begins: list[int], fill: object) -> Array:
+def _pad_constant(data: Array, shape: tuple[int, ...], begins: list[int], fill: object) -> Array:
     padded = np.full(shape, fill, data.dtype)
     source, target = [], []
     for old, new, begin in zip(data.shape, shape, begins, strict=True):

@@ -47,9 +47,9 @@ class Roll(Op):
             raise InferenceError(
                 f"shift has shape {shift.shape}, but axes {axes.shape}; there must be one shift for all, or one for each"
             )
-        known = axes.ints()
-        if known is not None and data.shape.rank is not None:
-            for axis in known:
+        values = axes.ints()
+        if values is not None and data.shape.rank is not None:
+            for axis in values:
                 normalize_axis(axis, data.shape.rank, least=1)
         return data.shape
 
@@ -80,10 +80,10 @@ class Reverse(Op):
         check_vector(reversed_axes, "reversed_axes")
         is_mask = reversed_axes.element is ElementType.boolean
         if reversed_axes.element is not ElementType.dynamic and is_mask != (self.mode == "mask"):
-            wanted = "boolean" if self.mode == "mask" else "integers"
+            expected = "boolean" if self.mode == "mask" else "integers"
             other = "mask" if is_mask else "index"
             raise InferenceError(
-                f"reversed_axes is {reversed_axes.element.label}, but mode {self.mode} takes {wanted}",
+                f"reversed_axes is {reversed_axes.element.label}, but mode {self.mode} takes {expected}",
                 hint=f"mode {other} takes {reversed_axes.element.label}",
             )
         if data.shape.rank is None:
@@ -93,8 +93,8 @@ class Reverse(Op):
                 f"reversed_axes has length {reversed_axes.count}, but data {data.shape} has rank "
                 f"{data.shape.rank}"
             )
-        if not is_mask and (known := reversed_axes.ints()) is not None:
-            normalize_axes(known, data.shape.rank)
+        if not is_mask and (values := reversed_axes.ints()) is not None:
+            normalize_axes(values, data.shape.rank)
         return data.shape
 
     def evaluate(self, data: Array, reversed_axes: Array) -> Array:

@@ -41,14 +41,14 @@ class ScatterNDUpdateBase(Op):
             raise InferenceError(f"{name} is a scalar; at least one axis is expected")
         if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
             return data.shape
-        named = int(indices.shape[-1])
-        if named > data.shape.rank:
+        selected = int(indices.shape[-1])
+        if selected > data.shape.rank:
             raise InferenceError(
-                f"indices {indices.shape} has length {named} along its last axis, and so names {named} axes of data "
+                f"indices {indices.shape} has length {selected} along its last axis, and so names {selected} axes of data "
                 f"{data.shape}, which has rank {data.shape.rank}"
             )
-        expected = PartialShape([*indices.shape[:-1], *data.shape[named:]])
-        check_tuples(indices.known(), data.shape[:named])
+        expected = PartialShape([*indices.shape[:-1], *data.shape[selected:]])
+        check_tuples(indices.known(), data.shape[:selected])
         fits = updates.shape.compatible(expected) or (not expected and updates.count.contains(1))
         if not fits:
             raise InferenceError(
@@ -58,7 +58,7 @@ class ScatterNDUpdateBase(Op):
 
     @staticmethod
     def places(indices: Array, shape: Sequence[int]) -> Array:
-        """Return tuples of indices as positions along one axis, that of all axes of data that they name.
+        """Convert tuples of indices to positions along one flattened axis.
 
         Raises:
             InferenceError: if an index is out of range.
@@ -66,9 +66,9 @@ class ScatterNDUpdateBase(Op):
         return flat_positions(indices, shape[: indices.shape[-1]]).ravel()
 
     def scatter(self, data: Array, indices: Array, updates: Array, reduction: str) -> Array:
-        """Apply updates in order, so that of equal indices the last one wins."""
-        named = indices.shape[-1]
-        whole, slices = math.prod(data.shape[:named]), data.shape[named:]
+        """Apply updates in order, so that the last of equal indices wins."""
+        selected = indices.shape[-1]
+        whole, slices = math.prod(data.shape[:selected]), data.shape[selected:]
         where = self.places(indices, data.shape)
         updated = writable_copy(data, updates)
         target = updated.reshape(whole, *slices)
@@ -100,13 +100,13 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
 
     def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
         if self.reduction in ("min", "max") and data.dtype.kind in "fV":
-            # An update that is NaN changes nothing.
+            # A NaN update changes nothing.
             neutral = math.inf if self.reduction == "min" else -math.inf
             updates = np.where(np.isnan(updates), updates.dtype.type(neutral), updates)
         return self.scatter(data, indices, updates, self.reduction)
 
     def flops(self, operands: Operands) -> Count:
-        """Return one for each update that is reduced with the data."""
+        """Return one FLOP for each update that is reduced with the data."""
         return 0 if self.reduction == "none" else size(operands.inputs[2])
 
 
@@ -186,7 +186,7 @@ class ScatterElementsUpdateBase(Op):
         return data.shape
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
-        """Change ``target`` at the places given by one array of indices for each axis."""
+        """Update ``target`` at positions given by one array of indices per axis."""
         raise NotImplementedError
 
     def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
@@ -230,7 +230,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
         if not self.use_init_val:
             target[where] = neutral(target.dtype, self.reduction)
         elif self.reduction in ("min", "max") and target.dtype.kind in "fV":
-            # Where data are no number, the updates alone decide.
+            # Where data are NaN, the updates alone decide.
             touched = target[where]
             target[where] = np.where(np.isnan(touched), neutral(target.dtype, self.reduction), touched)
         apply_updates(target, where, updates, "sum" if self.reduction == "mean" else self.reduction)
@@ -241,5 +241,5 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
             target[used] = quotient(target[used], counts[used] + int(self.use_init_val))
 
     def flops(self, operands: Operands) -> Count:
-        """Return one for each update that is reduced with the data."""
+        """Return one FLOP for each update that is reduced with the data."""
         return 0 if self.reduction == "none" else size(operands.inputs[2])

@@ -19,7 +19,7 @@ _AXES = "1-D; the axes, each once; the first ones when absent"
 
 
 class SliceBase(Op):
-    """A region of a tensor: along some axes a slice, along the others everything."""
+    """A region of a tensor: a slice along some axes, everything along the others."""
 
     bounded = True
     flops_per_element = 0
@@ -50,7 +50,7 @@ class SliceBase(Op):
     def index(
         self, shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes: Array | None
     ) -> tuple[slice, ...]:
-        """Return the region as NumPy takes it."""
+        """Return the region as a NumPy index."""
         chosen = range(start.size) if axes is None else axes_of(axes)
         index = [slice(None)] * len(shape)
         steps = zip(start.tolist(), stop.tolist(), step.tolist(), strict=True)

@@ -39,22 +39,22 @@ class Split(Op):
 
     def infer(self, data: Value, axis: Value) -> tuple[PartialShape, ...]:
         check_scalar(axis, "axis")
-        shape, known = data.shape, axis.ints()
+        shape, values = data.shape, axis.ints()
         if shape.rank is None:
-            return self._each(shape)
-        if known is None:
-            # Whichever axis it is, none gets longer.
-            return self._each(PartialShape([Dimension.between(0, d.max) for d in shape]))
-        place = normalize_axis(known[0], shape.rank)
-        return self._each(shape.replace({place: self._part(shape, place)}))
+            return self._repeat(shape)
+        if values is None:
+            # For any axis, no length grows.
+            return self._repeat(PartialShape([Dimension.between(0, d.max) for d in shape]))
+        place = normalize_axis(values[0], shape.rank)
+        return self._repeat(shape.replace({place: self._part(shape, place)}))
 
     def evaluate(self, data: Array, axis: Array) -> Array | tuple[Array, ...]:
         place = normalize_axis(int(axis), data.ndim)
         part = self._part(PartialShape(data.shape), place).get_length()
-        return _cut(data, place, [part] * self.num_splits)
+        return _split_array(data, place, [part] * self.num_splits)
 
-    def _each(self, part: PartialShape) -> tuple[PartialShape, ...]:
-        """Return the shapes of all parts; where they are empty or unknown, any number of them would do."""
+    def _repeat(self, part: PartialShape) -> tuple[PartialShape, ...]:
+        """Return the shapes of all parts, bounding their number."""
         if self.num_splits > MOST_PARTS:
             raise InferenceError(f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed")
         return (part,) * self.num_splits
@@ -93,43 +93,43 @@ class VariadicSplit(Op):
         count = count_of(split_lengths, "split_lengths")
         if count is None:
             return ()
-        shape, known = data.shape, axis.ints()
+        shape, values = data.shape, axis.ints()
         if shape.rank is None:
             return (shape,) * count
-        if known is None:
+        if values is None:
             return (PartialShape([Dimension.between(0, d.max) for d in shape]),) * count
-        place = normalize_axis(known[0], shape.rank)
+        place = normalize_axis(values[0], shape.rank)
         lengths = split_lengths.numbers() or (Interval(),) * count
         return tuple(shape.replace({place: n}) for n in _shares(shape, place, lengths))
 
     def evaluate(self, data: Array, axis: Array, split_lengths: Array) -> Array | tuple[Array, ...]:
         place = normalize_axis(axis.ravel().tolist()[0], data.ndim)
         shares = _shares(PartialShape(data.shape), place, [int(n) for n in split_lengths])
-        return _cut(data, place, [n.get_length() for n in shares])
+        return _split_array(data, place, [n.get_length() for n in shares])
 
 
-def _shares(shape: PartialShape, axis: int, asked: Sequence[int | Interval]) -> list[Dimension]:
-    """Return the lengths of the parts: those asked for, as far as known, and what the others leave."""
+def _shares(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> list[Dimension]:
+    """Return the lengths of the parts: requested ones as far as known, and the remainder."""
     length = shape[axis]
-    if any(isinstance(n, int) and n < -1 for n in asked) or list(asked).count(-1) > 1:
-        raise InferenceError(f"split_lengths is {listed(asked)}; it may hold lengths from 0, and one -1")
-    parts = [Dimension() if _maybe_negative(n) else Dimension.of(n) for n in asked]
-    found = []
+    if any(isinstance(n, int) and n < -1 for n in requested) or list(requested).count(-1) > 1:
+        raise InferenceError(f"split_lengths is {listed(requested)}; it may hold lengths from 0, and one -1")
+    parts = [Dimension() if _maybe_negative(n) else Dimension.of(n) for n in requested]
+    lengths = []
     for i, part in enumerate(parts):
         left = length - sum(parts[:i] + parts[i + 1 :], start=Dimension(0))
         fits = None if left.max is not None and left.max < 0 else Dimension.of(left).merge(part)
         if fits is None:
-            raise _wrong_sum(shape, axis, asked)
-        found.append(part if part.is_static else fits)
-    if not asked and not length.contains(0):
-        raise _wrong_sum(shape, axis, asked)
-    return found
+            raise _wrong_sum(shape, axis, requested)
+        lengths.append(part if part.is_static else fits)
+    if not requested and not length.contains(0):
+        raise _wrong_sum(shape, axis, requested)
+    return lengths
 
 
-def _wrong_sum(shape: PartialShape, axis: int, asked: Sequence[int | Interval]) -> InferenceError:
+def _wrong_sum(shape: PartialShape, axis: int, requested: Sequence[int | Interval]) -> InferenceError:
     return InferenceError(
-        f"split_lengths is {listed(asked)}, but axis {axis} of data {shape} has length {shape[axis]}",
-        hint="" if -1 in asked else "a -1 in one place takes what the others leave",
+        f"split_lengths is {listed(requested)}, but axis {axis} of data {shape} has length {shape[axis]}",
+        hint="" if -1 in requested else "a -1 in one place takes what the others leave",
     )
 
 
@@ -138,6 +138,6 @@ def _maybe_negative(number: int | Interval) -> bool:
     return low is None or low < 0
 
 
-def _cut(data: Array, axis: int, lengths: Sequence[int]) -> Array | tuple[Array, ...]:
+def _split_array(data: Array, axis: int, lengths: Sequence[int]) -> Array | tuple[Array, ...]:
     parts = tuple(np.split(data, list(accumulate(lengths))[:-1], axis))
     return parts if len(parts) > 1 else parts[0]

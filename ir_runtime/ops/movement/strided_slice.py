@@ -55,7 +55,7 @@ class StridedSlice(Op):
     def infer(self, data: Value, begin: Value, end: Value, strides: Value | None = None) -> PartialShape:
         count, shape = common_count(begin=begin, end=end, strides=strides), data.shape
         if shape.rank is None or count is None:
-            return self._unplanned(shape)
+            return self._bounded_shape(shape)
         steps = (1,) * count if strides is None else strides.ints() or (None,) * count
         firsts, lasts, indices = bounds_of(begin, count), bounds_of(end, count), begin.ints()
         dims: list[Dimension] = []
@@ -71,8 +71,8 @@ class StridedSlice(Op):
                 _check_inside(entry, indices[entry], shape[axis], axis)
         return PartialShape(dims)
 
-    def _unplanned(self, shape: PartialShape) -> PartialShape:
-        """Return what follows where it is not known how many axes are sliced, or how many there are."""
+    def _bounded_shape(self, shape: PartialShape) -> PartialShape:
+        """Return the shape if the number of slices or the rank is unknown."""
         if shape.rank is None or any(self.new_axis_mask) or any(self.shrink_axis_mask):
             return PartialShape.dynamic()
         return PartialShape([Dimension.between(0, d.max) for d in shape])
@@ -82,16 +82,16 @@ class StridedSlice(Op):
         return region
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """As usual; a number of begin or end need not be known where a mask is in its place."""
+        """Propagate contents, ignoring masked numbers of begin and end."""
         data, begin, end, *strides = inputs
-        begin = _masked(begin, self.begin_mask)
-        end = _masked(end, self.end_mask, self.shrink_axis_mask)
+        begin = _apply_masks(begin, self.begin_mask)
+        end = _apply_masks(end, self.end_mask, self.shrink_axis_mask)
         return super().propagate(data, begin, end, *strides)
 
     def index(
         self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
     ) -> tuple[slice | int | EllipsisType | None, ...]:
-        """Return the region as NumPy takes it."""
+        """Return the region as a NumPy index."""
         steps = [1] * begin.size if strides is None else strides.tolist()
         index: list[slice | int | None] = []
         for axis, entry in self._plan(begin.size, len(shape)):
@@ -110,7 +110,7 @@ class StridedSlice(Op):
         return (*index, ...)
 
     def _plan(self, count: int, rank: int) -> Iterator[tuple[int | None, int | None]]:
-        """For each axis met: its number, unless it is new, and the entry that slices it, if one does."""
+        """Yield, for each axis, its number (None if new) and the entry that slices it, if any."""
         special = [_set(self.new_axis_mask, i) or _set(self.ellipsis_mask, i) for i in range(count)]
         hidden = rank - special.count(False)
         if hidden < 0:
@@ -129,7 +129,7 @@ class StridedSlice(Op):
                 axis += 1
 
     def _ends(self, entry: int, first: Bound, last: Bound, step: int | None) -> tuple[Bound, Bound]:
-        """Return where a slice starts and stops, as far as possible where a mask says so."""
+        """Return the start and stop of a slice, applying masks."""
         if step == 0:
             raise InferenceError(
                 f"element {entry} of strides is 0; a slice needs steps forwards or backwards"
@@ -145,8 +145,8 @@ def _set(mask: Sequence[int], entry: int) -> bool:
     return entry < len(mask) and mask[entry] == 1
 
 
-def _masked(value: Value, *masks: Sequence[int]) -> Value:
-    """Return a list with 0 in place of the numbers that a mask stands for."""
+def _apply_masks(value: Value, *masks: Sequence[int]) -> Value:
+    """Return a list with 0 in place of masked numbers."""
     count = count_of(value)
     if count is None or value.known() is not None or not value.element.integral:
         return value

@@ -30,27 +30,27 @@ class Transpose(Op):
 
     def infer(self, data: Value, order: Value) -> PartialShape:
         check_vector(order, "order")
-        shape, known, count = data.shape, order.ints(), count_of(order, "order")
+        shape, axes, count = data.shape, order.ints(), count_of(order, "order")
         rank = count if shape.rank is None else shape.rank
-        if known is None and count == 0:
-            known = ()
+        if axes is None and count == 0:
+            axes = ()
         if rank is None or (not count and shape.rank is None):
             return PartialShape.dynamic()
-        if known is None:
+        if axes is None:
             if not (order.count.contains(rank) or order.count.contains(0)):
                 raise InferenceError(f"order has length {order.count}, but data {shape} has rank {rank}")
             if shape.rank is None:
                 return PartialShape.dynamic(rank)
             return PartialShape([reduce(Dimension.join, shape)] * rank if rank else [])
-        known = known or tuple(reversed(range(rank)))
-        if sorted(known) != list(range(rank)):
+        axes = axes or tuple(reversed(range(rank)))
+        if sorted(axes) != list(range(rank)):
             raise InferenceError(
-                f"order is {list(known)}{'' if shape.rank is None else f', and data {shape}'}; it must hold each "
+                f"order is {list(axes)}{'' if shape.rank is None else f', and data {shape}'}; it must hold each "
                 f"of the numbers from 0 to {rank - 1} once"
                 if rank
-                else f"order is {list(known)}, but data is a scalar, which has no axes"
+                else f"order is {list(axes)}, but data is a scalar, which has no axes"
             )
-        return PartialShape.dynamic(rank) if shape.rank is None else PartialShape([shape[i] for i in known])
+        return PartialShape.dynamic(rank) if shape.rank is None else PartialShape([shape[i] for i in axes])
 
     def evaluate(self, data: Array, order: Array) -> Array:
         return data.transpose(axes_of(order) or None)

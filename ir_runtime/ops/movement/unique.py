@@ -70,20 +70,20 @@ class Unique(Op):
 
 
 def _some(count: Dimension) -> Dimension:
-    """Return how many of ``count`` elements may differ."""
+    """Return the possible numbers of distinct elements among ``count``."""
     return Dimension.between(min(count.min, 1), count.max)
 
 
 def _groups(rows: Array, ordered: bool) -> tuple[Array, Array, Array]:
-    """Equal rows: where each kind comes first, the kind of each row, and how many there are of each."""
+    """Group equal rows: return the first row of each group, the group of each row, and group sizes."""
     if len(rows) == 0:
         return (np.zeros(0, np.int64),) * 3
-    if rows.shape[1] > 1:  # ranks stand for elements of any type
+    if rows.shape[1] > 1:  # ranks represent elements of any type
         rows = np.unique(rows, return_inverse=True, equal_nan=False)[1].reshape(rows.shape)
         order = np.lexsort(rows.T[::-1])
     else:
         order = np.argsort(rows.ravel(), kind="stable") if rows.size else np.arange(len(rows))
-    ranked = rows[order]  # NaN differs from everything, as in the reference
+    ranked = rows[order]  # NaN is unequal to everything, as in the reference
     starts = np.concatenate([[True], (ranked[1:] != ranked[:-1]).any(axis=1)])
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = np.cumsum(starts) - 1

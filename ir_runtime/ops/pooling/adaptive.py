@@ -21,7 +21,7 @@ from ..kernels.pooling import sum_dtype
 class AdaptivePooling(Op):
     """Base of both operations: windows as equal as possible, which overlap where lengths do not divide.
 
-    The pages ask for floats; OpenVINO also takes integers.
+    The pages require floats; OpenVINO also accepts integers.
     """
 
     flops_per_element = 0
@@ -104,5 +104,5 @@ class AdaptiveMaxPool(AdaptivePooling):
         dtype = self.index_element_type.dtype
         if not math.prod(shape):
             return np.zeros(shape, data.dtype), np.zeros(shape, dtype)
-        found, places = largest(data, shape[2:])
-        return found, places.astype(dtype)
+        maxima, places = largest(data, shape[2:])
+        return maxima, places.astype(dtype)

@@ -25,8 +25,8 @@ from ..window import SlidingWindow, data_dims
 class Pooling(SlidingWindow):
     """Base of poolings: windows of a fixed kernel over the spatial axes.
 
-    With auto_pad same_upper or same_lower and rounding ceil, OpenVINO rounds after it has padded,
-    and may count one window more than the page says; so is it here.
+    With auto_pad same_upper or same_lower and rounding ceil, OpenVINO rounds after padding, and may count one
+    window more than the page says; so does this implementation.
     """
 
     data = Input(T, "[N, C, spatial...]")
@@ -40,12 +40,12 @@ class Pooling(SlidingWindow):
     )
 
     def verify(self) -> None:
-        """Require one number for each spatial axis."""
+        """Require one number per spatial axis."""
         super().verify()
         self._per_axis("kernel", self.kernel)
 
     def rounding(self) -> str:
-        """Return how the number of windows is rounded."""
+        """Return the rounding mode of the number of windows."""
         return self.rounding_type
 
     def pooled(self, data: Value) -> PartialShape:
@@ -64,7 +64,7 @@ class Pooling(SlidingWindow):
         return [Dimension(length) for length in self.kernel]
 
     def flops(self, operands: Operands) -> Count:
-        """Return one for each element under a window."""
+        """Return one FLOP for each element in a window."""
         return operands.result * math.prod(self.kernel)
 
 
@@ -117,7 +117,7 @@ class MaxPoolWithIndices(DilatedPooling):
         check_index_types(index_element_type=self.index_element_type)
 
     def shown(self, inputs: Sequence[PartialShape], output: PartialShape) -> Mapping[str, object]:
-        """Return the padding, and the axis counted from the beginning."""
+        """Return the padding, and the axis counted from the front."""
         rank = inputs[0].rank
         return {**super().shown(inputs, output), "axis": self.axis % rank if rank else self.axis}
 
@@ -128,8 +128,8 @@ class MaxPoolWithIndices(DilatedPooling):
 
     def evaluate(self, data: Array) -> tuple[Array, Array]:
         largest, within = pool_indices(data, self.placed(data.shape[2:]))
-        # Of the axes before the spatial ones, those from `axis` on count, too. Then the index is
-        # cut to the size of what it counts over, as OpenVINO does also for spatial axes.
+        # The axes before the spatial ones are included from `axis` on. Then the index is
+        # taken modulo the size of these axes, as OpenVINO also does for spatial axes.
         channel = math.prod(data.shape[2:])
         flat = within + np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *self._ones()) * channel
         limit = math.prod(data.shape[self.axis % data.ndim :])

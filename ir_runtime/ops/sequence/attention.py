@@ -68,7 +68,7 @@ class ScaledDotProductAttention(Op):
             return PartialShape.dynamic()
         batch, rows, columns = self._scores(query.shape, key.shape)
         if mask is not None:
-            batch, rows, columns = _masked(batch, rows, columns, mask)
+            batch, rows, columns = _broadcast_mask(batch, rows, columns, mask)
         if value.shape.rank is None or batch.rank is None:
             return PartialShape.dynamic()
         if not columns.compatible(value.shape[-2]):
@@ -105,26 +105,26 @@ class ScaledDotProductAttention(Op):
         return scaled_dot_product(query, key, value, bias, factor, self.causal)
 
     def macs(self, operands: Operands) -> Count:
-        """Return those of both products, also of keys that a mask hides."""
+        """Return the MACs of both products, including masked keys."""
         features = operands.inputs[0][-1] + operands.outputs[0][-1]
         return self._pairs(operands) * features
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of both products, of the softmax, and of scaling and masking the scores."""
+        """Return the FLOPs of both products, the softmax, and scaling and masking of scores."""
         return 2 * self.macs(operands) + 7 * self._pairs(operands)
 
     def _pairs(self, operands: Operands) -> Count:
-        """Return the number of scores: of pairs of a query and a key."""
+        """Return the number of scores: pairs of a query and a key."""
         return product(operands.outputs[0][:-1]) * operands.inputs[1][-2]
 
 
 def usual_scale(width: int) -> float:
-    """Return the factor of the scores of queries of some width."""
+    """Return the default scale for queries of a width."""
     return 1 / math.sqrt(width) if width else math.inf
 
 
 def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
-    """Return the shape of a mask that masks something; a scalar is there only to fill the place."""
+    """Return the shape of a mask; None for a scalar, which is only a placeholder."""
     if mask is None:
         return None
     if mask.element not in (element, ElementType.boolean) and ElementType.dynamic not in (
@@ -142,7 +142,7 @@ def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
     return mask.shape
 
 
-def _masked(
+def _broadcast_mask(
     batch: PartialShape, rows: Dimension, columns: Dimension, mask: PartialShape
 ) -> tuple[PartialShape, Dimension, Dimension]:
     if mask.rank is None:

@@ -16,7 +16,7 @@ from ..recurrent import GRU, LSTM, RNN, STEP, Recurrent
 
 
 class Cell(Recurrent):
-    """What all cells begin with."""
+    """The inputs common to all cells."""
 
     x = Input(T_FLOAT, "[batch, input]")
     initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
@@ -150,13 +150,13 @@ class LSTMCell1(LSTMCellBase):
         b: Array | None = None,
         p: Array | None = None,
     ) -> tuple[Array, ...]:
-        w, r = self._ordered(w), self._ordered(r)
-        cell = cast("kernels.LSTM", self.cell(w, r, None if b is None else self._ordered(b)))
+        w, r = self._reorder_gates(w), self._reorder_gates(r)
+        cell = cast("kernels.LSTM", self.cell(w, r, None if b is None else self._reorder_gates(b)))
         peepholes = None if p is None else kernels.as_accumulator(p)
         cell = replace(cell, peepholes=peepholes, input_forget=self.input_forget)
         return kernels.advance(cell, x, initial_hidden_state, initial_cell_state)
 
-    def _ordered(self, weights: Array) -> Array:
+    def _reorder_gates(self, weights: Array) -> Array:
         gates = weights.reshape(4, self.hidden_size, *weights.shape[1:])
         places = [self.weights_format.index(gate) for gate in "fico"]
         return np.asarray(gates[places].reshape(weights.shape))

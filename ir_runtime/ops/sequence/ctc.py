@@ -33,11 +33,11 @@ class CTCGreedyDecoder(Op):
     ctc_merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
 
     def infer(self, data: Value, sequence_mask: Value) -> PartialShape:
-        found: dict[str, Dimension] = {}
-        fit_axes("data", ("time", "batch", "classes"), data.shape, found)
-        fit_axes("sequence_mask", ("time", "batch"), sequence_mask.shape, found)
-        _some_classes(found, "data")
-        return PartialShape([found.get("batch", -1), found.get("time", -1), 1, 1])
+        lengths: dict[str, Dimension] = {}
+        fit_axes("data", ("time", "batch", "classes"), data.shape, lengths)
+        fit_axes("sequence_mask", ("time", "batch"), sequence_mask.shape, lengths)
+        _some_classes(lengths, "data")
+        return PartialShape([lengths.get("batch", -1), lengths.get("time", -1), 1, 1])
 
     def evaluate(self, data: Array, sequence_mask: Array) -> Array:
         runs = np.logical_and.accumulate(sequence_mask.T != 0, axis=1)
@@ -74,14 +74,16 @@ class CTCGreedyDecoderSeqLen(Op):
     def infer(
         self, data: Value, sequence_length: Value, blank_index: Value | None = None
     ) -> tuple[PartialShape, PartialShape]:
-        found: dict[str, Dimension] = {}
-        fit_axes("data", ("batch", "time", "classes"), data.shape, found)
-        fit_axes("sequence_length", ("batch",), sequence_length.shape, found)
-        _some_classes(found, "data")
+        lengths: dict[str, Dimension] = {}
+        fit_axes("data", ("batch", "time", "classes"), data.shape, lengths)
+        fit_axes("sequence_length", ("batch",), sequence_length.shape, lengths)
+        _some_classes(lengths, "data")
         _one_number(blank_index)
-        check_at_most(sequence_length, "sequence_length", found.get("time", Dimension()), "the time of data")
-        batch = found.get("batch", Dimension())
-        return PartialShape([batch, found.get("time", -1)]), PartialShape([batch])
+        check_at_most(
+            sequence_length, "sequence_length", lengths.get("time", Dimension()), "the time of data"
+        )
+        batch = lengths.get("batch", Dimension())
+        return PartialShape([batch, lengths.get("time", -1)]), PartialShape([batch])
 
     def evaluate(
         self, data: Array, sequence_length: Array, blank_index: Array | None = None
@@ -121,23 +123,25 @@ class CTCLoss(Op):
         label_length: Value,
         blank_index: Value | None = None,
     ) -> PartialShape:
-        found: dict[str, Dimension] = {}
-        fit_axes("logits", ("batch", "time", "classes"), logits.shape, found)
-        fit_axes("logit_length", ("batch",), logit_length.shape, found)
-        fit_axes("labels", ("batch", "time"), labels.shape, found)
-        fit_axes("label_length", ("batch",), label_length.shape, found)
-        _some_classes(found, "logits")
+        lengths: dict[str, Dimension] = {}
+        fit_axes("logits", ("batch", "time", "classes"), logits.shape, lengths)
+        fit_axes("logit_length", ("batch",), logit_length.shape, lengths)
+        fit_axes("labels", ("batch", "time"), labels.shape, lengths)
+        fit_axes("label_length", ("batch",), label_length.shape, lengths)
+        _some_classes(lengths, "logits")
         _one_number(blank_index)
-        time, classes = (found.get(axis, Dimension()) for axis in ("time", "classes"))
+        time, classes = (lengths.get(axis, Dimension()) for axis in ("time", "classes"))
         check_at_most(logit_length, "logit_length", time, "the time of logits")
         check_at_most(label_length, "label_length", time, "the time of logits")
         _check_fewer(label_length, logit_length)
         if blank_index is not None:
             check_below(blank_index, "blank_index", classes, "classes")
-        counts, known = label_length.ints(), labels.known()
-        for row, count in zip(known, counts, strict=True) if known is not None and counts is not None else ():
+        counts, label_values = label_length.ints(), labels.known()
+        for row, count in (
+            zip(label_values, counts, strict=True) if label_values is not None and counts is not None else ()
+        ):
             check_below(Value.constant(row[:count]), "labels", classes, "classes")
-        return PartialShape([found.get("batch", -1)])
+        return PartialShape([lengths.get("batch", -1)])
 
     def evaluate(
         self,
@@ -164,13 +168,13 @@ class CTCLoss(Op):
         return labels
 
     def flops(self, operands: Operands) -> Count:
-        """Return those of the softmax, and of the sums over paths of labels with blanks between them."""
+        """Return the FLOPs of the softmax, and of the sums over paths of labels and blanks."""
         batch, time, _ = operands.inputs[0]
         return 5 * operands.data + 6 * batch * time * (2 * operands.inputs[2][1] + 1)
 
 
-def _some_classes(found: dict[str, Dimension], name: str) -> None:
-    if found.get("classes", Dimension()) == 0:
+def _some_classes(lengths: dict[str, Dimension], name: str) -> None:
+    if lengths.get("classes", Dimension()) == 0:
         raise InferenceError(f"{name} has 0 classes, its last dimension; 1 or more are expected")
 
 

@@ -38,8 +38,8 @@ class OneHotBase(Op):
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
             check_scalar(scalar, name)
-        if (known := depth.ints()) is not None and known[0] < 0:
-            raise InferenceError(f"depth is {known[0]}; 0 or more is expected")
+        if (depths := depth.ints()) is not None and depths[0] < 0:
+            raise InferenceError(f"depth is {depths[0]}; 0 or more is expected")
         if indices.shape.rank is None:
             return PartialShape.dynamic()
         axis = normalize_axis(self.axis, indices.shape.rank + 1, "attribute 'axis'")
@@ -49,17 +49,17 @@ class OneHotBase(Op):
 
     def evaluate(self, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
         axis, length = normalize_axis(self.axis, indices.ndim + 1), max(depth.item(), 0)
-        found = np.empty((*indices.shape[:axis], length, *indices.shape[axis:]), off_value.dtype)
-        found[...] = off_value
+        encoded = np.empty((*indices.shape[:axis], length, *indices.shape[axis:]), off_value.dtype)
+        encoded[...] = off_value
         classes = self.classes(indices, length)
         inside = (classes >= 0) & (classes < length)
         places = np.nonzero(np.atleast_1d(inside)) if indices.ndim else ()
         if indices.ndim or inside:
-            found[(*places[:axis], classes[inside], *places[axis:])] = on_value
-        return found
+            encoded[(*places[:axis], classes[inside], *places[axis:])] = on_value
+        return encoded
 
     def classes(self, indices: Array, depth: int) -> Array:
-        """Return the class of each element; one out of range sets nothing."""
+        """Return the class of each element, or one that sets nothing if out of range."""
         return indices
 
 
@@ -82,7 +82,7 @@ class OneHot16(OneHotBase):
     )
 
     def classes(self, indices: Array, depth: int) -> Array:
-        """Return the class of each element; one out of range sets nothing."""
+        """Return the class of each element, or one that sets nothing if out of range."""
         if self.negative_indices_mode != "normalize" or indices.dtype.kind == "u":
             return indices
         return np.where(indices < 0, indices.astype(np.int64) + depth, indices)

@@ -10,10 +10,10 @@ from ..recurrent import GRU, LSTM, RNN, RecurrentSequence
 
 
 class Sequence(RecurrentSequence):
-    """What sequences of all cells begin with.
+    """The inputs common to sequences of all cells.
 
-    Behind the end of a sequence, the output is 0, and so is the last state of an empty one. Lengths
-    beyond that of ``x`` are refused here; in OpenVINO, they make the last state 0.
+    After the end of a sequence, the output is 0, and so is the last state of an empty one. Lengths beyond
+    that of ``x`` are refused here; in OpenVINO, they make the last state 0.
     """
 
     x = Input(T_FLOAT, "[batch, time, input]")
@@ -23,7 +23,7 @@ class Sequence(RecurrentSequence):
 
 
 class SingleStateSequence(Sequence):
-    """Sequences of cells with no state but the hidden one."""
+    """Sequences of cells with only a hidden state."""
 
     sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")
     w = Input(T_FLOAT, "weights of x for all gates, [directions, gates * hidden, input]")

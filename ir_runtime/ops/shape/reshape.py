@@ -52,15 +52,15 @@ class Reshape(Op):
             lengths[axis] = data.shape[axis]
         if -1 in lengths:
             place = lengths.index(-1)
-            given = prod(n for i, n in enumerate(data.shape) if i not in copied)
-            taken = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
-            lengths[place] = given // taken if taken else 1  # as OpenVINO has it for no elements
+            available = prod(n for i, n in enumerate(data.shape) if i not in copied)
+            requested = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
+            lengths[place] = available // requested if requested else 1  # as in OpenVINO for no elements
         if prod(lengths) != data.size:
             raise _impossible(PartialShape(data.shape), [int(n) for n in shape.flat], self.special_zero)
         return data.reshape(lengths)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Return the contents stay what they are, wherever the new shape is certain."""
+        """Propagate contents unchanged if the new shape is static."""
         contents, bounds, shape = inputs[0].data, inputs[0].bounds, self.infer(*inputs)
         if not shape.is_static:
             return None
@@ -76,21 +76,25 @@ def _beyond(axis: int, shape: Sequence[DimensionLike]) -> str:
 def _impossible(
     source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool
 ) -> InferenceError:
-    """Return what to say where the numbers of elements differ, and which number of the pattern is to blame."""
-    given, shown = product(source), listed(pattern)
+    """Return the error about a number of elements that does not match."""
+    available, shown = product(source), listed(pattern)
     copied = [i for i, n in enumerate(pattern) if special_zero and n == 0]
-    asked = product(source[i] if i in copied else Dimension.of(n) for i, n in enumerate(pattern) if n != -1)
-    if -1 in pattern and asked == 0:
-        message = f"data {source} holds {given} elements, but a 0 in shape {shown} leaves none"
+    requested = product(
+        source[i] if i in copied else Dimension.of(n) for i, n in enumerate(pattern) if n != -1
+    )
+    if -1 in pattern and requested == 0:
+        message = f"data {source} holds {available} elements, but a 0 in shape {shown} leaves none"
     elif -1 in pattern:
-        message = f"data {source} holds {given} elements, not a multiple of the {asked} of shape {shown}"
+        message = (
+            f"data {source} holds {available} elements, not a multiple of the {requested} of shape {shown}"
+        )
     else:
-        message = f"data {source} holds {given} elements, but shape {shown} asks for {asked}"
+        message = f"data {source} holds {available} elements, but shape {shown} asks for {requested}"
     return InferenceError(message, hint=_way_out(source, pattern, special_zero))
 
 
 def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> str:
-    """Return which number of a pattern could be left to follow from the data, such as a batch baked in."""
+    """Return a hint about a number of the pattern that could follow from the data, such as a fixed batch."""
     fixed = [i for i, n in enumerate(pattern) if isinstance(n, int) and n > 0]
     for place in fixed if -1 not in pattern else ():
         open_ = [-1 if i == place else n for i, n in enumerate(pattern)]
@@ -110,8 +114,8 @@ def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_ze
 class _Target:
     """The target shape of a pattern.
 
-    The number of elements stays the same: that gives the length at -1, or another one that
-    alone is unknown. Lengths that stand on both sides cancel.
+    The number of elements is preserved, which determines the length at -1, or a single other unknown one.
+    Lengths on both sides cancel.
     """
 
     def __init__(self, source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> None:
@@ -121,27 +125,27 @@ class _Target:
             raise InferenceError(f"shape is {listed(pattern)}; it may hold lengths from 0, and one -1")
 
     def lengths(self) -> list[Dimension]:
-        """Return the lengths, as far as they are known."""
+        """Return the lengths as far as known."""
         copied = [i for i, n in enumerate(self.pattern) if self.special_zero and n == 0]
-        found = [self._length(i, n) for i, n in enumerate(self.pattern)]
+        lengths = [self._length(i, n) for i, n in enumerate(self.pattern)]
         if self.source.rank is None:
-            return found
-        given = [d for i, d in enumerate(self.source) if i not in copied]
-        unknown = [i for i, d in enumerate(found) if i not in copied and d.is_dynamic]
+            return lengths
+        sources = [d for i, d in enumerate(self.source) if i not in copied]
+        unknown = [i for i, d in enumerate(lengths) if i not in copied and d.is_dynamic]
         if -1 in self.pattern:
             unknown = [list(self.pattern).index(-1)]
-        taken = [d for i, d in enumerate(found) if i not in copied and unknown != [i]]
+        targets = [d for i, d in enumerate(lengths) if i not in copied and unknown != [i]]
         if len(unknown) == 1:
-            found[unknown[0]] = self._left(found[unknown[0]], given, taken)
+            lengths[unknown[0]] = self._left(lengths[unknown[0]], sources, targets)
         else:
-            many, few = map(product, _cancel(given, taken))
+            many, few = map(product, _cancel(sources, targets))
             if not many.compatible(few):
                 raise self._impossible()
-        return found
+        return lengths
 
     def _length(self, axis: int, number: int | Interval) -> Dimension:
         if number == 0 and self.special_zero:
-            return self._copied(axis)
+            return self._copy_length(axis)
         if isinstance(number, int):
             return Dimension() if number == -1 else Dimension(number)
         length = Dimension.of(number)
@@ -149,13 +153,13 @@ class _Target:
             length = length.join(self._if_left(axis))
         if not self.special_zero or length.min > 0 or self.source.rank is None or axis >= self.source.rank:
             return length
-        # It may turn out to be 0, and copy. The symbol stays, as in OpenVINO: it errs only where
+        # It may be 0 and mean a copy. The symbol is kept, as in OpenVINO, which is wrong only if
         # the data has no elements.
         other = self.source[axis]
         high = None if length.max is None or other.max is None else max(length.max, other.max)
         return Dimension.between(0, high, length.symbol)
 
-    def _copied(self, axis: int) -> Dimension:
+    def _copy_length(self, axis: int) -> Dimension:
         if self.source.rank is None:
             return Dimension()
         if axis >= self.source.rank:
@@ -163,32 +167,32 @@ class _Target:
         return self.source[axis]
 
     def _if_left(self, axis: int) -> Dimension:
-        """Return the length of an axis if its number turns out to be -1, so that the others are lengths."""
+        """Return the length of an axis if its number is -1, so that the others are lengths."""
         if self.source.rank is None:
             return Dimension()
         return self._rest(self.source, [Dimension.of(n) for i, n in enumerate(self.pattern) if i != axis])
 
-    def _rest(self, given: Sequence[Dimension], taken: Sequence[Dimension]) -> Dimension:
-        """Return what -1 may stand for: no more elements than there are, but 1 where the other axes have none."""
-        if not self.special_zero and any(d.max == 0 for d in (*given, *taken)):
-            return Dimension(1) if any(d.max == 0 for d in taken) else Dimension(0, 1)
-        most, least = product(map(_some, given)).max, product(map(_some, taken)).min
+    def _rest(self, sources: Sequence[Dimension], targets: Sequence[Dimension]) -> Dimension:
+        """Return the possible lengths at -1: at most all elements, and 1 if other axes are empty."""
+        if not self.special_zero and any(d.max == 0 for d in (*sources, *targets)):
+            return Dimension(1) if any(d.max == 0 for d in targets) else Dimension(0, 1)
+        most, least = product(map(_some, sources)).max, product(map(_some, targets)).min
         return Dimension.between(0, None if most is None else max(most // least, 1))
 
-    def _left(self, found: Dimension, given: list[Dimension], taken: list[Dimension]) -> Dimension:
-        """Return the quotient of the given lengths by those of other axes."""
-        many, few = map(product, _cancel(given, taken))
+    def _left(self, length: Dimension, sources: list[Dimension], targets: list[Dimension]) -> Dimension:
+        """Divide the source lengths by those of other axes."""
+        many, few = map(product, _cancel(sources, targets))
         if few == 0 and not many.contains(0):
             raise self._impossible()
         if few.min == 0:
-            return self._rest(given, taken) if -1 in self.pattern else found
-        # Where the rank of the data is unknown, OpenVINO takes -1 for 1 or more. It is 0 of the rows that a mask
-        # picks, as of x[mask], if it picks none; OpenVINO then returns none, too.
+            return self._rest(sources, targets) if -1 in self.pattern else length
+        # If the rank of the data is unknown, OpenVINO assumes at least 1 for -1. It is 0 for the rows selected by a mask
+        # as in x[mask], if none is selected; OpenVINO then returns none, too.
         high = None if many.max is None else many.max // few.min
         low = min(many.min, 1) if few.max is None else -(-many.min // few.max)
         if high is not None and low > high:
             raise self._impossible()
-        left = found.merge(many if few == 1 else Dimension.between(low, high))
+        left = length.merge(many if few == 1 else Dimension.between(low, high))
         if left is None:
             raise self._impossible()
         return left
@@ -202,17 +206,17 @@ def _some(length: Dimension) -> Interval:
 
 
 def _cancel(
-    given: Sequence[Dimension], taken: Sequence[Dimension]
+    sources: Sequence[Dimension], targets: Sequence[Dimension]
 ) -> tuple[list[Dimension], list[Dimension]]:
-    """Drop the lengths that are known to be equal on both sides; a 0 decides nothing, and is kept."""
-    left = [d for d in given if d.is_dynamic]
-    rest = [d for d in taken if d.is_dynamic]
+    """Cancel lengths known to be equal on both sides; a 0 is kept."""
+    left = [d for d in sources if d.is_dynamic]
+    rest = [d for d in targets if d.is_dynamic]
     for length in list(left):
         same = [other for other in rest if length.symbol is not None and other.symbol is length.symbol]
         if same:
             left.remove(length)
             rest.remove(same[0])
-    many = prod(d.get_length() for d in given if d.is_static)
-    few = prod(d.get_length() for d in taken if d.is_static)
+    many = prod(d.get_length() for d in sources if d.is_static)
+    few = prod(d.get_length() for d in targets if d.is_static)
     shared = gcd(many, few) if many and few else 1
     return [Dimension(many // shared), *left], [Dimension(few // shared), *rest]

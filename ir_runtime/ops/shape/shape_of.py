@@ -13,7 +13,7 @@ from .._define.types import T_ANY, check_index_types
 
 
 class ShapeOfBase(Op):
-    """Base of the versions: only the shape of the data matters, not what it holds."""
+    """Base of the versions; only the shape of the data is used."""
 
     flops_per_element = 0
 

@@ -17,7 +17,7 @@ _LengthT = TypeVar("_LengthT")
 
 
 class SqueezeBase(Op):
-    """Base of the versions. An axis that turns out not to have length 1 stays; so does a scalar without axis 0 or -1."""
+    """Base of the versions. An axis of another length than 1 is kept; a scalar accepts axes 0 and -1."""
 
     bounded = True
 
@@ -45,7 +45,7 @@ class SqueezeBase(Op):
             return shape
         if any(self.skips and shape[i].is_dynamic and shape[i].contains(1) for i in gone):
             return PartialShape.dynamic()
-        # The page has it that an unknown length counts as 1 here.
+        # According to the page, an unknown length counts as 1 here.
         return PartialShape([d for i, d in enumerate(shape) if i not in gone or not d.contains(1)])
 
     def evaluate(self, data: Array, axes: Array | None = None) -> Array:
@@ -118,7 +118,7 @@ class Unsqueeze(Op):
 
 
 def _with(lengths: Sequence[_LengthT], places: Sequence[int]) -> list[_LengthT | int]:
-    # OpenVINO drops repetitions. Those that only counting from the end reveals have no sound meaning.
+    # OpenVINO drops duplicates. Duplicates of mixed sign have no sound meaning.
     distinct = sorted(set(places))
     rank = len(lengths) + len(distinct)
     added = normalize_axes(distinct, rank, of="a result of rank")

@@ -13,7 +13,7 @@ PAIRS = "the real and the imaginary part"
 
 
 def floats(data: Array) -> Array:
-    """Numbers in the precision to transform them in: f32 at least, as in OpenVINO's reference."""
+    """Convert to the precision of the transform: at least f32, as in OpenVINO's reference."""
     return data.astype(compute_dtype(data.dtype), copy=False)
 
 
@@ -24,5 +24,5 @@ def as_complex(pairs: Array) -> Array:
 
 
 def as_pairs(numbers: Array) -> Array:
-    """Complex numbers as pairs along a new last axis."""
+    """Return complex numbers as pairs along a new last axis."""
     return np.ascontiguousarray(numbers)[..., None].view(numbers.real.dtype)

@@ -23,12 +23,12 @@ COMPLEX = f"complex numbers, {PAIRS} along the last axis"
 
 
 class FourierTransform(Op):
-    """Base of the transforms. A member says what it does to complex, or real, numbers.
+    """Base of the transforms. A member defines the transform of complex or real numbers.
 
-    Axes count those of the complex numbers, without the axis of their parts. OpenVINO's CPU plugin
-    fails or gives garbage for no axes and for an axis cut to nothing; and for real numbers, where
-    ``signal_size`` is -1 or more than there is. The package has no reference. Nor does OpenVINO
-    take f64, which the pages allow as far as it is supported.
+    Axes refer to the complex numbers, without the axis of their parts. OpenVINO's CPU plugin fails or gives
+    garbage for no axes and for an axis truncated to nothing; and for real numbers, if ``signal_size`` is -1
+    or larger than the data. The package has no reference. OpenVINO does not accept f64, which the pages allow
+    as far as supported.
     """
 
     data = Input(T_SHORT_FLOAT, COMPLEX)
@@ -51,23 +51,25 @@ class FourierTransform(Op):
         if rank is None:
             return PartialShape.dynamic()
         claims = _claims(_places(axes, rank), sizes, -1 if signal_size is None else Interval(), count)
-        return self.outward([self._claimed(axis, dim, claims) for axis, dim in enumerate(data.shape[:rank])])
+        return self.outward(
+            [self._transformed_length(axis, dim, claims) for axis, dim in enumerate(data.shape[:rank])]
+        )
 
     def evaluate(self, data: Array, axes: Array, signal_size: Array | None = None) -> Array:
         inputs = (data, axes) if signal_size is None else (data, axes, signal_size)
         shape = self.infer(*map(Value.constant, inputs)).static
-        if 0 in shape or 0 in data.shape:  # then NumPy refuses to transform
+        if 0 in shape or 0 in data.shape:  # NumPy refuses to transform these
             return np.zeros(shape, data.dtype)
         rank = data.ndim - self.parts
         places = [int(a) % rank for a in axes]
-        asked = [-1] * len(places) if signal_size is None else signal_size.tolist()
-        sizes = [data.shape[p] if n == -1 else n for n, p in zip(asked, places, strict=True)]
-        if places and asked[-1] == -1:
+        requested = [-1] * len(places) if signal_size is None else signal_size.tolist()
+        sizes = [data.shape[p] if n == -1 else n for n, p in zip(requested, places, strict=True)]
+        if places and requested[-1] == -1:
             sizes[-1] = self.along_last(data.shape[places[-1]])
         return self.transform(data, sizes, places).astype(data.dtype, copy=False)
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
-        """Transform along some axes, made so long, none of which is empty."""
+        """Transform along non-empty axes of the given sizes."""
         raise NotImplementedError
 
     def outward(self, lengths: list[Dimension]) -> PartialShape:
@@ -75,21 +77,21 @@ class FourierTransform(Op):
         return PartialShape([*lengths, 2])
 
     def along_last(self, length: int) -> int:
-        """Return how long the signal is that belongs to data so long, along the last of the axes."""
+        """Return the length of the signal for data of a length along the last axis."""
         return length
 
     def halved(self, length: Dimension) -> Dimension:
-        """Return how much of a signal so long is kept, along the last of the axes."""
+        """Return the length kept of a signal along the last axis."""
         return length
 
     def _rank(self, data: Value, axes: Value) -> int | None:
         if data.shape.rank is None:
             return None
         if data.shape.rank < 1 + self.parts or (self.parts and not data.shape[-1].contains(2)):
-            wanted = (
+            expected = (
                 f"rank 2 or more, and 2 as its last dimension, {PAIRS}" if self.parts else "rank 1 or more"
             )
-            raise InferenceError(f"data must have {wanted}, found {data.shape}")
+            raise InferenceError(f"data must have {expected}, found {data.shape}")
         rank = data.shape.rank - self.parts
         if axes.count.min > rank:
             rest = ", without the last one" if self.parts else ""
@@ -98,13 +100,13 @@ class FourierTransform(Op):
             )
         return rank
 
-    def _claimed(self, axis: int, dim: Dimension, claims: list[TransformedAxis]) -> Dimension:
-        """Return the length of an axis after the transform; every claim with an unknown place may mean it."""
+    def _transformed_length(self, axis: int, dim: Dimension, claims: list[TransformedAxis]) -> Dimension:
+        """Return the length of an axis after the transform, joined over all axes that may be this one."""
         own = [claim for claim in claims if claim.place == axis]
-        possible = [self._resized(dim, c) for c in own or claims if c.place in (axis, None)]
+        possible = [self._resize(dim, c) for c in own or claims if c.place in (axis, None)]
         return reduce(Dimension.join, possible if own else [dim, *possible])
 
-    def _resized(self, dim: Dimension, claim: TransformedAxis) -> Dimension:
+    def _resize(self, dim: Dimension, claim: TransformedAxis) -> Dimension:
         whole = Dimension.of(dim.map(self.along_last)) if claim.last else dim
         lowest = claim.size if isinstance(claim.size, int) else claim.size.min
         if claim.size == -1:
@@ -116,19 +118,19 @@ class FourierTransform(Op):
         return self.halved(length) if claim.last else length
 
     def flops(self, operands: Operands) -> Count:
-        """Return 5 n log2 n for each transform of n complex numbers, half of it for real ones."""
+        """Return 5 n log2 n FLOPs for each transform of n complex numbers, half of it for real ones."""
         *points, _ = self._complex(operands)
         axes = operands.content(1)
         places = range(len(points)) if axes is None else [int(a) % len(points) for a in axes.flat]
         return 5 * product(points) * total(log2(points[axis]) for axis in places)
 
     def _complex(self, operands: Operands) -> Lengths:
-        """Return the lengths of the tensor of complex numbers that is as large as the transform."""
+        """Return the lengths of the complex tensor as large as the transform."""
         return operands.outputs[0]
 
 
 class TransformedAxis(NamedTuple):
-    """One of the axes to transform: its position, its new length, and whether it is the last one."""
+    """An axis to transform: its position, its new length, and whether it is the last one."""
 
     place: int | None
     size: int | Interval
@@ -141,24 +143,24 @@ def _claims(
     size: int | Interval,
     count: int | None,
 ) -> list[TransformedAxis]:
-    """Return the axes, of unknown places and of a given size where no more is known; two if not even how many."""
+    """Return the axes, of unknown position and size if necessary; two if even their number is unknown."""
     if count is None:
         return [TransformedAxis(None, size, False), TransformedAxis(None, size, True)]
-    each = zip(places or [None] * count, sizes or [size] * count, strict=True)
-    return [TransformedAxis(place, size, i + 1 == count) for i, (place, size) in enumerate(each)]
+    pairs = zip(places or [None] * count, sizes or [size] * count, strict=True)
+    return [TransformedAxis(place, size, i + 1 == count) for i, (place, size) in enumerate(pairs)]
 
 
 def _places(axes: Value, rank: int) -> list[int | None] | None:
-    """Return the axes, as far as they are known."""
+    """Return the axes as far as known."""
     numbers = axes.numbers()
     if numbers is None:
         return None
-    known = iter(normalize_axes((n for n in numbers if isinstance(n, int)), rank))
-    return [next(known) if isinstance(n, int) else None for n in numbers]
+    normalized = iter(normalize_axes((n for n in numbers if isinstance(n, int)), rank))
+    return [next(normalized) if isinstance(n, int) else None for n in numbers]
 
 
 def _sizes(signal_size: Value) -> list[int | Interval] | None:
-    """Return how long axes are to be, as far as that is known."""
+    """Return the requested lengths as far as known."""
     numbers = signal_size.numbers()
     for n in numbers or ():
         highest = n.max if isinstance(n, Interval) else n
@@ -186,7 +188,7 @@ class IDFT(FourierTransform):
 
 
 class RealFourierTransform(FourierTransform):
-    """A transform of which one side is real; so the other is kept by half, along the last of ``axes``."""
+    """A transform with one real side; the other is stored by half along the last of ``axes``."""
 
     def _rank(self, data: Value, axes: Value) -> int | None:
         rank = super()._rank(data, axes)

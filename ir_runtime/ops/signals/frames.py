@@ -16,7 +16,7 @@ from .._lengths import length_of
 from .._ranks import check_scalar, check_vector
 from ._complex import PAIRS, as_complex, as_pairs, floats
 
-# Ports come in the order in which classes name them, and these are not the first.
+# Ports are ordered as in the class bodies, and these are not the first.
 WINDOW = Input(T_FLOAT, "factors of a frame's elements, 1-D; at most as many as a frame has")
 FRAME_SIZE = Input(T_INDEX_64, "length of a frame, a scalar")
 FRAME_STEP = Input(T_INDEX_64, "distance from frame to frame, a scalar")
@@ -25,11 +25,11 @@ FRAME_STEP = Input(T_INDEX_64, "distance from frame to frame, a scalar")
 class STFTBase(Op):
     """Base of both directions: frames of equal length, at equal distances, under a window.
 
-    A window that is shorter than a frame has zeros on both sides, one more behind it if their number is odd.
+    A window shorter than a frame is padded with zeros on both sides, with an odd one at the end.
     """
 
     def windowed(self, window: Array, size: int) -> Array:
-        """Return the window, as long as a frame."""
+        """Return the window padded to a frame."""
         missing = size - len(window)
         return np.pad(floats(window), (missing // 2, missing - missing // 2))
 
@@ -44,13 +44,13 @@ class STFTBase(Op):
             )
 
     def flops(self, operands: Operands) -> Count:
-        """Return 5 n log2 n for each transform of a frame of n complex numbers, half of it for real ones."""
+        """Return 5 n log2 n FLOPs for each frame of n complex numbers, half of it for real ones."""
         size = operands.content(2)
         length = operands.unknown("frame") if size is None else int(size.flat[0])
         return 5 * product(self._spectrum(operands)[:-1]) * log2(length)
 
     def _spectrum(self, operands: Operands) -> Lengths:
-        """Return the lengths of the tensor of frequencies."""
+        """Return the lengths of the frequency tensor."""
         return operands.outputs[0]
 
 
@@ -137,7 +137,7 @@ class ISTFT(STFTBase):
     ) -> PartialShape:
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
         self.check_window(window, size)
-        asked = None if signal_length is None else length_of(signal_length, "signal_length")
+        requested = None if signal_length is None else length_of(signal_length, "signal_length")
         if data.shape.rank not in (None, 3, 4):
             raise InferenceError(
                 f"data must be [frequencies, frames, 2], or with a batch in front, found {data.shape}"
@@ -158,9 +158,9 @@ class ISTFT(STFTBase):
                 hint="frequencies come before frames" if expected == frames else "",
             )
         before_last = Dimension.between(max(frames.min, 1), frames.max) - 1
-        # For a frame of odd length the page has one element less, OpenVINO does not.
+        # For frames of odd length, the page has one element less than OpenVINO.
         rest = _odd(fitting) if self.center else fitting
-        return PartialShape([*batch, asked or before_last * step + rest])
+        return PartialShape([*batch, requested or before_last * step + rest])
 
     def evaluate(
         self,
@@ -177,7 +177,7 @@ class ISTFT(STFTBase):
         factors = self.windowed(window, size)
         frames = np.fft.irfft(as_complex(data), size, -2).swapaxes(-1, -2) * factors
         weight = np.broadcast_to(np.square(factors), frames.shape[-2:])
-        total, weights = _added_up(frames, step), _added_up(weight, step)
+        total, weights = _overlap_add(frames, step), _overlap_add(weight, step)
         signal = np.divide(total, weights, where=weights != 0, out=np.zeros_like(total))
         if self.normalized:
             signal = signal * np.sqrt(signal.dtype.type(size))
@@ -196,7 +196,7 @@ def _positive(value: Value, name: str) -> Dimension:
 
 
 def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
-    """Return how many frames fit along a signal that is long enough for one."""
+    """Return the number of frames in a signal of at least one frame."""
     low = 1
     if size.max is not None and step.max is not None:
         low = max((length.min - size.max) // step.max + 1, 1)
@@ -204,7 +204,7 @@ def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
 
 
 def _sizes(bins: Dimension) -> Dimension:
-    """Return the lengths of frames that have this number of frequencies."""
+    """Return the possible frame lengths for a number of frequencies."""
     return Dimension.between(max(2 * (bins.min - 1), 1), None if bins.max is None else 2 * bins.max - 1)
 
 
@@ -212,8 +212,8 @@ def _odd(size: Dimension) -> Interval:
     return Dimension(size.min % 2) if size.is_static else Dimension(0, 1)
 
 
-def _added_up(frames: Array, step: int) -> Array:
-    """Signals from frames along the last axis but one, each so far behind the one before."""
+def _overlap_add(frames: Array, step: int) -> Array:
+    """Add up frames along the second-to-last axis, each shifted by ``step``."""
     *batch, count, size = frames.shape
     pieces = -(-size // step)
     cut = np.zeros((*batch, count, pieces * step), frames.dtype)

@@ -19,7 +19,7 @@ from ..kernels.boxes import as_float, descending, greedy_nms, iou
 
 
 class KeptBoxes(NamedTuple):
-    """The boxes that are kept: columns, a row for each box."""
+    """The kept boxes as columns, a row per box."""
 
     image: Array
     label: Array
@@ -32,7 +32,7 @@ class KeptBoxes(NamedTuple):
 
 
 def nothing(dtype: DType) -> KeptBoxes:
-    """No rows."""
+    """Return no rows."""
     none = np.zeros(0, np.int64)
     return KeptBoxes(none, none, none, np.zeros(0, dtype))
 
@@ -43,7 +43,7 @@ def joined(parts: list[KeptBoxes]) -> KeptBoxes:
 
 
 class BatchedNms(Op):
-    """What operations share that choose boxes of classes, and then of images."""
+    """The common parts of operations that select boxes by class, then by image."""
 
     flops_per_element = 0
     flops_per_input = {"scores": 1}
@@ -72,21 +72,21 @@ class BatchedNms(Op):
 
     def shapes(self, images: Dimension, classes: Dimension, count: Dimension) -> tuple[PartialShape, ...]:
         """Return the shapes of the outputs."""
-        each = count.max if self.nms_top_k < 0 else _least(count.max, self.nms_top_k)
-        of_image: Interval = Dimension.between(0, each) * classes
+        per_class = count.max if self.nms_top_k < 0 else _least(count.max, self.nms_top_k)
+        of_image: Interval = Dimension.between(0, per_class) * classes
         if self.keep_top_k >= 0:
             of_image = Dimension.between(0, _least(of_image.max, self.keep_top_k))
         rows = Dimension.between(0, (of_image * images).max)
         return PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
 
     def of_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Return the outputs where classes share boxes."""
+        """Return the outputs if classes share boxes."""
         corners, ranked = as_float(boxes), as_float(scores)
         parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
         return self.outputs_of(boxes, [nothing(ranked.dtype), *parts])
 
     def outputs_of(self, boxes: Array, parts: list[KeptBoxes]) -> tuple[Array, Array, Array]:
-        """Return the outputs for the boxes that are left of each image, after those of none."""
+        """Return the outputs for the kept boxes of each image, preceded by an empty part."""
         corners, left = as_float(boxes), self.ordered(parts)
         flat = left.image * boxes.shape[1] + left.place
         counts = [len(part.score) for part in parts[1:]]
@@ -106,12 +106,12 @@ class BatchedNms(Op):
         return self.best(joined(parts))
 
     def best(self, left: KeptBoxes) -> KeptBoxes:
-        """Return the boxes of an image, best first, as many as are left at most."""
+        """Return the best boxes of an image, at most keep_top_k."""
         order = np.lexsort((left.place, left.label, -left.score))
         return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
 
     def ordered(self, parts: list[KeptBoxes]) -> KeptBoxes:
-        """Return the boxes of all images, in the order asked for."""
+        """Return the boxes of all images in the requested order."""
         left = joined(parts)
         if self.sort_result_across_batch and self.sort_result_type == "score":
             return left.take(np.lexsort((left.place, left.label, left.image, -left.score)))
@@ -123,7 +123,7 @@ class BatchedNms(Op):
     def packed(
         self, left: KeptBoxes, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
     ) -> tuple[Array, Array, Array]:
-        """Return the outputs, given the box of each row and its number."""
+        """Return the outputs from the box and the number of each row."""
         index = self.output_type.dtype
         head = np.stack([left.label.astype(boxes.dtype), left.score.astype(boxes.dtype)], axis=1)
         rows = np.concatenate([head, boxes], axis=1).astype(kind)
@@ -160,7 +160,7 @@ class MatrixNms(BatchedNms):
         is_better = np.tri(len(order), k=-1, dtype=np.bool_)
         overlap = iou(ranked[:, None], ranked[None], 0 if self.normalized else 1)
         overlap = np.where(is_better, overlap, of(0))
-        most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is passed over
+        most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is ignored
         if self.decay_function == "gaussian":
             decay = np.exp((most**2 - overlap**2) * of(self.gaussian_sigma))
         else:
@@ -185,10 +185,10 @@ class MulticlassNmsBase(BatchedNms):
         if self.nms_top_k >= 0:
             order = order[: self.nms_top_k]
         extra = 0 if self.normalized else 1
-        kept = greedy_nms(
+        selected = greedy_nms(
             boxes[order], self.iou_threshold, extra=extra, inclusive=True, apart=False, eta=self.nms_eta
         )
-        return order[kept], scores[order[kept]]
+        return order[selected], scores[order[selected]]
 
 
 @op("MulticlassNms-8", spec="sort/multiclass-non-max-suppression-8")
@@ -254,7 +254,7 @@ class MulticlassNms9(MulticlassNmsBase):
 
 
 def check_total(roisnum: Value, boxes: Dimension) -> None:
-    """Require no more boxes of all images than there are."""
+    """Require that the image counts do not exceed the number of boxes."""
     total = sum(max(n, 0) for n in roisnum.ints() or ())
     if boxes.max is not None and total > boxes.max:
         raise InferenceError(f"roisnum adds up to {total} boxes of all images, but there are {boxes}")

@@ -47,11 +47,11 @@ class NMSRotated(NmsWithScores):
         iou_threshold: Array,
         score_threshold: Array,
     ) -> tuple[Array, Array, Array]:
-        found = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
-        return self.packed(*found)
+        selected = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return self.packed(*selected)
 
     def corners(self, boxes: Array) -> Array:
-        """Return the boxes, with angles that turn clockwise."""
+        """Return the boxes with clockwise angles."""
         return boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype)
 
     def select_in_class(

@@ -52,16 +52,18 @@ class SearchSorted(Op):
 
     def evaluate(self, sorted_sequence: Array, values: Array) -> Array:
         side: Literal["left", "right"] = "right" if self.right_mode else "left"
-        rows, wanted = (x.astype(np.float32) if x.dtype.kind == "V" else x for x in (sorted_sequence, values))
+        rows, queries_as_numbers = (
+            x.astype(np.float32) if x.dtype.kind == "V" else x for x in (sorted_sequence, values)
+        )
         if rows.ndim == 1:
-            places = np.searchsorted(rows, wanted, side)
+            places = np.searchsorted(rows, queries_as_numbers, side)
         else:
             count = math.prod(rows.shape[:-1])
-            rows, queries = (x.reshape(count, x.shape[-1]) for x in (rows, wanted))
-            found = [np.searchsorted(row, query, side) for row, query in zip(rows, queries, strict=True)]
-            places = np.array(found, np.int64).reshape(values.shape)
-        if wanted.dtype.kind == "f":
-            places = np.where(np.isnan(wanted), 0, places)  # nothing is less than NaN
+            rows, queries = (x.reshape(count, x.shape[-1]) for x in (rows, queries_as_numbers))
+            positions = [np.searchsorted(row, query, side) for row, query in zip(rows, queries, strict=True)]
+            places = np.array(positions, np.int64).reshape(values.shape)
+        if queries_as_numbers.dtype.kind == "f":
+            places = np.where(np.isnan(queries_as_numbers), 0, places)  # no number is less than NaN
         return np.asarray(places, self.output_type.dtype)
 
     def flops(self, operands: Operands) -> Count:

@@ -26,8 +26,8 @@ Found = tuple[Array, Array]
 class NonMaxSuppressionBase(Op):
     """Base of the versions of NonMaxSuppression.
 
-    Boxes whose score is not above score_threshold are left out, where the pages say below. A box is
-    suppressed by an overlap of iou_threshold already, as in OpenVINO, where the pages ask for more.
+    Boxes are dropped unless their score is above score_threshold, where the pages say below. An overlap equal
+    to iou_threshold already suppresses a box, as in OpenVINO, where the pages require more.
     """
 
     flops_per_element = 0
@@ -47,24 +47,24 @@ class NonMaxSuppressionBase(Op):
     """The highest rank of inputs that are one number."""
 
     def corners(self, boxes: Array) -> Array:
-        """Return the boxes by their corners."""
+        """Convert the boxes to corners."""
         raise NotImplementedError
 
     def rows(self, boxes: Value, scores: Value, limit: Value | None, *numbers: Value | None) -> PartialShape:
-        """As many rows of three as boxes may be left, and no fewer.
+        """Return a shape with as many rows of three as boxes may be kept.
 
-        Of versions 1, 3 and 4 OpenVINO infers one number of rows (of 1 and 3 too low a one), and returns as
-        many as there are boxes left; when it compiles, it infers what is inferred here.
+        For versions 1, 3 and 4 OpenVINO infers a fixed number of rows (too low for 1 and 3), and returns the
+        actual number; when compiling, it infers the same as here.
         """
         for port, value in zip(self.inputs[2:], (limit, *numbers), strict=False):
             check_number(value, port.name, self.most_rank)
         batches, classes, count = box_counts(boxes, scores, self.box_size)
-        each = at_most(limit)
-        if each is None or (count.max is not None and count.max < each):
-            each = count.max
-        factors = (each, batches.max, classes.max)
-        known = [f for f in factors if f is not None]
-        most = 0 if 0 in known else math.prod(known) if len(known) == 3 else None
+        per_class = at_most(limit)
+        if per_class is None or (count.max is not None and count.max < per_class):
+            per_class = count.max
+        factors = (per_class, batches.max, classes.max)
+        static = [f for f in factors if f is not None]
+        most = 0 if 0 in static else math.prod(static) if len(static) == 3 else None
         return PartialShape([Dimension.between(0, most), 3])
 
     box_size = 4
@@ -78,7 +78,7 @@ class NonMaxSuppressionBase(Op):
         score_threshold: Array | None,
         sigma: Array | None = None,
     ) -> Found:
-        """Return the boxes that are kept: [batch entry, class, box], and their scores."""
+        """Return the kept boxes as [batch entry, class, box], and their scores."""
         limit = int(number(max_output_boxes_per_class))
         thresholds = number(iou_threshold), number(score_threshold), number(sigma)
         corners, ranked = self.corners(as_float(boxes)), as_float(scores)
@@ -87,11 +87,11 @@ class NonMaxSuppressionBase(Op):
             places, final = self.select_in_class(corners[batch], ranked[batch, label], limit, *thresholds)
             indices.append(np.insert(places[:, None], 0, [[batch], [label]], axis=1))
             left.append(final)
-        found, found_scores = np.concatenate(indices), np.concatenate(left)
+        triples, found_scores = np.concatenate(indices), np.concatenate(left)
         if self.sort_result_descending:
             order = np.argsort(-found_scores, kind="stable")
-            found, found_scores = found[order], found_scores[order]
-        return found, found_scores
+            triples, found_scores = triples[order], found_scores[order]
+        return triples, found_scores
 
     def select_in_class(
         self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
@@ -106,7 +106,7 @@ class NonMaxSuppressionBase(Op):
         return places, scores[places]
 
     def soft_cut(self, iou: float) -> float | None:
-        """Return the overlap that suppresses even where scores are only lowered."""
+        """Return the overlap that suppresses a box even with soft suppression."""
         return None
 
 
@@ -118,16 +118,16 @@ class AxisAlignedNms(NonMaxSuppressionBase):
     )
 
     def corners(self, boxes: Array) -> Array:
-        """Return the boxes by their corners, the lower coordinates first."""
-        found = np.empty(boxes.shape, boxes.dtype)
-        # One coordinate of all boxes after the other: NumPy is slow on rows of two.
+        """Convert the boxes to corners, the lower coordinates first."""
+        corners = np.empty(boxes.shape, boxes.dtype)
+        # By coordinate over all boxes: NumPy is slow on rows of two.
         for low, high in ((0, 2), (1, 3)):
             first, second = boxes[..., low], boxes[..., high]
             if self.box_encoding == "center":
                 first, second = first - second / 2, first + second / 2
-            np.minimum(first, second, out=found[..., low])
-            np.maximum(first, second, out=found[..., high])
-        return found
+            np.minimum(first, second, out=corners[..., low])
+            np.maximum(first, second, out=corners[..., high])
+        return corners
 
 
 class IndicesOnlyNms(AxisAlignedNms):
@@ -156,8 +156,8 @@ class IndicesOnlyNms(AxisAlignedNms):
         iou_threshold: Array | None = None,
         score_threshold: Array | None = None,
     ) -> Array:
-        found, _ = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
-        return found.astype(self.index_type().dtype)
+        triples, _ = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return triples.astype(self.index_type().dtype)
 
     def index_type(self) -> ElementType:
         """Return the element type of the indices."""
@@ -172,7 +172,7 @@ class NonMaxSuppression1(IndicesOnlyNms):
 
 
 class TypedIndicesNms(IndicesOnlyNms):
-    """Versions that say how wide indices are."""
+    """Versions with an index type."""
 
     selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
 
@@ -197,7 +197,7 @@ class NonMaxSuppression4(TypedIndicesNms):
 
 
 class NmsWithScores(NonMaxSuppressionBase):
-    """Versions that also give the scores, and how many boxes are left."""
+    """Versions that also return scores and the number of kept boxes."""
 
     selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
     selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
@@ -211,17 +211,17 @@ class NmsWithScores(NonMaxSuppressionBase):
         """Require an index type."""
         check_index_types(output_type=self.output_type)
 
-    def packed(self, found: Array, scores: Array) -> tuple[Array, Array, Array]:
+    def packed(self, triples: Array, scores: Array) -> tuple[Array, Array, Array]:
         """Return the outputs."""
         index = self.output_type.dtype
-        with_scores = np.empty(found.shape, np.float32)
-        for column, numbers in enumerate((found[:, 0], found[:, 1], scores)):
+        with_scores = np.empty(triples.shape, np.float32)
+        for column, numbers in enumerate((triples[:, 0], triples[:, 1], scores)):
             with_scores[:, column] = numbers
-        return found.astype(index), with_scores, np.array([len(found)], index)
+        return triples.astype(index), with_scores, np.array([len(triples)], index)
 
 
 class SoftNms(NmsWithScores, AxisAlignedNms):
-    """Versions that can lower scores instead of suppressing."""
+    """Versions with soft suppression, which lowers scores."""
 
     soft_nms_sigma = Input(
         T_NUMBER,
@@ -251,10 +251,10 @@ class SoftNms(NmsWithScores, AxisAlignedNms):
         score_threshold: Array | None = None,
         soft_nms_sigma: Array | None = None,
     ) -> tuple[Array, Array, Array]:
-        found = self.select(
+        selected = self.select(
             boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
         )
-        return self.packed(*found)
+        return self.packed(*selected)
 
 
 @op("NonMaxSuppression-5", spec="sort/no-max-suppression-5")

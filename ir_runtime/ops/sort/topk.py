@@ -58,7 +58,7 @@ class TopKBase(Op):
         return shape, shape
 
     def evaluate(self, data: Array, k: Array) -> tuple[Array, Array]:
-        shape, _ = self.infer(Value.constant(data), Value.constant(k))  # raises if there are fewer
+        shape, _ = self.infer(Value.constant(data), Value.constant(k))  # raises if there are fewer elements
         axis = self.axis % data.ndim
         best = _ranking(data, axis, self.mode == "max").take(range(shape.static[axis]), axis)
         if self.sort == "index":
@@ -109,7 +109,7 @@ def _fits_elsewhere(data: PartialShape, k: int) -> bool:
 
 
 def _ranking(data: Array, axis: int, descending: bool) -> Array:
-    """Return the indices along an axis, best first, those of equal elements in ascending order."""
+    """Return the indices along an axis, best first, with ties in ascending order."""
     keys = data.astype(np.float32) if data.dtype.kind == "V" else data
     if not descending:
         return np.argsort(keys, axis, kind="stable")

@@ -22,9 +22,9 @@ from ..kernels.matmul import accumulator_dtype, from_accumulator
 
 
 class EmbeddingBagBase(Op):
-    """Base of these operations: rows of a table, multiplied by weights and added up in groups.
+    """Base of embedding bags: rows of a table, weighted and summed in groups.
 
-    Small floating-point types are added up in f32 and rounded once.
+    Small floating-point types are summed in f32 and rounded once.
     """
 
     emb_table = Input(T, "[rows, ...]: the rows to add up")
@@ -60,7 +60,7 @@ class EmbeddingBagBase(Op):
         return emb_table.shape.replace({0: groups})
 
     def check(self, *inputs: Array | None) -> None:
-        """Raise what inference finds wrong once all numbers are known."""
+        """Validate the inputs by inference, now that all numbers are known."""
         self.infer(*(None if x is None else Value.constant(x) for x in inputs))
 
     def reduce(
@@ -72,7 +72,7 @@ class EmbeddingBagBase(Op):
         default: Array | None = None,
         weights: Array | None = None,
     ) -> Array:
-        """Add up rows of ``count`` groups, given the group of each index."""
+        """Sum the rows of ``count`` groups, given the group of each index."""
         if default is not None and default < 0:
             default = None
         work = accumulator_dtype(emb_table.dtype)
@@ -91,14 +91,14 @@ class EmbeddingBagBase(Op):
         return result
 
     def flops(self, operands: Operands) -> Count:
-        """Return one for each element of each row that is added, two if it is multiplied before."""
+        """Return one FLOP for each element of each summed row, two if weighted."""
         names = [port.name for port in self.inputs[: len(operands.inputs)]]
         factor = 2 if "per_sample_weights" in names else 1
         return factor * size(operands.inputs[1]) * size(operands.inputs[0][1:])
 
 
 class OffsetBags(EmbeddingBagBase):
-    """Bags given by where they start in a list of indices."""
+    """Bags given by their start offsets in a list of indices."""
 
     indices = Input(T_INDEX_64, "1-D: rows of the table, bag after bag")
     offsets = Input(T_INDEX_64, "1-D: where in indices each bag starts, ascending")
@@ -134,7 +134,7 @@ class OffsetBags(EmbeddingBagBase):
         self.check(emb_table, indices, offsets, default_index, per_sample_weights)
         starts = offsets.astype(np.int64)
         steps = np.append(starts[1:], len(indices)) - starts if len(starts) else starts
-        first = int(starts[0]) if len(starts) else len(indices)  # what stands before it is in no bag
+        first = int(starts[0]) if len(starts) else len(indices)  # indices before it are in no bag
         bag = np.repeat(np.arange(len(starts)), steps)
         weights = None if per_sample_weights is None else per_sample_weights[first:]
         return self.reduce(emb_table, indices[first:], bag, len(offsets), default_index, weights)
@@ -155,7 +155,7 @@ class EmbeddingBagOffsets(OffsetBags):
 
 
 class PackedBags(EmbeddingBagBase):
-    """Bags of equal size, one in each row of indices."""
+    """Bags of equal size, one per row of indices."""
 
     indices = Input(T_INDEX_64, "[bags, rows of a bag]: rows of the table")
     per_sample_weights = Input(T, "a factor for each index", optional=True)
@@ -165,8 +165,8 @@ class PackedBags(EmbeddingBagBase):
         self, emb_table: Value, indices: Value, per_sample_weights: Value | None = None
     ) -> PartialShape:
         of_rank(indices, "indices", "[bags, rows of a bag]")
-        known = indices.shape if per_sample_weights is None else indices.shape.merge(per_sample_weights.shape)
-        bags = known[0] if known is not None and known.rank else Dimension()
+        shape = indices.shape if per_sample_weights is None else indices.shape.merge(per_sample_weights.shape)
+        bags = shape[0] if shape is not None and shape.rank else Dimension()
         return self.shape(emb_table, bags, indices, per_sample_weights)
 
     def evaluate(self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
@@ -239,9 +239,9 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
 
 
 def _check_ascending(offsets: Value, count: Dimension) -> None:
-    """Require known offsets that do not descend, nor go beyond the indices."""
+    """Require known offsets that ascend and stay within the indices."""
     check_at_most(offsets, "offsets", count, "the number of indices")
-    known = offsets.ints() or ()
-    for before, after in pairwise(known):
+    values = offsets.ints() or ()
+    for before, after in pairwise(values):
         if after < before:
             raise InferenceError(f"offsets must be in ascending order, but {after} comes after {before}")

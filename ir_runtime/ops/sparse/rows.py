@@ -51,14 +51,16 @@ class SparseFillEmptyRows(Op):
         total = self._total(places[0], *lengths, indices.known())
         return PartialShape([total, 2]), PartialShape([total]), PartialShape([lengths[0]])
 
-    def _total(self, count: Dimension, rows: Dimension, columns: Dimension, known: Array | None) -> Dimension:
-        """Return how many elements there are when each row has one."""
-        if known is not None and known.size:
+    def _total(
+        self, count: Dimension, rows: Dimension, columns: Dimension, positions: Array | None
+    ) -> Dimension:
+        """Return the number of elements after filling empty rows."""
+        if positions is not None and positions.size:
             for axis, (length, name) in enumerate(((rows, "row"), (columns, "column"))):
-                places = Value.constant(known[:, axis])
+                places = Value.constant(positions[:, axis])
                 check_below(places, f"column {axis} of indices", length, f"{name}s in dense_shape")
-        if known is not None:
-            return Dimension.of(rows - len(np.unique(known[:, 0])) + len(known))
+        if positions is not None:
+            return Dimension.of(rows - len(np.unique(positions[:, 0])) + len(positions))
         # Each row gets at most one element, and if there are elements, one row at least needs none.
         most = None if count.max is None or rows.max is None else count.max + rows.max - (count.min > 0)
         return Dimension.between(max(count.min, rows.min), most)

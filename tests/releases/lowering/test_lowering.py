@@ -23,7 +23,7 @@ from releases.ask import FOLDER, ask, is_installed
 import ir_runtime as ir
 from ir_runtime.io.writer.document import write
 from ir_runtime.ir.tensor import Array
-from ir_runtime.openvino.saving import lowered
+from ir_runtime.openvino.saving import lower_for_release
 from ir_runtime.releases.lowering import lower
 from ir_runtime.releases.lowering.place import rules
 from ir_runtime.releases.release import WHEELS, releases
@@ -62,7 +62,7 @@ def release_before(operation: str) -> str:
 
 def for_release(model: ir.Model, release: str) -> ir.Model:
     """The model as the release would read it, in the newest version of the IR."""
-    content = replace(lowered(model, model._content(), release), version=11)
+    content = replace(lower_for_release(model, model._content(), release), version=11)
     xml, weights = io.BytesIO(), io.BytesIO()
     write(content, xml, weights)
     return ir.read_model(xml.getvalue(), weights.getvalue())
