@@ -42,9 +42,7 @@ class Planner:
     advise: Advise
     total: int | None
     """The rows of all chunks, if that is known."""
-    _choices: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(
-        default_factory=dict
-    )
+    _known: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(default_factory=dict)
     _rows: tuple[tuple[int, ...], ...] = ()
     """The shapes of a row of each output."""
 
@@ -87,11 +85,11 @@ class Planner:
             InputError: if the model refuses it; the message says why, and which chunks it accepts.
         """
         key = tuple(sorted(shapes.items()))
-        if key not in self._choices:
+        if key not in self._known:
             found = self._infer(shapes, chunk)
             self._check_columns(found, chunk)
-            self._choices[key] = found
-        return self._choices[key]
+            self._known[key] = found
+        return self._known[key]
 
     def _infer(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
         count = next(iter(shapes.values()))[0]

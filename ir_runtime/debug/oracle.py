@@ -53,19 +53,19 @@ class Truth(Mapping[str, Array]):
         """The outputs of the model, in order."""
         self.partial = partial
         """Whether the run was interrupted, so that outputs and the last layers are missing."""
-        self._names_by_port, self._layers = dict(outputs), layers
+        self._named, self._layers = dict(outputs), layers
         self._budget = budget  # its files are removed with it
 
     def __getitem__(self, key: int | str) -> Array:
         if isinstance(key, int):
             return self.outputs[key]
-        return self._layers[key] if key in self._layers else self._names_by_port[key]
+        return self._layers[key] if key in self._layers else self._named[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._names_by_port, *self._layers]))
+        return iter(dict.fromkeys([*self._named, *self._layers]))
 
     def __len__(self) -> int:
-        return len({*self._names_by_port, *self._layers})
+        return len({*self._named, *self._layers})
 
     def __repr__(self) -> str:
         return f"<Truth: {'partial: ' if self.partial else ''}{', '.join(self)}>"

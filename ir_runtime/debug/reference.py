@@ -62,7 +62,7 @@ class Reference:
         self.inputs = runnable._const_inputs()
         """The inputs of the model."""
         self._model, self._limits, self._wide, self._backend = model, model.limits, wide, backend
-        self._visit_sources: dict[tuple[tuple[int, ...], ...], Peak] = {}
+        self._needed: dict[tuple[tuple[int, ...], ...], Peak] = {}
         self._shaped: dict[tuple[tuple[int, ...], ...], Reference] = {}
         self.f16_in_f32 = f16_in_f32 and not wide and has_f16(self.graph, self.types)
         """Whether it computes f16 in f32."""
@@ -97,11 +97,11 @@ class Reference:
             feeds: an array for each input.
         """
         shapes = tuple(feed.shape for feed in feeds)
-        if shapes not in self._visit_sources:
+        if shapes not in self._needed:
             of = self.with_shapes(feeds)
             outputs = [output._port for output in of.outputs]
-            self._visit_sources[shapes] = least_memory(of.graph, of.types, outputs, patched=True)
-        return self._visit_sources[shapes]
+            self._needed[shapes] = least_memory(of.graph, of.types, outputs, patched=True)
+        return self._needed[shapes]
 
     def check_memory(self, feeds: Sequence[Array]) -> None:
         """Refuse a memory limit that is below what a run on some inputs needs, before anything is computed.
@@ -250,7 +250,7 @@ class Recorder:
     """
 
     def __init__(self, ports: Iterable[Port], into: MutableMapping[Port, Array] | None = None) -> None:
-        self._requested_lengths = set(ports)
+        self._wanted = set(ports)
         self.tensors: MutableMapping[Port, Array] = tensors() if into is None else into
         """The tensors so far."""
 
@@ -261,7 +261,7 @@ class Recorder:
     def record(self, layer: Layer, outputs: Sequence[Array]) -> None:
         """Copy those outputs of a layer that are wanted."""
         for port, array in zip(layer.output_ports, outputs, strict=False):
-            if port in self._requested_lengths:
+            if port in self._wanted:
                 keep_copy(self.tensors, port, array)
 
 

@@ -177,10 +177,8 @@ class _First:
 
     def __init__(self, case: Case, inside: InsideDecisions) -> None:
         self._case, self._inside, self._own = case, inside, stored()
-        self._measurements = {
-            port: array for port, array in case.tensors.items() if port.layer in case.deciding
-        }
-        self.take = pinned(ChainMap(self._measurements, self._own))
+        self._seen = {port: array for port, array in case.tensors.items() if port.layer in case.deciding}
+        self.take = pinned(ChainMap(self._seen, self._own))
         """A change that takes the decisions of the side, or else of this run."""
         self.outputs: Sequence[Array] = ()
         """The outputs of this run."""
@@ -196,7 +194,7 @@ class _First:
     def _decide(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.id in self._case.deciding:
             for port, array in zip(layer.output_ports, outputs, strict=False):
-                if port not in self._measurements:
+                if port not in self._seen:
                     self._own[port] = array
         return self.take(layer, inputs, outputs)
 

@@ -30,7 +30,7 @@ class Binder:
 
     def __init__(self, ports: Sequence[Output], strict: bool) -> None:
         self._ports, self._strict = ports, strict
-        self._expected_tensor = [(*exact_type(port), port._type.shape) for port in ports]
+        self._expected = [(*exact_type(port), port._type.shape) for port in ports]
         self._indices: dict[object, int] = {}
         for index, port in enumerate(ports):
             self._indices[index] = index
@@ -62,7 +62,7 @@ class Binder:
     def exact(self, values: Sequence[object]) -> list[Array] | None:
         """Return the arrays for ordered values; ``None`` if one is missing or needs a conversion."""
         arrays: list[Array] = []
-        for value, (dtype, element, lengths, shape) in zip(values, self._expected_tensor, strict=True):
+        for value, (dtype, element, lengths, shape) in zip(values, self._expected, strict=True):
             if type(value) is Tensor and value._element is element:
                 value = value._data
             if type(value) is not np.ndarray or value.dtype is not dtype:

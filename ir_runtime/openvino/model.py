@@ -158,7 +158,7 @@ class Model(HasRTInfo, ExplainsAbsent):
         self.friendly_name, self._rt_info = document.name, document.rt_info
         self._parameters = self._members = self._refreshed = self._contradicted = None
         self._added, self._declared_variables = [], []
-        self._measurements, self._edited = -1, 0
+        self._seen, self._edited = -1, 0
 
     @classmethod
     def _read(cls, document: Document, report: Diagnostics) -> Model:
@@ -249,10 +249,10 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _nodes(self) -> GraphNodes:
         """Return the current graph and its nodes; derive them again if something was changed."""
         if self._table.is_settled:
-            if self._changed_since(self._measurements):
+            if self._changed_since(self._seen):
                 self._derive()
             else:
-                self._measurements = EDITS.count  # nodes need no check after changes of other models
+                self._seen = EDITS.count  # nodes need no check after changes of other models
         return self._table
 
     @property
@@ -304,7 +304,7 @@ class Model(HasRTInfo, ExplainsAbsent):
     def _derive(self) -> None:
         """Derive the graph from the nodes, and infer it."""
         members, is_refreshed = self._settled(), self._is_refreshed()
-        self._measurements = EDITS.count
+        self._seen = EDITS.count
         graph, nodes = derive_graph(members)
         report = Diagnostics(self._document.limits.findings)
         if is_refreshed:
@@ -391,7 +391,7 @@ class Model(HasRTInfo, ExplainsAbsent):
 
     def _release_others(self, nodes: Sequence[Node]) -> None:
         """Drop nodes that left the model: their operands have one consumer less, unless others keep them."""
-        if self._changed_since(self._measurements):
+        if self._changed_since(self._seen):
             present = set(map(id, nodes))
             table, last = self._table, self._refreshed
             table.made = {layer: node for layer, node in table.made.items() if id(node) in present}

@@ -65,7 +65,7 @@ def fold(graph: Graph, values: Inferred) -> Scopes:
     _simplify(found)
     split(found)
     _simplify(found)
-    _split_array(found)
+    _cut(found)
     _simplify(found)
     _place_shapes(found)
     tree = _tree(found)
@@ -130,7 +130,7 @@ def _joined(path: Path, counts: Sequence[int]) -> Path:
     return tuple(parts)
 
 
-def _split_array(found: Items) -> None:
+def _cut(found: Items) -> None:
     """Split scopes with many boxes into parts, each of which precedes the next one in topological order."""
     depth = 0
     while True:

@@ -21,7 +21,7 @@ class Chosen:
     """
 
     def __init__(self, mark: str, wanted: bool) -> None:
-        self._mark, self._requested_lengths = mark, wanted
+        self._mark, self._wanted = mark, wanted
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(
@@ -32,7 +32,7 @@ class Chosen:
             return None
         marks = [*collector.iter_markers(), *getattr(obj, "pytestmark", ())]
         whole = self._has(marks)
-        if self._requested_lengths:
+        if self._wanted:
             return None if whole or any(self._is_split(mark) for mark in marks) else []
         return [] if whole else None
 
@@ -47,7 +47,7 @@ class Chosen:
         names, sets = mark.args
         # What others are called must not depend on those that are left out.
         if all(isinstance(each, ParameterSet) and each.id is not None for each in sets):
-            kept = [each for each in sets if self._has(each.marks) is self._requested_lengths]
+            kept = [each for each in sets if self._has(each.marks) is self._wanted]
             place = definition.own_markers.index(mark)
             definition.own_markers[place] = pytest.mark.parametrize(names, kept, **mark.kwargs).mark
 

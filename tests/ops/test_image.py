@@ -52,7 +52,7 @@ def test_inferred_from_little(op: Any, inputs: tuple[Any, ...], expected: str) -
 
 
 def test_lengths_may_be_bounds() -> None:
-    sizes = Value.clamp_colors(ElementType.i64, objects([Dimension.between(2, 4), 8], (2,)))
+    sizes = Value.bounded(ElementType.i64, objects([Dimension.between(2, 4), 8], (2,)))
     assert shapes(SIZES, IMAGE, sizes, np.array([3, 2])) == "[1,2,8,2..4]"
 
 

@@ -136,7 +136,7 @@ class _FunctionWriter:
         self._scratch: list[tuple[ir.Value, Scratch]] = []
         self._failed: ir.Value | None = None
         self._end = self._builder.append_basic_block("end")
-        self._assigned_types = {
+        self._assigned = {
             node.id
             for node in ast.walk(source.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
@@ -473,7 +473,7 @@ class _FunctionWriter:
     def _name(self, node: ast.Name) -> Operand:
         if node.id in self._defined:
             return self._load(self._slots[node.id])
-        if node.id in self._assigned_types:
+        if node.id in self._assigned:
             self._source.fail(node, "the variable may be read before it is assigned")
         try:
             return self._source.resolve(node.id)
