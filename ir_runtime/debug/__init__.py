@@ -1,4 +1,4 @@
-"""Why two executions of a model differ, and which one is right."""
+"""Explain why two executions of a model differ, and which one is right."""
 
 from __future__ import annotations
 

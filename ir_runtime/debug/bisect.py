@@ -1,4 +1,4 @@
-"""Find the first layer in which an execution goes wrong, by running parts of the model only."""
+"""Find the first wrong layer of an execution by running only parts of the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Bisection", "bisect"]
 
 @dataclass(frozen=True)
 class Bisection(Shown):
-    """Where an execution goes wrong.
+    """The position of the first error of an execution.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -73,11 +73,11 @@ class Bisection(Shown):
 
     @property
     def layer(self) -> str:
-        """The name of the last of them; empty if there is none."""
+        """The name of the last layer; empty if there is none."""
         return self.layers[-1] if self.layers else ""
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "schema": 1, "verdict": self.report.verdict, "partial": self.partial, "layer": self.layer or None,
             "operation": self.operation or None, "layers": list(self.layers), "of": self.of,
@@ -105,8 +105,8 @@ class Bisection(Shown):
 def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
     """Find the first layer in which an execution differs from f64 by more than rounding.
 
-    The layers are cut in two again and again. Of each half only the tensors that leave it are compared, and only those
-    that cross the cut are kept, as f64 has them: so nothing inside needs to be observed, and memory stays small.
+    The layers are bisected. For each half, only the tensors that leave it are compared, and only the f64
+    tensors that cross the cut are kept: nothing inside needs to be observed, and memory stays small.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -152,7 +152,7 @@ class _Search:
     kept: int = 0
 
     def run(self) -> Bisection:
-        """Halve the layers until one is left."""
+        """Bisect the layers until one is left."""
         low, high, start = 0, len(self.cuts.layers), 0
         found, _ = self._compared(low, high)
         if found.verdict != "unexplained":
@@ -183,7 +183,7 @@ class _Search:
         return Bisection(names, operation, found, self.runs, of, self.kept, partial)
 
     def _compared(self, low: int, high: int) -> tuple[Comparison, Sequence[Array]]:
-        """Compare what the layers between two cuts give; also return it as f64 has it."""
+        """Compare the outputs of the layers between two cuts; also return them in f64."""
         most = len(self.cuts.layers).bit_length() + 2
 
         def compute() -> tuple[Json, Sequence[Array]]:
@@ -197,7 +197,7 @@ class _Search:
         return report_of(record), truth
 
     def _keep(self, low: int, middle: int, truth: Sequence[Array]) -> None:
-        """Keep what crosses a cut, in the types of the model."""
+        """Keep the tensors that cross a cut, in the types of the model."""
         computed = dict(zip(self.cuts.ends(low, middle), truth, strict=True))
         types = self.reference.types
         crossing = self.cuts.crossing(middle)

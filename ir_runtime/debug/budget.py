@@ -1,4 +1,4 @@
-"""Which layers a lower precision costs accuracy in, and which few are worth keeping in f32."""
+"""Rank layers by the accuracy that a lower precision costs, to choose those to keep in f32."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class LayerCost:
     error: float
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {"layer": self.layer, "operation": self.operation, "error": self.error}
 
 
 @dataclass(frozen=True)
 class Budget(Shown):
-    """What a lower precision costs.
+    """The cost of a lower precision.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -91,11 +91,11 @@ class Budget(Shown):
 
     @property
     def predicted(self) -> float:
-        """The total as the costs of the layers predict it: the root of the sum of their squares."""
+        """The predicted total: the root of the sum of squared layer costs."""
         return float(np.sqrt(sum(layer.error**2 for layer in self.layers)))
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "schema": 1, "partial": self.partial, "to": self.to, "total": self.total, "predicted": self.predicted, "kept": list(self.kept),
             "remaining": self.remaining, "layers": [layer.record() for layer in self.layers],
@@ -103,7 +103,7 @@ class Budget(Shown):
 
     @property
     def summary(self) -> str:
-        """What all layers together cost, and what keeping some gains."""
+        """Describe the total cost, and the gain of keeping some layers in f32."""
         if self.partial:
             return "PARTIAL: it was interrupted; the costs of the other layers are unknown"
         if not self.layers:
@@ -121,7 +121,7 @@ class Budget(Shown):
 
 
 def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Budget:
-    """Compute each layer that multiplies matrices alone in a lower precision, and see what that does to the outputs.
+    """Measure the output error of computing each matrix product alone in a lower precision.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -171,7 +171,7 @@ def _ordered(costs: Mapping[str, LayerCost]) -> tuple[LayerCost, ...]:
 
 class _Budgeting:
     def __init__(self, model: Model, inputs: object, to: str) -> None:
-        # By the kernels of numpy: the definition of a convolution takes seven times as long.
+        # With the kernels of numpy: the definition of a convolution is seven times as slow.
         self._reference, self._to = Reference(model, backend="numpy"), to
         self._feeds, self._done = self._reference.feeds(inputs), 0
         self._reference.check_memory(self._feeds)
@@ -199,7 +199,7 @@ class _Budgeting:
         return outputs
 
     def error(self, layers: Collection[int]) -> float:
-        """Return the largest relative error of an output if some layers are in the lower precision; from the cache if it is there."""
+        """Return a change that rounds the inputs of layers and the outputs of their nodes."""
         done, self._done, total = self._done, self._done + 1, len(self.layers) + 2
         key = "-".join(map(str, sorted(layers))) if len(layers) == 1 else f"{self._to}-{len(layers)}"
         with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
@@ -218,7 +218,7 @@ class _Budgeting:
         return max(errors, default=0.0)
 
     def _rounded(self, layers: Collection[int]) -> Change:
-        """Return a change that rounds what layers read, and what the nodes that begin with them give."""
+        """Return a change that rounds the inputs of layers and the outputs of their nodes."""
         ends, rounded = {self._ends[layer] for layer in layers}, rounding_to(self._to)
 
         def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -232,7 +232,7 @@ class _Budgeting:
         return change
 
     def _stored(self, layers: Collection[int]) -> Change:
-        """Return a change that computes layers again, with weights as they are stored."""
+        """Return a change that recomputes layers with quantized weights."""
 
         def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             if layer.id not in layers or layer.op is None:
@@ -250,9 +250,9 @@ class _Budgeting:
 def _moved(
     layer: Layer, given: Sequence[Array], changed: Sequence[Array], outputs: tuple[Array, ...]
 ) -> tuple[Array, ...]:
-    """Return outputs moved by what other inputs change in the definition of a layer: by 0 where that is the same.
+    """Shift outputs by the effect of changed inputs on the definition of a layer.
 
-    The kernel that computed the outputs is not run on the others, as it may have prepared the constant ones.
+    The kernel that computed the outputs is not run again, as it may have prepacked constant inputs.
     """
     with np.errstate(all="ignore"):
         return tuple(

@@ -1,4 +1,4 @@
-"""Files with finished steps, from which interrupted work resumes when it is called again."""
+"""Cache finished steps in files, so that interrupted work can resume."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _VERSIONED = ("openvino", "onnxruntime")
 
 
 class Cache:
-    """A folder that only the user can have written; it is made when there is something to write.
+    """A cache folder writable only by the user; created on first write.
 
     Raises:
-        InputError: if it is not a folder, belongs to another user, or others may write it.
+        InputError: if it is not a folder, belongs to another user, or is writable by others.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class Cache:
             self.check()
 
     def check(self) -> None:
-        """Check that it is a folder that only the user can have written."""
+        """Check that the folder is writable only by the user."""
         found = os.lstat(self.folder)
         if not stat.S_ISDIR(found.st_mode):
             message = f"{str(self.folder)!r} cannot be used as a cache: it is not a folder"
@@ -64,7 +64,7 @@ class Cache:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Remove the entries that the block used, unless it is interrupted: after an error, nothing is resumed."""
+        """Remove the entries used in the block unless it is interrupted; errors are not resumed."""
         before = set(self.used)
         try:
             yield
@@ -82,12 +82,12 @@ class Cache:
 
 
 class Entry:
-    """The saved results of one piece of work: records by name, with arrays.
+    """The saved results of one task: records by name, with arrays.
 
     Args:
-        cache: where it is.
-        key: what it is found by.
-        within: the part of the work, with which names begin.
+        cache: the cache.
+        key: the key of the entry.
+        within: the prefix of names, for a part of the task.
     """
 
     def __init__(self, cache: Cache, key: str, within: str = "") -> None:
@@ -96,11 +96,11 @@ class Entry:
         cache.used.add(self._folder)
 
     def part(self, name: str) -> Entry:
-        """Return the same entry for a part of the work, whose names do not meet those of others."""
+        """Return a view of the entry for a part of the task, with a separate namespace."""
         return Entry(self.cache, self._key, f"{self._within}{name}-")
 
     def read(self, name: str) -> tuple[Any, list[Array]] | None:
-        """Return what was written under a name; ``None`` if nothing was, or it is damaged."""
+        """Return the record and arrays of a name; ``None`` if missing or damaged."""
         name = f"{self._within}{name}"
         with suppress(OSError, ValueError, KeyError, TypeError):
             if self._folder.lstat().st_uid != os.lstat(self._folder.parent).st_uid:
@@ -111,14 +111,14 @@ class Entry:
         return None
 
     def write(self, name: str, record: Json, arrays: Iterable[Array] = ()) -> None:
-        """Write a record and its arrays; a full disk is no reason to fail."""
+        """Write a record and its arrays; ignore a full disk."""
         name, types = f"{self._within}{name}", list[tuple[str, tuple[int, ...]]]()
         with suppress(OSError):
             make_own_folder(self._folder)
             self.cache.check()
             for index, array in enumerate(arrays):
                 path = self._folder / f"{name}.{index}"
-                path.unlink(missing_ok=True)  # arrays that were read may be mapped from it
+                path.unlink(missing_ok=True)  # arrays read before may be mapped from it
                 with create(path) as file:
                     write_raw(file, array)
                 types.append((array.dtype.name, array.shape))
@@ -135,10 +135,10 @@ class Entry:
 def remembered(
     entry: Entry | None, name: str, compute: Callable[[], tuple[Json, Sequence[Array]]]
 ) -> tuple[Any, Sequence[Array]]:
-    """Return a record and its arrays: from an entry, or else computed, and kept there.
+    """Return a record and its arrays from an entry, or compute and store them.
 
     Args:
-        entry: where to look; ``None`` if nothing is to be kept.
+        entry: the entry; ``None`` disables caching.
         name: the name of the step.
         compute: computes them.
     """
@@ -147,14 +147,14 @@ def remembered(
     if (known := entry.read(name)) is not None:
         skipped()
         return known
-    with entry.cache.ending():  # the entries of what this step consists of
+    with entry.cache.ending():  # the entries of its substeps
         record, arrays = compute()
         entry.write(name, record, arrays)
     return record, arrays
 
 
 class Step(Protocol):
-    """A step of work whose results stay in it."""
+    """A step of work that holds its results."""
 
     def run(self) -> None:
         """Do the work."""
@@ -164,14 +164,14 @@ class Step(Protocol):
         ...
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
-        """Take over results that were saved."""
+        """Restore saved results."""
 
 
 def resumed(entry: Entry | None, name: str, step: Step) -> None:
-    """Give a step its results: from an entry, or else by its work, and keep them there.
+    """Restore the results of a step from an entry, or run it and store them.
 
     Args:
-        entry: where to look; ``None`` if nothing is to be kept.
+        entry: the entry; ``None`` disables caching.
         name: the name of the step.
         step: the step.
     """
@@ -186,7 +186,7 @@ def resumed(entry: Entry | None, name: str, step: Step) -> None:
 
 
 def _one_by_one(arrays: list[Array]) -> Iterator[Array]:
-    """Yield arrays that are dropped then: what is read of mapped ones counts as memory as long as they are there."""
+    """Yield and release arrays one by one, as mapped pages count as memory while an array exists."""
     arrays.reverse()
     while arrays:
         yield arrays.pop()
@@ -197,7 +197,7 @@ _CACHE: ContextVar[Cache | None] = ContextVar("debug_cache", default=None)
 
 @contextmanager
 def caching(folder: Path | None) -> Iterator[None]:
-    """Keep the finished steps of the block in a folder; once it has ended without an interrupt, they are removed."""
+    """Cache finished steps of the block in a folder; remove them unless it is interrupted."""
     if folder is None:
         yield
         return
@@ -207,13 +207,13 @@ def caching(folder: Path | None) -> Iterator[None]:
 
 
 def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> Entry | None:
-    """Return the entry of a piece of work: the same for models and inputs with the same contents.
+    """Return the cache entry of a task, identified by the contents of model and inputs.
 
     Args:
-        kind: the kind of work.
+        kind: the kind of task.
         model: the model.
-        feeds: an array for each input, and others that it depends on.
-        side: what is judged; for one that neither a name nor files describe, such as a function, no entry exists.
+        feeds: an array for each input, and any others that the task depends on.
+        side: the judged side; None is returned if neither a name nor files identify it, as for a function.
     """
     cache = _CACHE.get()
     if cache is None or (described := _described(side)) is None:
@@ -229,8 +229,8 @@ def entry_for(kind: str, model: Model, feeds: Iterable[Array], side: object) -> 
 
 
 def _described(side: object) -> tuple[str, ...] | None:
-    """Return what makes a side the same: the contents of its files, or its name and version."""
-    if not isinstance(side, str | Path) or str(side).endswith(".npz"):  # arrays are there already
+    """Return the identity of a side: the contents of its files, or its name and version."""
+    if not isinstance(side, str | Path) or str(side).endswith(".npz"):  # arrays need no cache
         return None
     path, (name, _, rest) = Path(side), str(side).partition(":")
     if path.suffix == ".xml":
@@ -252,7 +252,7 @@ def _version_of(side: str) -> str:
 
 
 def _add(digest: blake2b, graph: Graph) -> None:
-    """Add all that a graph consists of, with what its constants hold."""
+    """Add a graph to a digest, including the contents of constants."""
     for layer in graph.layers.values():
         attributes = sorted(attributes_of(layer).items())
         digest.update(repr((layer.id, layer.name, layer.type, layer.version, attributes)).encode())

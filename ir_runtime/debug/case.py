@@ -1,4 +1,4 @@
-"""What a comparison is about: a model, its inputs, and what was observed of the side that is judged."""
+"""The subject of a comparison: a model, its inputs, and the observations of a side."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Case"]
 
 
 def _kept_outputs(seen: Observation) -> Kept:
-    """Return the outputs of a side within the budget; a list of its own is left as it is."""
+    """Return the outputs of a side within the memory budget, taking them over."""
     return seen.outputs if isinstance(seen.outputs, Kept) else Kept(iter(seen.outputs))
 
 
 class Case:
-    """A model, its inputs, and what was observed.
+    """A model, its inputs, and the observations of a side.
 
     Args:
-        plain: the reference of the model, in its own types.
-        wide: that in f64.
+        plain: the reference in the model's own types.
+        wide: the reference in f64.
         feeds: an array for each input.
-        seen: what was observed; the caller must not keep its tensors, which may not fit into memory.
+        seen: the observations; the caller must drop its tensors, which may not fit into memory.
         types: ``real`` or ``declared``.
     """
 
@@ -60,44 +60,44 @@ class Case:
         """How the side computes."""
 
     def computing(self, numerics: Numerics) -> Case:
-        """Return the same case of a side that computes in another way."""
+        """Return the case with other numerics of the side."""
         other = copy(self)
         other.numerics = numerics
         return other
 
     @property
     def reference(self) -> Reference:
-        """The reference that computes as the side does, but for what `numerics` rounds."""
+        """The reference that computes like the side, without the rounding of `numerics`."""
         if not self.numerics.bounded and self.numerics.precision == "f32":
             return self.wide
         return self.plain if self.numerics.declared else self.plain.in_f32
 
     def others(self) -> list[Numerics]:
-        """Return how the side may have computed although it does not say so, the most exact way first."""
+        """Return other possible numerics of the side, the most exact first."""
         has_f16 = self.rounding is None and self.plain.in_f32 is not self.plain
         return other_numerics(self.numerics, self.seen, has_f16)
 
     def _kept(self, seen: Observation) -> MutableMapping[Port, Array]:
         kept, waiting = stored(), dict(seen.tensors)
-        while waiting:  # those that are kept in files leave memory one by one
+        while waiting:  # tensors spilled to files leave memory one by one
             port, array = waiting.popitem()
             kept[port] = array
         for index in self.given(seen):
             output, array = self.plain.outputs[index], seen.outputs[index]
             layer = self.deciding.get(output._port.layer)
-            if layer is not None and is_elementwise(layer):  # rounding may explain what it decides
+            if layer is not None and is_elementwise(layer):  # rounding may explain its decisions
                 kept.setdefault(output._port, array)
         return kept
 
     @staticmethod
     def given(seen: Observation) -> list[int]:
-        """Return the numbers of the outputs that a side has."""
+        """Return the indices of the outputs that the side provides."""
         return [index for index in range(len(seen.outputs)) if index not in seen.absent]
 
     def observed(self, layer: Layer, outputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Return the side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape.
+        """Replace the outputs of a layer by the side's observed tensors, restoring shapes of flat ones.
 
-        Those of a shape that the layer cannot give are left out.
+        Tensors of impossible shapes are left out.
         """
         found = list(outputs)
         for index, port in enumerate(layer.output_ports[: len(outputs)]):
@@ -109,7 +109,7 @@ class Case:
         return tuple(found)
 
     def shape(self, port: Port, shape: tuple[int, ...]) -> None:
-        """Give a tensor that was observed flat its shape."""
+        """Reshape a tensor that was observed flat."""
         seen = self.tensors[port]
         if seen.ndim == 1 and seen.ndim != len(shape) and seen.size == prod(shape):
             self.tensors[port] = seen.reshape(shape)

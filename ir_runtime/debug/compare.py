@@ -1,4 +1,4 @@
-"""Compare an execution of a model with f64: does rounding explain the difference, and if not, where does it begin?"""
+"""Compare an execution of a model with f64, and find where an unexplained difference starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compare(
     types: str = "real",
     precision: str = "",
 ) -> Comparison:
-    """Say whether rounding explains how an execution of a model differs from f64.
+    """Decide whether rounding explains how an execution of a model differs from f64.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -83,16 +83,16 @@ def judged(
     precision: str = "",
     names_mistakes: bool = True,
 ) -> tuple[Comparison, Sequence[Array]]:
-    """Compare; also return the outputs in f64, with the decisions of the side.
+    """Compare; also return the outputs in f64 with the decisions of the side.
 
     Args:
         model: the model.
         inputs: as for a compiled model.
-        side: what is judged.
-        inside: also look at the tensors between the layers, not at the outputs alone.
+        side: the judged execution.
+        inside: also compare tensors between layers, not only outputs.
         types: ``real`` or ``declared``.
-        precision: what a side ran in that does not say so itself.
-        names_mistakes: try which mistake would explain what rounding does not.
+        precision: the precision of a side that does not report it.
+        names_mistakes: look for a mistake that explains errors beyond rounding.
     """
     check_types(types)
     if precision and precision not in ROUNDING:
@@ -100,7 +100,7 @@ def judged(
         raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=hint)
     plain, wide = Reference(model), Reference(model, wide=True)
     feeds = plain.feeds(inputs)
-    for reference in (wide, plain):  # before a side runs that may take long
+    for reference in (wide, plain):  # before a potentially long run of the side
         reference.check_memory(feeds)
     if isinstance(side := recorded_of(side), Recorded) and (rows := side.rows(plain, feeds)):
         part, few, note = first_rows(side.name, model, plain, feeds, rows)
@@ -115,7 +115,7 @@ def judged(
             seen = replace(seen, ran=(seen.stored,), notes=(*seen.notes, note))
         elif precision and not seen.ran:
             seen = replace(seen, ran=(precision,))
-        # What a side computed is all that judging it depends on, whatever the side is.
+        # Judging depends only on the observations of the side.
         ways = (
             seen.ran,
             seen.wide,
@@ -129,7 +129,7 @@ def judged(
         kind = f"judging {types} {ways} {list(seen.tensors)}"
         entry = entry_for(kind, model, chain(feeds, seen.outputs, seen.tensors.values()), "reference")
         case = Case(plain, wide, feeds, seen, types)
-        del seen  # whose tensors would stay in memory
+        del seen  # would keep its tensors in memory
         with stage(SEEN, 1):
             report, truth = judged_case(case, entry)
         with stage(1, 1):

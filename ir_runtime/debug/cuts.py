@@ -1,4 +1,4 @@
-"""Places at which the layers of a model are cut in two, and the parts between them."""
+"""Cuts between the layers of a model, and the parts between cuts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cuts"]
 
 
 class Cuts:
-    """The layers of a model that compute, in topological order; cut ``n`` is before the layer of that number.
+    """The computing layers of a model in topological order; cut ``n`` is before layer ``n``.
 
     Args:
         model: the model.
@@ -32,11 +32,11 @@ class Cuts:
         self._feeds = {layer.name: feed for layer, feed in zip(parameters, feeds, strict=True)}
 
     def crossing(self, place: int) -> list[Port]:
-        """Return the tensors that layers before a cut compute, and that are read behind it."""
+        """Return the tensors computed before a cut and read after it."""
         return [port for port in self._made(0, place) if self._is_read(port, place, len(self.layers))]
 
     def ends(self, low: int, high: int) -> list[Port]:
-        """Return what the layers between two cuts compute for those behind them, or as outputs of the model."""
+        """Return the tensors computed between two cuts that are read later or are outputs."""
         made = self._made(low, high)
         return [p for p in made if p in self._outputs or self._is_read(p, high, len(self.layers))]
 
@@ -45,8 +45,8 @@ class Cuts:
 
         Args:
             low: the cut before them.
-            high: the cut behind them.
-            values: the tensors that cross the cut before them.
+            high: the second cut.
+            values: the tensors that cross the first cut.
         """
         starts = [port for port in values if self._is_read(port, low, high)]
         part = cut(self._model, starts, self.ends(low, high))

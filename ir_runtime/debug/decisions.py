@@ -1,7 +1,7 @@
-"""Decisions: layers whose results jump where their inputs change a little.
+"""Decisions: layers with discontinuous results.
 
-A comparison, a Convert to integers or a TopK in f64 decides some elements otherwise than in f32, and what follows is
-then another computation. So runs that are compared take the same decisions, those of the side that is judged; the
+A comparison, a Convert to integers or a TopK in f64 decides some elements differently than in f32, and the
+following computation differs. So compared runs take the same decisions, those of the judged side; the
 decisions themselves are judged by whether rounding can explain them.
 """
 
@@ -62,11 +62,11 @@ _ELEMENTWISE = frozenset(
 
 
 def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
-    """Return whether the results of a layer jump.
+    """Return whether the results of a layer are discontinuous.
 
     Args:
         graph: the graph of the layer.
-        types: what was inferred about the graph.
+        types: the inferred values of the graph.
         layer: the layer.
     """
     if layer.op is None or layer.type in _EXACT or layer.bodies():
@@ -80,18 +80,18 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
 
 
 def following_decisions(graph: Graph, types: Inferred) -> set[int]:
-    """Return the ids of the layers that decide, and of those whose integers follow from what these decide.
+    """Return the ids of deciding layers, and of layers whose integers depend on decisions.
 
     Args:
         graph: the layers.
-        types: what was inferred about them.
+        types: the inferred values.
     """
-    found: set[int] = set()
+    following: set[int] = set()
     for layer in graph:
-        read = any(port.layer in found and not is_float(types, port) for port in graph.reads(layer))
+        read = any(port.layer in following and not is_float(types, port) for port in graph.reads(layer))
         if decides(graph, types, layer) or (read and layer.type not in _EXACT):
-            found.add(layer.id)
-    return found
+            following.add(layer.id)
+    return following
 
 
 def _is_constant(graph: Graph, port: Port) -> bool:
@@ -99,12 +99,12 @@ def _is_constant(graph: Graph, port: Port) -> bool:
 
 
 def is_selection(layer: Layer) -> bool:
-    """Return whether a layer selects, so that also the shapes of its outputs may depend on what it decides."""
+    """Return whether a layer selects, so that decisions may change the shapes of its outputs."""
     return layer.type in _SELECTIONS
 
 
 def keeps_numbers(layer: Layer) -> bool:
-    """Return whether only the integers of a layer that decides jump, and its numbers follow them: those of MaxPool and TopK."""
+    """Return whether only the integers of a deciding layer are discontinuous, as for MaxPool and TopK."""
     return not (layer.type in (*_STEPS, _RANGE) or is_selection(layer) or _is_random(layer))
 
 
@@ -113,15 +113,19 @@ def _is_random(layer: Layer) -> bool:
 
 
 def pinned(decisions: Mapping[Port, Array]) -> Change:
-    """Return a change that replaces decisions by others.
+    """Return a change that replaces decisions.
 
     Args:
-        decisions: the outputs of layers that decide, as far as they are known.
+        decisions: the known outputs of deciding layers.
     """
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        found = [decisions.get(port) for port in layer.output_ports[: len(outputs)]]
-        return taken(layer, inputs, outputs, found) if any(x is not None for x in found) else outputs
+        replacements = [decisions.get(port) for port in layer.output_ports[: len(outputs)]]
+        return (
+            taken(layer, inputs, outputs, replacements)
+            if any(x is not None for x in replacements)
+            else outputs
+        )
 
     return change
 
@@ -129,13 +133,13 @@ def pinned(decisions: Mapping[Port, Array]) -> Change:
 def taken(
     layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...], decided: Sequence[Array | None]
 ) -> tuple[Array, ...]:
-    """Return the outputs of a layer as they are if it decides in another way.
+    """Return the outputs of a layer under the decisions of another run.
 
     Args:
         layer: the layer.
         inputs: its inputs.
-        outputs: what it computes from them.
-        decided: its outputs in another run; ``None`` for those that are not known.
+        outputs: its outputs.
+        decided: its outputs in another run; ``None`` if unknown.
     """
     if layer.type == "FakeQuantize" and decided[0] is not None:
         return (_take_level(layer, inputs, outputs[0], decided[0]),)
@@ -152,14 +156,14 @@ def taken(
     whole = not keeps_numbers(layer)
     return tuple(
         output
-        if found is None or (not whole and output.dtype.kind == "f")
-        else found.astype(output.dtype, copy=False)
-        for output, found in zip(outputs, decided, strict=True)
+        if known_output is None or (not whole and output.dtype.kind == "f")
+        else known_output.astype(output.dtype, copy=False)
+        for output, known_output in zip(outputs, decided, strict=True)
     )
 
 
 def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: Array) -> Array:
-    """Return the output of a FakeQuantize, with the levels that another run chose."""
+    """Return the output of a FakeQuantize with the levels chosen by another run."""
     limits = [np.broadcast_to(limit, output.shape) for limit in _limits(layer, inputs)]
     steps = vars(layer.op)["levels"] - 1
 
@@ -176,7 +180,7 @@ def _take_level(layer: Layer, inputs: Sequence[Array], output: Array, decided: A
 
 
 def _take_length(inputs: Sequence[Array], output: Array, length: int) -> Array:
-    """Return the numbers of a Range, as many as another run has."""
+    """Return the numbers of a Range with the length of another run."""
     if output.size == length:
         return output
     start, _, step = (array.reshape(()) for array in inputs)
@@ -184,7 +188,7 @@ def _take_length(inputs: Sequence[Array], output: Array, length: int) -> Array:
 
 
 def _take_turns(output: Array, decided: Array, period: Array) -> Array:
-    """Return a remainder, shifted by the number of periods that another run chose."""
+    """Return a remainder shifted by the number of periods chosen by another run."""
 
     def take(ours: Array, theirs: Array, period: Array) -> Array:
         period = period.astype(np.float64)
@@ -203,7 +207,7 @@ def _limits(layer: Layer, inputs: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _aligned(layer: Layer, array: Array, rank: int) -> Array:
-    """Return an operand in a shape that broadcasts to this rank as in NumPy, whatever rule the layer has.
+    """Return an operand in a shape that broadcasts as in NumPy, regardless of the layer's rule.
 
     Limits of a FakeQuantize may have leading axes of length 1 that its input lacks.
     """
@@ -213,12 +217,12 @@ def _aligned(layer: Layer, array: Array, rank: int) -> Array:
 
 
 class Judged(NamedTuple):
-    """How a layer decides otherwise than f64.
+    """The differences of a layer's decisions from f64.
 
     Args:
-        differ: how many elements are decided otherwise.
-        unexplained: how many of these rounding does not explain; ``None`` if that is not known.
-        levels: by how many levels of a FakeQuantize at most.
+        differ: the number of elements decided differently.
+        unexplained: the number not explained by rounding; ``None`` if unknown.
+        levels: the largest difference in levels of a FakeQuantize.
     """
 
     differ: int
@@ -227,17 +231,17 @@ class Judged(NamedTuple):
 
 
 def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float) -> Judged:
-    """Judge what a layer decides, element by element where it decides so.
+    """Judge the decisions of a layer, elementwise if possible.
 
-    A layer that decides element by element, and is monotone in each input, decides an element rightly if it decides so for
-    some inputs within rounding of these: conversions, roundings, comparisons and FakeQuantize.
+    An elementwise layer that is monotone in each input decides an element correctly if it does so for some
+    inputs within rounding: conversions, roundings, comparisons and FakeQuantize.
 
     Args:
         layer: the layer.
         inputs: its inputs, in f64.
-        taken: its first output, as decided.
-        output: its first output, as f64 decides from these inputs.
-        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
+        taken: its first output, from the side.
+        output: its first output in f64.
+        rounding: the error of inputs, relative to the element or to the rms of the tensor.
     """
     if layer.type == _RANGE and taken.ndim == 1 and _may_be_length(layer, inputs, taken.size, rounding):
         differ = abs(taken.size - output.size)
@@ -267,7 +271,7 @@ def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
             ]
             for found, rms in ends:
                 wrong &= _jumps(layer, given, ours, found, rounding, rms) != 0
-            if ends:  # it is monotone, so what is between is within rounding, too
+            if ends:  # it is monotone, so results in between are within rounding, too
                 least, most = (
                     reduce(choose, [found for found, _ in ends]) for choose in (np.minimum, np.maximum)
                 )
@@ -278,7 +282,7 @@ def judge(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, ro
 
 
 def _may_be_length(layer: Layer, inputs: Sequence[Array], length: int, rounding: float) -> bool:
-    """Return whether a Range is that long for some inputs within rounding of these."""
+    """Return whether a Range can have this length for some inputs within rounding."""
     start, stop, step = (float(array) for array in inputs)
     size = rounding * max(abs(start), abs(stop))
     ends = (stop - size, stop, stop + size)
@@ -294,14 +298,14 @@ def _may_be_length(layer: Layer, inputs: Sequence[Array], length: int, rounding:
 def undecided(
     layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, most: int
 ) -> tuple[int, list[tuple[int, Array]]]:
-    """Return how many elements rounding leaves open, and the first of them: each with what it may also be.
+    """Return the number of elements left open by rounding, and the first ones with their alternatives.
 
     Args:
-        layer: a layer that decides element by element.
+        layer: an elementwise deciding layer.
         inputs: its inputs, in f64.
-        taken: its first output, as decided.
-        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
-        most: how many are returned at most.
+        taken: its first output, from the side.
+        rounding: the error of inputs, relative to the element or to the rms of the tensor.
+        most: the most elements to return.
     """
     sizes = [_rms(array) for array in inputs]
     others = _sizes_within_rounding(layer, inputs, taken, rounding, sizes)
@@ -323,9 +327,9 @@ def undecided(
 def _parts(
     layer: Layer, inputs: Sequence[Array], *arrays: Array
 ) -> Iterator[tuple[Sequence[Array], tuple[Array, ...]]]:
-    """Yield blocks of arrays of one shape, each with the inputs that the layer decides its elements by.
+    """Yield blocks of arrays of one shape with the inputs of their elements.
 
-    These are needed where it decides element by element.
+    The inputs are only used by elementwise layers.
     """
     if not is_elementwise(layer):
         for parts in blocks(*arrays):
@@ -340,14 +344,14 @@ def _parts(
 def _jumps(
     layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float, size: float
 ) -> Array:
-    """Return by how many steps each element is decided otherwise: of a FakeQuantize in levels, else 0 or 1.
+    """Return by how many steps each element differs: levels of a FakeQuantize, otherwise 0 or 1.
 
     Args:
         layer: the layer.
         inputs: its inputs, in f64.
-        taken: its first output, as decided.
-        output: its first output, as f64 decides from these inputs.
-        rounding: how far elements that are decided alike may be apart, relative to the tensor.
+        taken: its first output, from the side.
+        output: its first output in f64.
+        rounding: the tolerance for equal decisions, relative to the tensor.
         size: the root of the mean of the squared elements of the tensor.
     """
     if output.dtype.kind != "f":
@@ -363,19 +367,19 @@ def _jumps(
 
 
 def is_elementwise(layer: Layer) -> bool:
-    """Return whether a layer decides each element by those of its inputs, so that `judge` can explain them."""
+    """Return whether a layer decides elementwise, so that `judge` can explain its decisions."""
     return layer.type in _ELEMENTWISE
 
 
 def _within_rounding(
     layer: Layer, inputs: Sequence[Array], rounding: float, sizes: Sequence[float]
 ) -> Iterator[Array]:
-    """Yield what a layer decides for its inputs, and for the largest and the smallest within rounding of these.
+    """Yield the decisions of a layer for its inputs, and for the largest and smallest within rounding.
 
     Args:
-        layer: a layer that decides element by element.
+        layer: an elementwise deciding layer.
         inputs: its inputs, in f64.
-        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
+        rounding: the error of inputs, relative to the element or to the rms of the tensor.
         sizes: the rms of each input.
     """
     first = 1 if layer.type == "FakeQuantize" else len(inputs)  # its limits are exact
@@ -394,7 +398,7 @@ def _within_rounding(
 def _sizes_within_rounding(
     layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float, sizes: Sequence[float]
 ) -> list[float]:
-    """Return the rms of each of `_within_rounding`; 0 where it does not matter."""
+    """Return the rms of each of `_within_rounding`; 0 where it is not needed."""
     totals: list[_Squares] = []
     for given, _ in _parts(layer, inputs, taken):
         for place, found in enumerate(_within_rounding(layer, given, rounding, sizes)):
@@ -407,20 +411,20 @@ def _sizes_within_rounding(
 
 
 def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
-    """Where a number is converted to integers that do not reach so far: languages leave the result open."""
+    """Return a mask of conversions to integers out of range, whose results languages leave open."""
     if layer.type != "Convert" or taken.dtype.kind not in "iu":
         return np.zeros(taken.shape, bool)
     return np.asarray(~(np.abs(x) < 2.0 ** (8 * taken.dtype.itemsize - 1)))
 
 
 def _moved(x: Array, relative: float, size: float) -> Array:
-    """Return numbers off by rounding: where a sum of large numbers is small, it is off by as much as the others."""
+    """Shift numbers by a relative error, at least of the size of the tensor for small sums of large numbers."""
     return x + np.maximum(np.abs(x), size) * relative if x.dtype.kind == "f" else x
 
 
 @dataclass
 class _Squares:
-    """The sum of the squares of numbers that are finite."""
+    """The sum of squares of finite numbers."""
 
     total: float = 0.0
     count: int = 0
@@ -436,7 +440,7 @@ class _Squares:
 
 
 def _rms(array: Array) -> float:
-    """Return the root of the mean of the squares of the finite numbers of a tensor; 0 for other types."""
+    """Return the rms of the finite numbers of a tensor; 0 for other types."""
     squares = _Squares()
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""What changed from one model to another: compared as graphs, whatever their layers are called and numbered."""
+"""Compare two models as graphs, regardless of names and numbers of layers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Change:
     amount: float | None = None
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "kind": self.kind, "layer": self.layer, "operation": self.operation, "what": self.what,
             "amount": self.amount,
@@ -92,7 +92,7 @@ class Difference(Shown):
         return bool(self.changes)
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "schema": 1, "changes": [change.record() for change in self.changes], "same": self.same,
             "renamed": self.renamed,
@@ -100,7 +100,7 @@ class Difference(Shown):
 
     @property
     def summary(self) -> str:
-        """How many layers are in both models."""
+        """Describe how many layers both models share."""
         return f"{self.same} layers are in both models" + (
             f", {self.renamed} of them renamed" if self.renamed else ""
         )
@@ -111,7 +111,7 @@ class Difference(Shown):
 
 
 def diff(old: Model, new: Model) -> Difference:
-    """Compare two models as graphs: layers are matched by structure and names, however they are numbered.
+    """Compare two models as graphs: layers are matched by structure and names, not by ids.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -134,40 +134,40 @@ def diff(old: Model, new: Model) -> Difference:
 
 
 def diff_with_pairs(old: Model, new: Model) -> tuple[Difference, Mapping[int, int]]:
-    """Compare two models; return also which layers are the same, by id."""
+    """Compare two models; also return the matched layers, by id."""
     ours, theirs = old._runnable(), new._runnable()
-    found = match(ours._graph, theirs._graph)
-    changes = list(_all_changes(found))
-    for a, b in found.pairs.items():
-        changes += _shapes(ours, theirs, found.old[a], found.new[b])
-    changes += _order(found, "Parameter")
-    changes += _order(found, "Result")
-    order = {layer.name: index for index, layer in enumerate(found.old)}
+    matching = match(ours._graph, theirs._graph)
+    changes = list(_all_changes(matching))
+    for a, b in matching.pairs.items():
+        changes += _shapes(ours, theirs, matching.old[a], matching.new[b])
+    changes += _order(matching, "Parameter")
+    changes += _order(matching, "Result")
+    order = {layer.name: index for index, layer in enumerate(matching.old)}
     changes.sort(key=lambda change: order.get(change.layer, len(order)))
-    renamed = sum(found.old[a].name != found.new[b].name for a, b in found.pairs.items())
-    return Difference(tuple(changes), len(found.pairs), renamed), found.pairs
+    renamed = sum(matching.old[a].name != matching.new[b].name for a, b in matching.pairs.items())
+    return Difference(tuple(changes), len(matching.pairs), renamed), matching.pairs
 
 
-def _order(found: Matching, type: str) -> Iterator[Change]:
-    """Return the inputs, or outputs, whose position changed."""
-    old = [layer for layer in found.old.of_type(type) if layer.id in found.pairs]
-    place = {layer.id: index for index, layer in enumerate(found.new.of_type(type))}
-    places = [place[found.pairs[layer.id]] for layer in old]
+def _order(matching: Matching, type: str) -> Iterator[Change]:
+    """Yield the inputs or outputs whose position changed."""
+    old = [layer for layer in matching.old.of_type(type) if layer.id in matching.pairs]
+    place = {layer.id: index for index, layer in enumerate(matching.new.of_type(type))}
+    places = [place[matching.pairs[layer.id]] for layer in old]
     if places != sorted(places):
         for index, (layer, now) in enumerate(zip(old, places, strict=True)):
             if index != now:
                 yield Change("order", layer.name, layer.operation, f"was number {index}, is number {now}")
 
 
-def _all_changes(found: Matching) -> Iterator[Change]:
-    """Return the changes in two graphs, and in their bodies."""
-    yield from (Change("removed", layer.name, layer.operation) for layer in found.removed)
-    yield from (Change("added", layer.name, layer.operation) for layer in found.added)
-    for a, b in found.pairs.items():
-        yield from _changes(found, found.old[a], found.new[b])
+def _all_changes(matching: Matching) -> Iterator[Change]:
+    """Yield the changes in two graphs, including bodies."""
+    yield from (Change("removed", layer.name, layer.operation) for layer in matching.removed)
+    yield from (Change("added", layer.name, layer.operation) for layer in matching.added)
+    for a, b in matching.pairs.items():
+        yield from _changes(matching, matching.old[a], matching.new[b])
 
 
-def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
+def _changes(matching: Matching, a: Layer, b: Layer) -> Iterator[Change]:
     operation = a.operation
     if b.operation != operation:
         yield Change("version", a.name, operation, f"{operation} is now {b.operation}")
@@ -175,7 +175,7 @@ def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
     for name in sorted(before.keys() | after.keys()):
         if (x := before.get(name)) != (y := after.get(name)) and not _is_body(a, name):
             yield Change("attribute", a.name, operation, f"{name} was {x or 'missing'}, is {y or 'missing'}")
-    if rewired := [str(index) for index, same in enumerate(_same_sources(found, a, b)) if not same]:
+    if rewired := [str(index) for index, same in enumerate(_same_sources(matching, a, b)) if not same]:
         yield Change("inputs", a.name, operation, f"input {', '.join(rewired)} reads another layer")
     if a.type == "Constant" and b.type == "Constant" and (change := _weights(a, b)) is not None:
         yield change
@@ -193,14 +193,14 @@ def _body_pairs(a: Layer, b: Layer) -> Iterator[tuple[str, Graph, Graph]]:
     return ((body.name, body.graph, theirs[body.name]) for body in a.bodies() if body.name in theirs)
 
 
-def _same_sources(found: Matching, a: Layer, b: Layer) -> Iterator[bool]:
-    ours, theirs = found.old.sources(a), found.new.sources(b)
+def _same_sources(matching: Matching, a: Layer, b: Layer) -> Iterator[bool]:
+    ours, theirs = matching.old.sources(a), matching.new.sources(b)
     for index in range(max(len(ours), len(theirs))):
         x, y = (ports[index] if index < len(ports) else None for ports in (ours, theirs))
         if x is None or y is None:
             yield x is y
         else:
-            partner = found.pairs.get(x.layer)
+            partner = matching.pairs.get(x.layer)
             yield partner is None or (partner == y.layer and x.number == y.number)
 
 
@@ -232,7 +232,7 @@ def _type(array: Array) -> str:
 
 
 def _shapes(old: Model, new: Model, a: Layer, b: Layer) -> Iterator[Change]:
-    """Shapes and types that changed where nothing before them did are those of inputs, constants and attributes."""
+    """Yield changed shapes and types unless they follow from earlier changes."""
     if a.type == "Constant":
         return
     for x, y in zip(a.output_ports, b.output_ports, strict=False):

@@ -1,9 +1,9 @@
-"""What the nodes of a runtime that computes in bf16 or f16 round, beside their results.
+"""Emulate the rounding of runtimes that compute in bf16 or f16, beyond that of results.
 
-A node that begins with a product reads its constants in the lower precision: weights, with a factor that follows, and
-biases. Attention rounds its normalised probabilities. Nodes behind the last products, and the sums that lead there, run
-in f32: what others read of them is rounded. Where f16 runs, the whole model was converted to it: what runs in f32, such as
-sequences of recurrent cells, reads constants and inputs of the model that were rounded.
+A node that begins with a product reads its constants in the lower precision: weights, with a following
+factor, and biases. Attention rounds its normalised probabilities. Nodes after the last products, and the sums
+leading there, run in f32: other consumers of them read rounded values. For f16, the whole model is converted:
+layers in f32, such as recurrent sequences, read rounded constants and model inputs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ATTENTION = "ScaledDotProductAttention"
 
 
 def nodes_in(numerics: Numerics, graph: Graph, boundaries: Collection[Port]) -> Change | None:
-    """Return a change that rounds as the nodes of a runtime do; ``None`` for f32.
+    """Return a change that rounds like the nodes of a runtime; ``None`` for f32.
 
     Args:
-        numerics: how it computes.
+        numerics: the numerics of the runtime.
         graph: the layers.
         boundaries: the tensors between nodes.
     """
-    if numerics.precision == "f32":  # sums are not rounded, so nodes do not matter
+    if numerics.precision == "f32":  # sums are not rounded, so nodes are irrelevant
         return emulated("f32", bounded=numerics.bounded, prepare=numerics.prepare)
     changing = {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
     rounded = rounding_to(numerics.precision, numerics.bounded)
@@ -47,7 +47,7 @@ def nodes_in(numerics: Numerics, graph: Graph, boundaries: Collection[Port]) -> 
 
 @dataclass
 class _Nodes:
-    """A change of results: those of each layer as the nodes of a runtime round them."""
+    """A change that rounds the results of each layer like the nodes of a runtime."""
 
     graph: Graph
     rounded: Callable[[Array], Array]
@@ -92,16 +92,16 @@ class _Nodes:
         self.rounds = {id: inputs for id, inputs in rounds.items() if inputs}
 
     def _given_to_wide(self) -> dict[int, set[int]]:
-        """Return which inputs of layers in f32 are constant or inputs of the model, and so in the lower precision."""
+        """Return the f32 layers' inputs that are constants or model inputs, and so in lower precision."""
         graph = self.graph
-        given = {layer.id for layer in graph if layer.id not in self.changing or layer.type == "Parameter"}
+        sources = {layer.id for layer in graph if layer.id not in self.changing or layer.type == "Parameter"}
         return {
-            id: {i for i, port in enumerate(graph.reads(graph[id])) if port.layer in given}
+            id: {i for i, port in enumerate(graph.reads(graph[id])) if port.layer in sources}
             for id in self.wide
         }
 
     def _following(self, product: Layer) -> Iterator[Layer]:
-        """The layers that are computed in the node of a product."""
+        """Yield the layers fused into the node of a product."""
         end, port = end_of_node(self.graph, product, self.changing), product.output_ports[0]
         while port != end:
             layer = self.graph[self.graph.readers(port)[0].layer]
@@ -109,7 +109,7 @@ class _Nodes:
             port = layer.output_ports[0]
 
     def _scaled(self, product: Layer) -> tuple[Layer, Array] | None:
-        """Return the layer that multiplies a product by constant weights by a constant number, and the number."""
+        """Return the layer that scales a product by a constant factor, and the factor."""
         following = next(self._following(product), None)
         sources = self.graph.reads(product)
         if following is None or following.type != "Multiply" or sources[1].layer in self.changing:
@@ -144,7 +144,7 @@ class _Nodes:
         )
 
     def _attention(self, layer: Layer, inputs: Sequence[Array]) -> Arrays:
-        """Attention whose probabilities are rounded: they are its results for the unit matrix as values."""
+        """Compute attention with rounded probabilities, which are its results for unit values."""
         query, key, value = map(self.rounded, inputs[:3])
         unit = np.broadcast_to(np.eye(key.shape[-2], dtype=value.dtype), (*key.shape[:-1], key.shape[-2]))
         (probabilities,) = evaluate_layer(layer, [query, key, unit, *inputs[3:]])

@@ -1,4 +1,4 @@
-"""The execution nodes of OpenVINO's CPU plugin: which layers each computes, in which precision, and what leaves it."""
+"""The execution nodes of OpenVINO's CPU plugin: their layers, precisions and outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Node", "boundaries", "held", "nodes_of", "precisions_of", "probable"
 
 
 class Node(NamedTuple):
-    """An execution node: its type, its layers, the precision that it computes in, and that of its first result."""
+    """An execution node: its type, layers, precision, and the precision of its first result."""
 
     type: str
     members: tuple[str, ...]
@@ -36,7 +36,7 @@ def boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str
 
 
 def _by_layer(graph: Graph, node_of: Mapping[str, str]) -> dict[int, str]:
-    """Return the execution node of each layer, by id; a layer that no node names belongs to what reads it."""
+    """Return the execution node of each layer, by id; unnamed layers belong to the node of their consumer."""
     nodes: dict[int, str] = {}
     for layer in reversed(graph.order):
         readers = {
@@ -53,10 +53,10 @@ def probable(
     node_of: Mapping[str, str],
     nodes: Mapping[str, Node],
 ) -> list[Port]:
-    """Those tensors that can be looked at where numbers are rounded at the ends of execution nodes.
+    """Return the observable tensors, if numbers are rounded at the ends of execution nodes.
 
-    A layer that no node names is inside of one, such as the cache of an attention, which another reader would divide.
-    Integers that follow from shapes and inputs alone are not rounded.
+    A layer without a named node is inside of one, such as the cache of an attention, and another consumer
+    would split that node. Integers that follow from shapes and inputs alone are not rounded.
     """
     graph, outputs = reference.graph, {port._port for port in reference.outputs}
     decided, inside = following_decisions(graph, reference.types), _inside(graph, node_of, nodes)
@@ -73,40 +73,42 @@ def probable(
 
 
 def _inside(graph: Graph, node_of: Mapping[str, str], nodes: Mapping[str, Node]) -> set[int]:
-    """The ids of layers whose node ends with a layer of the plugin: what moves their results moves those of that."""
-    names, found = {layer.name for layer in graph}, set[int]()
+    """Return the ids of layers whose node ends with a layer added by the plugin."""
+    names, inside = {layer.name for layer in graph}, set[int]()
     for layer in graph:
         members = (
             [name for name in nodes[node_of[layer.name]].members if name] if layer.name in node_of else []
         )
-        moved = is_move(layer) and any(port.layer in found for port in graph.reads(layer)[:1])
+        moved = is_move(layer) and any(port.layer in inside for port in graph.reads(layer)[:1])
         if moved or (members and members[-1] not in names):
-            found.add(layer.id)
-    return found
+            inside.add(layer.id)
+    return inside
 
 
 def wide(reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, Node]) -> tuple[int, ...]:
-    """Return the ids of layers in nodes that compute in f32; constants are read as the nodes need them."""
+    """Return the ids of layers in nodes that compute in f32, except constants."""
     of = _by_layer(reference.graph, node_of)
-    found = {name for name, node in nodes.items() if node.precision == "f32" or node.type == "RoPE"}
-    return tuple(layer.id for layer in reference.graph if layer.type != "Constant" and of[layer.id] in found)
+    node_names = {name for name, node in nodes.items() if node.precision == "f32" or node.type == "RoPE"}
+    return tuple(
+        layer.id for layer in reference.graph if layer.type != "Constant" and of[layer.id] in node_names
+    )
 
 
 def held(reference: Reference, node_of: Mapping[str, str], nodes: Mapping[str, Node]) -> tuple[int, ...]:
-    """Return the ids of layers with which a node ends that gives f32."""
+    """Return the ids of layers at the end of a node with f32 output."""
     graph, of = reference.graph, _by_layer(reference.graph, node_of)
-    found = {name for name, node in nodes.items() if node.result == "f32"}
+    node_names = {name for name, node in nodes.items() if node.result == "f32"}
     return tuple(
         layer.id
         for layer in graph
         if layer.type != "Constant"
-        and of[layer.id] in found
+        and of[layer.id] in node_names
         and any(of[r.layer] != of[layer.id] for port in layer.output_ports for r in graph.readers(port))
     )
 
 
 def nodes_of(reported: Sequence[ReportedNode]) -> tuple[dict[str, Node], dict[str, str]]:
-    """Return the execution nodes by name, and the node of each layer that one names."""
+    """Return the execution nodes by name, and the node of each layer named by one."""
     nodes: dict[str, Node] = {}
     node_of: dict[str, str] = {}
     for node in reported:
@@ -116,7 +118,7 @@ def nodes_of(reported: Sequence[ReportedNode]) -> tuple[dict[str, Node], dict[st
 
 
 def _precision(node: ReportedNode) -> str:
-    """Return what a node computes in: that of its kernel, where it is reported as that of compressed weights."""
+    """Return the precision of a node: that of its kernel if only compressed weights are reported."""
     kernel = node.kernel.rpartition("_")[2]
     if node.type in _PRODUCTS and node.precision not in NUMBERS and kernel in NUMBERS:
         return kernel
@@ -137,5 +139,5 @@ _PRODUCTS = (
 
 def precisions_of(nodes: Mapping[str, Node]) -> tuple[str, ...]:
     of_products = {node.precision for node in nodes.values() if node.type in _PRODUCTS}
-    found = of_products or {node.precision for node in nodes.values()} - {"i8", "u8"}
-    return tuple(sorted(found & {*NUMBERS, "i8", "u8"}))
+    precisions = of_products or {node.precision for node in nodes.values()} - {"i8", "u8"}
+    return tuple(sorted(precisions & {*NUMBERS, "i8", "u8"}))

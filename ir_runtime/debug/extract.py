@@ -1,4 +1,4 @@
-"""Cut a part out of a model, with the values that it reads."""
+"""Extract a part of a model, with the values of its inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["cut", "extract", "inputs_of"]
 def extract(
     model: Model, outputs: Names, inputs: Names = (), feeds: object = None
 ) -> tuple[Model, list[Array]]:
-    """Cut the part of a model that leads from some tensors to others.
+    """Extract the part of a model between given tensors.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -46,60 +46,65 @@ def extract(
         InputError: if a name is unknown.
     """
     reference = Reference(model)
-    starts = find_ports(reference.graph, _listed(inputs))
-    part = cut(model, starts, find_ports(reference.graph, _listed(outputs)))
+    starts = find_ports(reference.graph, _list_selectors(inputs))
+    part = cut(model, starts, find_ports(reference.graph, _list_selectors(outputs)))
     if feeds is None:
         return part, []
     return part, inputs_of(part, starts, reference, reference.feeds(feeds))
 
 
-def _listed(asked: Names) -> list[str | tuple[str, int] | Port]:
-    return [asked] if isinstance(asked, str) else list(asked)
+def _list_selectors(selectors: Names) -> list[str | tuple[str, int] | Port]:
+    return [selectors] if isinstance(selectors, str) else list(selectors)
 
 
 def inputs_of(
     part: Model, starts: Sequence[Port], reference: Reference, feeds: Sequence[Array]
 ) -> list[Array]:
-    """Return an array for each input of a part that `cut` has made, as the whole model computes them.
+    """Return an array for each input of a part made by `cut`, computed by the whole model.
 
     Args:
         part: the part.
-        starts: the ports at which it was cut off; the inputs for them come first.
+        starts: the ports at which it was cut; their inputs come first.
         reference: the whole model.
         feeds: an array for each of its inputs.
     """
-    given = {layer.id: feed for layer, feed in zip(reference.graph.of_type("Parameter"), feeds, strict=True)}
-    names = {reference.graph[layer].name: feed for layer, feed in given.items()}
+    feeds_by_layer = {
+        layer.id: feed for layer, feed in zip(reference.graph.of_type("Parameter"), feeds, strict=True)
+    }
+    names = {reference.graph[layer].name: feed for layer, feed in feeds_by_layer.items()}
     recorder = Recorder(starts)
-    if any(port.layer not in given for port in starts):
+    if any(port.layer not in feeds_by_layer for port in starts):
         reference.run(feeds, recorder)
-    first = [recorder.tensors[port] if port in recorder.tensors else given[port.layer] for port in starts]
+    first = [
+        recorder.tensors[port] if port in recorder.tensors else feeds_by_layer[port.layer] for port in starts
+    ]
     return [*first, *(names[node.friendly_name] for node in part.parameters[len(starts) :])]
 
 
 def cut(model: Model, starts: Sequence[Port], ends: Sequence[Port]) -> Model:
-    """Return the layers that lead from some ports to others, as a new model.
+    """Return the layers between given ports as a new model.
 
     Args:
         model: the model.
-        starts: the ports that become inputs, each called as its tensor was.
+        starts: the ports that become inputs, named like their tensors.
         ends: the ports that become outputs.
     """
     runnable = model._runnable()
     graph, values = runnable._graph, runnable._values
-    kept = _between(graph, starts, ends)
+    layers_between = _between(graph, starts, ends)
     number = max(graph.layers) + 1
     inputs = {
         port: _parameter(graph, port, values[port].type, number + index) for index, port in enumerate(starts)
     }
     results = [_result(graph, port, number + len(inputs) + index) for index, port in enumerate(ends)]
-    inner = [_typed(layer, values) for layer in graph.layers.values() if layer.id in kept]
+    inner = [_without_types(layer, values) for layer in graph.layers.values() if layer.id in layers_between]
     layers = [*inputs.values(), *inner, *results]
     moved = {port: Port(layer.id, 0) for port, layer in inputs.items()}
     edges = [
         Edge(moved.get(edge.source, edge.source), edge.target)
         for edge in graph.edges
-        if edge.target.layer in kept and (edge.source in moved or edge.source.layer in kept)
+        if edge.target.layer in layers_between
+        and (edge.source in moved or edge.source.layer in layers_between)
     ]
     edges += [
         Edge(moved.get(port, port), Port(layer.id, 0)) for port, layer in zip(ends, results, strict=True)
@@ -109,14 +114,14 @@ def cut(model: Model, starts: Sequence[Port], ends: Sequence[Port]) -> Model:
 
 
 def _between(graph: Graph, starts: Sequence[Port], ends: Sequence[Port]) -> set[int]:
-    found = {port.layer for port in ends if port not in starts}
-    waiting = list(found)
+    layers_between = {port.layer for port in ends if port not in starts}
+    waiting = list(layers_between)
     while waiting:
         for source in graph.reads(graph[waiting.pop()]):
-            if source not in starts and source.layer not in found:
-                found.add(source.layer)
+            if source not in starts and source.layer not in layers_between:
+                layers_between.add(source.layer)
                 waiting.append(source.layer)
-    return found
+    return layers_between
 
 
 def _parameter(graph: Graph, port: Port, type: TensorType, number: int) -> Layer:
@@ -143,8 +148,8 @@ def _end(
     return Layer.inserted(number, name, op, graph[port.layer].where, inputs, outputs)
 
 
-def _typed(layer: Layer, values: Inferred) -> Layer:
-    """Return a layer without declared output types, as inputs may have other shapes now; or an input as it was reshaped."""
+def _without_types(layer: Layer, values: Inferred) -> Layer:
+    """Return a layer without declared output types, which reshaping may invalidate; or a reshaped input."""
     if layer.type == "Parameter" and layer.op is not None:
         type = values[Port(layer.id, 0)].type
         spec = replace(layer.outputs[0], type=type)

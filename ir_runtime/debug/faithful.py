@@ -1,4 +1,4 @@
-"""Observe as many tensors of another runtime as can be seen without changing its result."""
+"""Observe as many tensors of another runtime as possible without changing its result."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Look = Callable[[Sequence[Port]], Mapping[Port, Array] | None]
 
 
 def observed(ports: Sequence[Port], look: Look, tries: int) -> dict[Port, Array]:
-    """Look at all tensors at once; where that changes the result, at the halves of them, and so on.
+    """Observe all tensors at once; if that changes the result, bisect them.
 
     Args:
         ports: the tensors.
-        look: what runs the model.
-        tries: how often that may be called; what has not been observed after that is given up.
+        look: the function that runs the model.
+        tries: the most calls; remaining tensors stay unobserved.
     """
-    found: dict[Port, Array] = {}
+    tensors: dict[Port, Array] = {}
     waiting = [ports] if ports else []
     while waiting and tries > 0:
-        wanted = waiting.pop(0)
+        selection = waiting.pop(0)
         tries -= 1
-        if (seen := look(wanted)) is not None:
-            found |= seen
-        elif len(wanted) > 1:
-            middle = len(wanted) // 2
-            waiting += [wanted[:middle], wanted[middle:]]
-    return found
+        if (seen := look(selection)) is not None:
+            tensors |= seen
+        elif len(selection) > 1:
+            middle = len(selection) // 2
+            waiting += [selection[:middle], selection[middle:]]
+    return tensors
 
 
 def same_bits(ours: Sequence[Array], theirs: Sequence[Array]) -> bool:
-    """Return whether arrays have the same shapes and are equal bit for bit."""
+    """Return whether arrays are bitwise equal."""
     pairs = zip(ours, theirs, strict=True)
     return all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)

@@ -1,9 +1,9 @@
-"""How far runtimes are off in functions that each approximates in a way of its own.
+"""The errors of runtimes in functions that each approximates in its own way.
 
-The reference evaluates the definition of a function, whose rounding says nothing about that of a polynomial, of a table, or
-of sums in another order. `python tests/bench/functions.py` measures OpenVINO's plugin, its definitions, and the backends of
-this package on the samples of the tests. Here is what the worst of them is off, where that is more than rounding once
-or twice: in halves of a unit in the last place of f32, of the rms of the result or of the first input.
+The reference evaluates the definition of a function, whose rounding differs from that of a polynomial, a
+table, or reordered sums. `python tests/bench/functions.py` measures OpenVINO's plugin, its definitions, and
+the backends of this package on the samples of the tests. This module records the worst error if it exceeds
+one or two roundings: in half units in the last place of f32, of the rms of the result or of the first input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_RESULT = {
     "STFT": 10.0,
 }
 _OF_INPUT = {
-    # x times a function that vanishes where x is small enough, such as 1 + erf(x): what cancels is as large as x.
+    # x times a function that vanishes for small x, such as 1 + erf(x): the cancelled terms are as large as x.
     "Gelu": 1.3,
     "HSwish": 0.5,
     "Mish": 0.7,
@@ -46,17 +46,17 @@ _OF_INPUT = {
 
 
 def of_result(layer: Layer) -> float:
-    """Return how far runtimes are off in the function of a layer, relative to its result; 0 if that is not said."""
+    """Return the error of runtimes in a layer's function, relative to its result; 0 if unrecorded."""
     return _OF_RESULT.get(layer.type, 0.0)
 
 
 def of_input(layer: Layer) -> float:
-    """Return how far runtimes are off in the function of a layer, relative to its input; 0 if that is not said."""
+    """Return the error of runtimes in a layer's function, relative to its input; 0 if unrecorded."""
     return _OF_INPUT.get(layer.type, 0.0)
 
 
 def floor_of(layer: Layer, inputs: Sequence[Array], output: Array) -> float:
-    """Return half of the rms by which the worst runtime is off in a layer in f32; 0 if that is not said.
+    """Return half of the rms error of the worst runtime for a layer in f32; 0 if unrecorded.
 
     Args:
         layer: the layer.

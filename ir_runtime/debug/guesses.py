@@ -1,4 +1,4 @@
-"""Mistakes that engineers make when they port an operation, as changes of one layer."""
+"""Typical mistakes in porting an operation, as changes of one layer."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", 
 
 @dataclass(frozen=True)
 class Guess:
-    """A mistake without numbers that must be solved for.
+    """A mistake without free parameters.
 
     Args:
-        kind: its kind, as reports name it.
-        what: what was done, as a clause: ``axes 2 and 3 swapped``.
-        change: what it makes of a layer.
+        kind: its kind in reports.
+        what: the mistake as a clause: ``axes 2 and 3 swapped``.
+        change: the resulting change of a layer.
     """
 
     kind: str
@@ -65,14 +65,14 @@ class Guess:
 
 @dataclass(frozen=True)
 class Family:
-    """Mistakes that differ by one number, or one for each channel.
+    """Mistakes with a parameter, or one for each channel.
 
     Args:
         kind: their kind.
-        start: the numbers where the search begins.
-        change: returns what the mistake with some numbers makes of a layer.
-        describe: says what was done.
-        axis: the axis along which there is a number for each index; ``None`` if there is one number.
+        start: the start of the search.
+        change: returns the change of a layer for parameters.
+        describe: describes the mistake.
+        axis: the axis with one parameter per index; ``None`` for a single parameter.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Family:
 
 
 def number(value: float) -> str:
-    """Return a number as a text that shows what it probably is: ``0.5``, ``1/255``, ``0.1768``."""
+    """Format a number in its most plausible form: ``0.5``, ``1/255``, ``0.1768``."""
     short = f"{float(f'{value:.4g}') + 0.0:g}"
     if value and abs(float(short) / value - 1) > 1e-6:
         for divisor in range(3, 1025):
@@ -98,7 +98,7 @@ def _output(change: Callable[[Array], Array]) -> Changed:
 
 
 def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
-    """Return a change that computes a layer from another input."""
+    """Return a change that recomputes a layer with one input changed."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         arrays = list(inputs)
@@ -109,7 +109,7 @@ def _with_input(index: int, change: Callable[[Array], Array]) -> Changed:
 
 
 def _with_op(op: Any) -> Changed:
-    """Return a change that computes another operation from the inputs of a layer."""
+    """Return a change that computes another operation from a layer's inputs."""
 
     def changed(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
         return evaluate_layer(replace(layer, op=op), inputs)
@@ -131,9 +131,9 @@ def guesses(
         layer: the layer.
         inputs: its inputs, in f64.
         output: its first output.
-        constant: for each input, whether it is.
-        found: what the side has in place of the output; ``None`` if it is only seen through later layers.
-        others: functions that return other tensors by name, as the side has them, in the type of an array.
+        constant: whether each input is constant.
+        found: the side's output; ``None`` if it is only observed through later layers.
+        others: functions that return the side's other tensors by name, in the type of an array.
     """
     if output.dtype.kind != "f" or layer.op is None:
         return
@@ -143,9 +143,9 @@ def guesses(
     yield from _other_functions(layer, inputs, output)
     yield from _left_out(layer, inputs, output, constant)
     yield from _other_gates(layer)
-    yield from _moved_output(output, None if found is None else found.shape)
-    yield from _moved_inputs(inputs, constant)
-    yield from _exchanged(inputs, constant)
+    yield from _output_movements(output, None if found is None else found.shape)
+    yield from _input_movements(inputs, constant)
+    yield from _exchanges(inputs, constant)
     for index, array in enumerate(inputs):
         if not constant[index]:
             for name, other in others.items():
@@ -153,9 +153,9 @@ def guesses(
                     yield Guess(
                         "another input", f"reads {quoted(name)} as input {index}", _reading(index, other)
                     )
-    yield from _followed(output)
+    yield from _appended_activations(output)
     if found is not None:
-        yield from _clipped(output, found)
+        yield from _clips(output, found)
 
 
 def _reading(index: int, other: Callable[[Array], Array | None]) -> Changed:
@@ -167,7 +167,7 @@ def _reading(index: int, other: Callable[[Array], Array | None]) -> Changed:
 
 
 def _other_attributes(layer: Layer) -> Iterator[Guess]:
-    """Yield the operation with other values of enumerations, switches, axes and pads; epsilons are the usual ones."""
+    """Yield the operation with other enumerations, flags, axes, pads, and common epsilons."""
     op: Any = layer.op
     values: Mapping[str, Any] = op.attributes()
     enumerated = {
@@ -188,7 +188,7 @@ def _other_attributes(layer: Layer) -> Iterator[Guess]:
 
 
 def _alternatives(op: Any, name: str, value: object) -> list[object]:
-    """Return the other values of a switch, an enumeration or an axis."""
+    """Return the other values of a flag, an enumeration or an axis."""
     if isinstance(value, bool):
         return [not value]
     if name in ("axis", "seq_axis", "batch_axis"):
@@ -225,7 +225,7 @@ def _other_pads(op: Any, values: Mapping[str, Any]) -> Iterator[Guess]:
 
 
 def _valid(op: Any, kind: str, what: str, changes: Mapping[str, object]) -> Iterator[Guess]:
-    """Yield the operation with other attributes, unless it refuses them."""
+    """Yield the operation with changed attributes, unless it refuses them."""
     try:
         for name, value in changes.items():
             op.schema()[name].check(value)
@@ -237,8 +237,8 @@ def _valid(op: Any, kind: str, what: str, changes: Mapping[str, object]) -> Iter
 
 @cache
 def _activations() -> tuple[Any, ...]:
-    """Return activation functions of one input, with the attributes that they have where none are given."""
-    made: list[Any] = []
+    """Return unary activation functions with default attributes."""
+    functions: list[Any] = []
     names = dict.fromkeys(
         cls.name for cls in registry if ".activation." in cls.__module__ and registry.is_own(cls)
     )
@@ -246,12 +246,12 @@ def _activations() -> tuple[Any, ...]:
         cls = registry.require(name, 16)
         if sum(not port.optional for port in cls.inputs) == 1 and cls.name not in ("Clamp", "Identity"):
             required = {name: 1.0 for name, attribute in cls.schema().items() if attribute.required}
-            made.append(cls(**required))
+            functions.append(cls(**required))
     clamp = registry.require("Clamp")
-    return (*made, clamp(min=0.0, max=6.0), clamp(min=0.0, max=1.0), clamp(min=-1.0, max=1.0))
+    return (*functions, clamp(min=0.0, max=6.0), clamp(min=0.0, max=1.0), clamp(min=-1.0, max=1.0))
 
 
-def _named(op: Any) -> str:
+def _describe_operation(op: Any) -> str:
     attributes = op.attributes()
     return (
         f"{op.name}({', '.join(f'{n}={_text(v)}' for n, v in attributes.items())})" if attributes else op.name
@@ -259,14 +259,14 @@ def _named(op: Any) -> str:
 
 
 def _is_function(layer: Layer, inputs: Sequence[Array], output: Array) -> bool:
-    """Return whether a layer is a function of one number."""
+    """Return whether a layer is a function of one variable."""
     return isinstance(layer.op, Unary) or (
         ".activation." in type(layer.op).__module__ and inputs[0].shape == output.shape
     )
 
 
 def _other_functions(layer: Layer, inputs: Sequence[Array], output: Array) -> Iterator[Guess]:
-    """Yield other activation functions, and other arithmetic."""
+    """Yield other activation functions and arithmetic operations."""
     if _is_function(layer, inputs, output) and inputs[0].dtype.kind == "f":
         for op in _activations():
             if op.versioned_name() != layer.operation or op.attributes() != layer.op.attributes():  # type: ignore[union-attr]
@@ -274,7 +274,7 @@ def _other_functions(layer: Layer, inputs: Sequence[Array], output: Array) -> It
                 def function(_: Layer, arrays: Sequence[Array], __: Arrays, op: Any = op) -> Arrays:
                     return (np.asarray(op.evaluate(arrays[0])),)
 
-                yield Guess("activation", f"{_named(op)} instead of {layer.type}", function)
+                yield Guess("activation", f"{_describe_operation(op)} instead of {layer.type}", function)
     families = (_ARITHMETIC, _REDUCTIONS) if isinstance(layer.op, Binary) or layer.type in _REDUCTIONS else ()
     for names in families:
         for name in names if layer.type in names else ():
@@ -287,7 +287,7 @@ def _other_functions(layer: Layer, inputs: Sequence[Array], output: Array) -> It
 def _left_out(
     layer: Layer, inputs: Sequence[Array], output: Array, constant: Sequence[bool]
 ) -> Iterator[Guess]:
-    """Yield the layer left out: what it gives is one of its inputs."""
+    """Yield omissions of the layer, whose output is then one of its inputs."""
     for index, array in enumerate(inputs):
         if array.shape == output.shape and array.dtype.kind == "f" and not constant[index]:
 
@@ -302,7 +302,7 @@ def _left_out(
 
 
 def _other_gates(layer: Layer) -> Iterator[Guess]:
-    """Yield recurrent layers whose weights and biases have the gates in another order."""
+    """Yield recurrent layers with the gates of weights and biases in another order."""
     if layer.type not in RECURRENT or layer.type.startswith("RNN"):
         return
     gates, op = _GATES[layer.type[: 4 if layer.type.startswith("LSTM") else 3]], layer.op
@@ -326,13 +326,13 @@ def _other_gates(layer: Layer) -> Iterator[Guess]:
         yield Guess("gates", f"gates in the order {text} instead of {gates}", exchange)
 
 
-def _permuted(
-    shape: tuple[int, ...], wanted: tuple[int, ...] | None
+def _permutations(
+    shape: tuple[int, ...], target_shape: tuple[int, ...] | None
 ) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Yield ways to permute axes: to another shape if that is wanted, or with the old shape."""
+    """Yield permutations of axes, to a target shape if given, or preserving the shape."""
     if not 2 <= len(shape) <= RANK:
         return
-    target = wanted if wanted is not None and sorted(wanted) == sorted(shape) else shape
+    target = target_shape if target_shape is not None and sorted(target_shape) == sorted(shape) else shape
     large = len(shape) > 4
     for order in permutations(range(len(shape))):
         moving = [
@@ -348,21 +348,21 @@ def _permuted(
         )
         axes += _LAYOUT_NAMES.get(order, "")
         if transposed == target:
-            yield axes, partial(_transposed, order)
+            yield axes, partial(_transpose, order)
         if (target == shape and transposed != shape) or order in _LAYOUTS:
             yield f"laid out in memory with {axes}", partial(_laid_out, order)
 
 
-def _transposed(order: tuple[int, ...], array: Array) -> Array:
+def _transpose(order: tuple[int, ...], array: Array) -> Array:
     return np.ascontiguousarray(array.transpose(order))
 
 
 def _laid_out(order: tuple[int, ...], array: Array) -> Array:
-    return _transposed(order, array).reshape(array.shape)
+    return _transpose(order, array).reshape(array.shape)
 
 
-def _shifted(axis: int, by: int, fill: str, array: Array) -> Array:
-    """Return an array moved along an axis by one; what is missing is zero, or wraps around."""
+def _shift(axis: int, by: int, fill: str, array: Array) -> Array:
+    """Shift an array along an axis by one, filling with zeros, the edge, or wrapping around."""
     moved = np.roll(array, by, axis)
     if fill == "zero":
         place: list[Any] = [slice(None)] * array.ndim
@@ -375,24 +375,24 @@ def _shifted(axis: int, by: int, fill: str, array: Array) -> Array:
     return moved
 
 
-def _moved(shape: tuple[int, ...]) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
-    """Yield arrays that are reversed along an axis, or one element late or early."""
+def _movements(shape: tuple[int, ...]) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
+    """Yield reversals along an axis, and shifts by one element."""
     for axis, length in enumerate(shape):
         if length > 1:
             for by, fill in product((1, -1), ("zero", "wrap", "edge")):
                 what = f"one {'late' if by > 0 else 'early'} along axis {axis}"
-                yield "shift", what, partial(_shifted, axis, by, fill)
+                yield "shift", what, partial(_shift, axis, by, fill)
             yield "reversed", f"reversed along axis {axis}", partial(np.flip, axis=axis)
 
 
-def _moved_output(output: Array, wanted: tuple[int, ...] | None) -> Iterator[Guess]:
-    for what, permute in _permuted(output.shape, wanted):
+def _output_movements(output: Array, wanted: tuple[int, ...] | None) -> Iterator[Guess]:
+    for what, permute in _permutations(output.shape, wanted):
         yield Guess("permuted", what, _output(permute))
-    for kind, what, move in _moved(output.shape):
+    for kind, what, move in _movements(output.shape):
         yield Guess(kind, what, _output(move))
 
 
-def _moved_inputs(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Guess]:
+def _input_movements(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Guess]:
     for index, array in enumerate(inputs):
         if array.dtype.kind in "iu" and not constant[index] and array.size:
             for by in (1, -1):
@@ -403,13 +403,13 @@ def _moved_inputs(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator
                 yield Guess("shift", f"input {index} off by {-by}", _with_input(index, shift))
         if array.dtype.kind != "f" or array.size < 2:
             continue
-        for what, permute in _permuted(array.shape, None):
+        for what, permute in _permutations(array.shape, None):
             yield Guess("permuted", f"input {index} with {what}", _with_input(index, permute))
-        for kind, what, move in _moved(array.shape):
+        for kind, what, move in _movements(array.shape):
             yield Guess(kind, f"input {index} {what}", _with_input(index, move))
 
 
-def _exchanged(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Guess]:
+def _exchanges(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Guess]:
     for first, second in combinations(range(len(inputs)), 2):
         if inputs[first].dtype == inputs[second].dtype and not (constant[first] and constant[second]):
 
@@ -423,11 +423,11 @@ def _exchanged(inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Gu
             yield Guess("another input", f"inputs {first} and {second} exchanged", exchange)
 
 
-def _clipped(output: Array, found: Array) -> Iterator[Guess]:
-    """Yield results clipped to the range of what the side has, where others are beyond."""
-    if not found.size or not np.isfinite(found).all():
+def _clips(output: Array, observed: Array) -> Iterator[Guess]:
+    """Yield clipping to the range of the side's output, if other elements exceed it."""
+    if not observed.size or not np.isfinite(observed).all():
         return
-    low, high = float(found.min()), float(found.max())
+    low, high = float(observed.min()), float(observed.max())
     below, above = int((output < low).sum()), int((output > high).sum())
     for is_low, is_high in ((False, True), (True, False), (True, True)):
         if below * is_low + above * is_high < 2 or (is_low and not below) or (is_high and not above):
@@ -444,23 +444,23 @@ def _clipped(output: Array, found: Array) -> Iterator[Guess]:
         )
 
 
-def _followed(output: Array) -> Iterator[Guess]:
+def _appended_activations(output: Array) -> Iterator[Guess]:
     for op in _activations():
         yield Guess(
             "activation",
-            f"{_named(op)} applied to the result",
-            _output(partial(_evaluated, op)),
+            f"{_describe_operation(op)} applied to the result",
+            _output(partial(_evaluate, op)),
         )
 
 
-def _evaluated(op: Any, array: Array) -> Array:
+def _evaluate(op: Any, array: Array) -> Array:
     return np.asarray(op.evaluate(array)).astype(array.dtype)
 
 
 def numbers_of_layer(
     layer: Layer, inputs: Sequence[Array], output: Array, constant: Sequence[bool]
 ) -> Iterator[Family]:
-    """Yield other numbers of an operation: attributes, constant operands, the slope of an activation."""
+    """Yield parameters of an operation: attributes, constant operands, the slope of an activation."""
     if output.dtype.kind != "f" or layer.op is None:
         return
     yield from _other_numbers(layer)
@@ -477,7 +477,7 @@ def numbers_of_layer(
 
 
 def numbers_of_result(output: Array) -> Iterator[Family]:
-    """Yield factors and constants by which a result may be off, one for all elements, then one for each channel."""
+    """Yield factors and offsets of a result, for all elements, then per channel."""
     if output.dtype.kind != "f":
         return
 
@@ -518,7 +518,7 @@ def _for_each(what: str, axis: int, numbers: Array) -> str:
 
 
 def _other_numbers(layer: Layer) -> Iterator[Family]:
-    """Yield the operation with another value of an attribute that is a real number."""
+    """Yield the operation with another value of a real attribute."""
     assert layer.op is not None
     for name, value in layer.op.attributes().items():
         if not isinstance(value, float):
@@ -540,7 +540,7 @@ def _instead(name: str, value: float) -> Callable[[Array], str]:
 
 
 def _other_scalars(layer: Layer, inputs: Sequence[Array], constant: Sequence[bool]) -> Iterator[Family]:
-    """Yield the operation with another constant operand that is a single number."""
+    """Yield the operation with another constant scalar operand."""
     for index, array in enumerate(inputs):
         if not (constant[index] and array.size == 1 and array.dtype.kind == "f"):
             continue

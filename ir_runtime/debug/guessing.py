@@ -1,4 +1,4 @@
-"""Name the mistake that would explain an error that rounding does not."""
+"""Name a mistake that explains an error beyond rounding."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ REFUSALS = (IRError, ArithmeticError, AssertionError, LookupError, TypeError, Va
 
 
 def likeness_of(case: Case, report: Comparison) -> Likeness | None:
-    """Return the mistake that explains the first error that rounding does not; ``None`` if none of those that are tried does.
+    """Return the mistake that explains the first error beyond rounding, or ``None``.
 
     Args:
-        case: what was judged.
-        report: what was found.
+        case: the judged case.
+        report: its report.
     """
     graph = case.plain.graph
     if report.explained or report.partial:
@@ -72,7 +72,7 @@ class _Recorded:
     outputs: dict[int, Arrays] = field(default_factory=dict)
 
     def note(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-        """Copy them, as a change that changes nothing."""
+        """Copy inputs and outputs, as a change without effect."""
         if layer.id in self.wanted:
             check_room(sum(array.nbytes for array in (*inputs, *outputs)), outputs, layer.where)
             self.inputs[layer.id] = [np.array(array) for array in inputs]
@@ -81,13 +81,13 @@ class _Recorded:
 
 
 class _Search:
-    """Tries mistakes in the layers that lead from observed tensors to one.
+    """Tries mistakes in the layers between observed tensors.
 
     Args:
         case: what was judged.
         port: the tensor.
-        found: what the side has there.
-        scatter: the relative error that rounding explains there, where it was measured.
+        found: the side's tensor.
+        scatter: the measured relative error explained by rounding.
     """
 
     def __init__(self, case: Case, port: Port, found: Array, scatter: float) -> None:
@@ -116,7 +116,7 @@ class _Search:
         return recorded
 
     def run(self) -> Likeness | None:
-        """Try one mistake after the other."""
+        """Try one mistake after another."""
         with np.errstate(all="ignore"):
             for layer in reversed(self._layers):
                 if (found := self._guessed(layer)) is not None:
@@ -152,11 +152,11 @@ class _Search:
         ]
 
     def _seen_at(self, layer: Layer) -> Array | None:
-        """Return what the side has in place of the first output of a layer, unless other layers follow."""
+        """Return the side's first output of a layer, unless other layers follow."""
         return self._found if self._port == Port(layer.id, 0) else None
 
     def _others(self, layer: Layer) -> Mapping[str, Callable[[Array], Array | None]]:
-        """Return functions that give tensors before a layer that may be read in place of another one."""
+        """Return functions that return earlier tensors, which may be read by mistake."""
         case, graph = self._case, self._case.plain.graph
         read, after, before = (
             set(graph.reads(layer)),
@@ -175,7 +175,7 @@ class _Search:
         return {name: _taking(array) for name, array in reversed(list(before.items()))}
 
     def _computed(self, recorded: _Recorded, target: Layer, change: Changed) -> Array | None:
-        """Return the tensor if a layer is changed; ``None`` if that, or a layer that follows, refuses."""
+        """Return the tensor for a changed layer; ``None`` if a layer refuses."""
         values: dict[Port, Array] = {}
         try:
             for layer in self._layers:
@@ -195,7 +195,7 @@ class _Search:
         return values.get(self._port)
 
     def _rest(self, layer: Layer, change: Changed) -> float:
-        """Return how many times the error exceeds what rounding explains, if a layer was changed."""
+        """Return the excess of the error over rounding for a changed layer."""
         exact = self._computed(self._exact, layer, change)
         if exact is None or exact.shape != self._found.shape:
             return np.inf
@@ -208,7 +208,7 @@ class _Search:
         return excess(error, self._explained(error_of(rounded, exact)))
 
     def _explained(self, error: Error) -> Error:
-        """Return the error that rounding explains, from that of a run in the types of the model."""
+        """Return the error explained by rounding, from that of a run in the model's types."""
         found = with_accumulation(scatter_of([error]), ROUNDING["f32"], self._terms)
         precision = self._case.numerics.precision
         least = max(self._scatter, 0.0 if precision == "f32" else ROUNDING[precision]) * found.size
@@ -228,7 +228,7 @@ class _Search:
         return None
 
     def _fitted(self, layer: Layer, family: Family) -> Array | None:
-        """Return the numbers for which a mistake comes nearest to what the side has: steps of Gauss and Newton."""
+        """Fit the parameters of a mistake to the side's tensor by Gauss-Newton steps."""
         numbers = np.asarray(family.start, np.float64)
         axes = None if family.axis is None else tuple(i for i in range(numbers.ndim) if i != family.axis)
         for _ in range(STEPS):
@@ -265,7 +265,7 @@ def _taking(array: Array) -> Callable[[Array], Array | None]:
 
 
 def _simpler(numbers: Array) -> Iterator[Array]:
-    """Yield the number that is short and nearest, then the one that was solved for."""
+    """Yield the nearest short number, then the fitted one."""
     if numbers.ndim == 0:
         value = float(numbers)
         for digits in range(1, 5):

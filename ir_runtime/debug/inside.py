@@ -1,7 +1,7 @@
-"""Decisions of the layers inside bodies (Loop, If, TensorIterator): those of one run are taken by the others.
+"""Decisions of layers inside bodies (Loop, If, TensorIterator), shared by all runs.
 
-What a side decides there cannot be observed, so they are those of the reference in the precision of the side, or
-others that rounding leaves open.
+Decisions of a side in bodies cannot be observed, so they are those of the reference in the side's precision,
+or alternatives left open by rounding.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Choices: TypeAlias = Mapping[int, Mapping[int, Array]]
 
 
 class Alternative(NamedTuple):
-    """What a layer of a body may also decide: inputs within rounding lead to it.
+    """An alternative decision of a layer in a body, for inputs within rounding.
 
     Args:
-        number: of the decision, in the order of a run.
-        element: the one that is decided otherwise.
-        value: what it is then.
+        number: the number of the decision in a run.
+        element: the element decided differently.
+        value: its alternative value.
         outer: the name of the layer outside of bodies.
     """
 
@@ -56,7 +56,7 @@ class _Decision(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The name of the layer outside of bodies, and of the layer that decides."""
+    """The names of the layer outside of bodies, and of the deciding layer."""
 
     outer: str
     name: str
@@ -64,12 +64,12 @@ class _Place(NamedTuple):
 
 
 class InsideDecisions:
-    """The decisions inside bodies, in the order in which a run takes them.
+    """The decisions inside bodies, in the order of a run.
 
     Args:
         graph: the graph of the model, in its own types.
-        types: what was inferred about it.
-        chosen: what is decided instead.
+        types: the inferred values.
+        chosen: alternative decisions.
     """
 
     def __init__(self, graph: Graph, types: Inferred, chosen: Choices | None = None) -> None:
@@ -78,7 +78,7 @@ class InsideDecisions:
         self._taken: list[_Decision] = []
 
     def record(self, layer: Layer, inputs: Sequence[Array], outputs: _Arrays) -> _Arrays:
-        """Note what a layer of a body decides."""
+        """Record the decision of a layer in a body."""
         if self._deciding and (key := _key(layer)) in self._deciding:
             if chosen := self._chosen.get(len(self._taken)):
                 changed = np.array(outputs[0])
@@ -89,20 +89,20 @@ class InsideDecisions:
         return outputs
 
     def replay(self, judge: BodyJudge | None = None) -> _Replay:
-        """Return a change for the layers of bodies in another run, which decides as was recorded.
+        """Return a change for layers of bodies that replays the recorded decisions.
 
         Args:
-            judge: receives each decision, where the run is in f64.
+            judge: receives each decision of an f64 run.
         """
         return _Replay(self._deciding, self._taken, judge)
 
     def saved(self) -> tuple[Json, list[Array]]:
-        """Return what was recorded as a record and arrays."""
+        """Return the recording as a record and arrays."""
         keys: list[Json] = [[list(each.key), len(each.inputs), len(each.outputs)] for each in self._taken]
         return keys, [array for each in self._taken for array in (*each.inputs, *each.outputs)]
 
     def restore(self, keys: Any, arrays: Iterator[Array]) -> None:
-        """Take over what was recorded before."""
+        """Restore a recording."""
         for (id, line, name), inputs, outputs in keys:
             read, written = (Kept(islice(arrays, count)) for count in (inputs, outputs))
             self._taken.append(_Decision((id, line, name), read, written))
@@ -131,11 +131,11 @@ class _Replay:
 
 
 class BodyJudge:
-    """Says of decisions inside bodies how many f64 takes otherwise, and which ones rounding leaves open.
+    """Counts the decisions inside bodies that differ in f64, and those left open by rounding.
 
     Args:
-        deciding: the layers that decide.
-        precision: what the side computes in.
+        deciding: the deciding layers.
+        precision: the precision of the side.
     """
 
     def __init__(self, deciding: Mapping[_Key, _Place], precision: str) -> None:
@@ -146,7 +146,7 @@ class BodyJudge:
 
     @property
     def decisions(self) -> list[DecisionResult]:
-        """The layers of bodies that have decided."""
+        """The deciding layers of bodies."""
         return list(self._found.values())
 
     def record(
@@ -156,10 +156,10 @@ class BodyJudge:
 
         Args:
             number: its number in the order of a run.
-            found: what was decided, and from what.
+            found: the decision with its inputs.
             layer: the layer.
             inputs: its inputs in f64.
-            outputs: what f64 decides.
+            outputs: the decision in f64.
         """
         rounding = LOCAL * max(self._unit, *map(_off, found.inputs, inputs), 0.0)
         differ = judge(layer, inputs, found.outputs[0], outputs[0], rounding).differ
@@ -176,7 +176,7 @@ class BodyJudge:
             name=name,
             operation=operation,
             differ=before.differ + differ,
-            unexplained=0 if judged else None,  # it is the reference that decides
+            unexplained=0 if judged else None,  # these are decisions of the reference
             of=before.of + found.outputs[0].size,
             layers=(outer,),
             undecided=before.undecided + count,
@@ -184,7 +184,7 @@ class BodyJudge:
 
 
 def _off(found: Array, exact: Array) -> float:
-    """Return the errors in f32 of the inputs of a decision, which accumulate over what the body has computed."""
+    """Return the f32 error of a decision's input, accumulated over the body."""
     relative = error_of(found, exact).relative if exact.dtype.kind == "f" else 0.0
     return relative if np.isfinite(relative) else 0.0
 

@@ -1,4 +1,4 @@
-"""Judge what was observed of a side, by the most exact way of computing, and decisions inside bodies, that explain it."""
+"""Judge the observations of a side by the most exact numerics, and body decisions, that explain them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRIES = 16
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A report, with decisions inside bodies as the reference takes them, but for some."""
+    """A report with the reference's decisions in bodies, some of them replaced."""
 
     report: Comparison
     truth: Sequence[Array]
@@ -37,7 +37,7 @@ class _Attempt:
 
     @property
     def excess(self) -> float:
-        """How far all errors together exceed what rounding explains, so that each that is explained counts."""
+        """The sum of the logarithms of all errors in excess of rounding."""
         report = self.report
         found = [*(each.excess for each in report.outputs), *(each.excess for each in report.units)]
         return float(np.log(np.clip(found, 1, 1e300)).sum())
@@ -46,12 +46,12 @@ class _Attempt:
 def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, Sequence[Array]]:
     """Return a report, and the outputs in f64.
 
-    How a side computes and what it decides inside bodies cannot be observed. If what it says of the one, and the decisions
-    of the reference, do not explain what it computes, then other ways are tried, the most exact ones first.
+    Numerics and body decisions of a side cannot be observed. If its reported numerics and the reference's
+    decisions do not explain its results, alternatives are tried, the most exact first.
 
     Args:
-        case: what is judged.
-        entry: where finished runs are kept; ``None`` if they are not.
+        case: the judged case.
+        entry: the cache entry of finished runs, or ``None``.
 
     Raises:
         Interrupted: on Ctrl-C, with a partial report.
@@ -63,7 +63,7 @@ def judged_case(case: Case, entry: Entry | None = None) -> tuple[Comparison, Seq
 
 
 def _with_other_numerics(case: Case, first: _Attempt, entry: Entry | None) -> _Attempt:
-    """Return an attempt in which each result is judged by the most exact way of computing that explains it."""
+    """Return an attempt that judges each result by the most exact numerics that explain it."""
     best = first
     if first.report.overflow is not None and case.numerics.bounded and first.report.hides_overflow:
         unbounded = case.computing(replace(case.numerics, bounded=False))
@@ -92,7 +92,7 @@ def _part(entry: Entry | None, name: str) -> Entry | None:
 def _with_other_decisions(
     case: Case, best: _Attempt, entry: Entry | None
 ) -> tuple[Comparison, Sequence[Array]]:
-    """Take decisions inside bodies otherwise that rounding leaves open, one after the other, if that explains more."""
+    """Try alternative body decisions left open by rounding, one after another, keeping improvements."""
     tries, waiting = 0, _concerned(best)
     while waiting and tries < TRIES and not best.report.settled:
         tries, tried = tries + 1, waiting.pop(0)
@@ -107,7 +107,7 @@ def _with_other_decisions(
 
 
 def _concerned(attempt: _Attempt) -> list[Alternative]:
-    """Return the alternatives in layers that are not explained, or not observed."""
+    """Return the alternatives in layers that are unexplained or unobserved."""
     units = attempt.report.units
     explained = {layer for unit in units if unit.explained for layer in unit.layers}
     return [each for each in attempt.alternatives if each.outer not in explained]

@@ -1,4 +1,4 @@
-"""The mistake that would explain an error that rounding does not."""
+"""The mistake that explains an error beyond rounding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Likeness"]
 
 @dataclass(frozen=True)
 class Likeness:
-    """A mistake that would explain what a side computed.
+    """A mistake that explains a side's results.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -42,7 +42,7 @@ class Likeness:
     excess: float
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "kind": self.kind, "layer": self.layer, "operation": self.operation, "what": self.what, "R": self.excess,
         }  # fmt: skip

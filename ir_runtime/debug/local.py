@@ -1,4 +1,4 @@
-"""Judge each layer by what it makes of the side's own tensors, so that errors that it inherits do not count."""
+"""Judge each layer by its results for the side's own tensors, so that inherited errors do not count."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ __all__ = ["LocalErrors"]
 
 
 class LocalErrors:
-    """The errors that each layer adds.
+    """The errors added by each layer.
 
     Args:
-        case: what is judged.
-        chosen: what is decided inside bodies instead of what the reference decides, by number.
-        entry: where finished runs are kept; ``None`` if they are not.
+        case: the judged case.
+        chosen: alternative decisions inside bodies, by number.
+        entry: the cache entry of finished runs, or ``None``.
     """
 
     def __init__(self, case: Case, chosen: Choices, entry: Entry | None = None) -> None:
@@ -65,36 +65,36 @@ class LocalErrors:
 
     @property
     def alternatives(self) -> list[Alternative]:
-        """What rounding leaves open of them."""
+        """The alternatives left open by rounding."""
         return self._exact.alternatives
 
     @property
     def decisions(self) -> list[DecisionResult]:
-        """The observed layers that decide, and those inside bodies."""
+        """The observed deciding layers, and those inside bodies."""
         return self._exact.decisions
 
     @property
     def overflows(self) -> list[Overflow]:
-        """The layers whose results exceed the type, in topological order: it begins with the first one."""
+        """The layers whose results overflow their type, in topological order."""
         return self._exact.overflows
 
     @property
     def exact(self) -> Mapping[Port, Array]:
-        """What f64 makes of the side's tensors."""
+        """The f64 results for the side's tensors."""
         return self._exact.tensors
 
     def run(self) -> None:
-        """Compute every layer from the side's own tensors, in the side's precision and in f64."""
+        """Compute every layer from the side's tensors, in the side's precision and in f64."""
         with stage(0, 0.5):
             resumed(self._entry, "rounded", self._rounded)
         with stage(0.5, 1):
             resumed(self._entry, "exact", self._exact)
 
     def units(self, inherited: Mapping[Port, float]) -> list[UnitResult]:
-        """Return the observed tensors that are numbers, in topological order.
+        """Return the observed numeric tensors in topological order.
 
         Args:
-            inherited: the relative errors that the inputs of layers bring.
+            inherited: the relative errors of the inputs of layers.
         """
         case = self._case
         return [
@@ -142,9 +142,9 @@ class LocalErrors:
         return [layer.id for layer in unit_of(graph, port, case.tensors, case.computed)]
 
     def _lost(self, rounded: Array, exact: Array) -> Array | None:
-        """Return which elements are infinite or NaN whenever they are computed in a type of numbers that are bounded.
+        """Return a mask of elements that are infinite or NaN in any bounded type.
 
-        What follows from an overflow is not judged, either: runtimes make 0, NaN or infinity of it.
+        Consequences of an overflow are not judged either: runtimes turn it into 0, NaN or infinity.
         """
         if not self._exact.overflows or not self._case.numerics.bounded or rounded.shape != exact.shape:
             return None
@@ -153,7 +153,7 @@ class LocalErrors:
 
 
 class _Rounded:
-    """What the reference, in the precision of the side, makes of the side's own tensors."""
+    """The reference's results for the side's tensors, in the side's precision."""
 
     def __init__(self, case: Case, inside: InsideDecisions) -> None:
         self._case, self.inside = case, inside
@@ -161,7 +161,7 @@ class _Rounded:
         """The observed tensors, what layers decide that were not observed, and what is in f32 behind observed roundings."""
 
     def run(self) -> None:
-        """Compute them."""
+        """Compute the results."""
         case = self._case
 
         def exchange(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -173,7 +173,7 @@ class _Rounded:
             seen = case.observed(layer, outputs)
             if rounded is None or layer.id not in held:
                 return seen
-            seen = _held(seen, outputs, rounded)
+            seen = _before_rounding(seen, outputs, rounded)
             self.held.update(
                 (p, a) for p, a in zip(layer.output_ports, seen, strict=False) if p in case.tensors
             )
@@ -188,14 +188,14 @@ class _Rounded:
         case.reference.run(case.feeds, change, self.inside.record, COPIES[numerics.precision])
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
-        """Return them as a record and arrays."""
+        """Return the results as a record and arrays."""
         keys, arrays = self.inside.saved()
         record: Record = {"tensors": list(self.tensors), "inside": keys}
         record |= {"own": list(self.own), "held": list(self.held)}
         return record, chain(self.tensors.values(), self.own.values(), self.held.values(), arrays)
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
-        """Take them over."""
+        """Restore the results."""
         for port, array in zip(starmap(Port, record["tensors"]), arrays, strict=False):
             self.tensors[port] = array
             self._case.shape(port, array.shape)
@@ -204,10 +204,10 @@ class _Rounded:
         self.inside.restore(record["inside"], arrays)
 
 
-def _held(
+def _before_rounding(
     seen: Sequence[Array], outputs: Sequence[Array], rounded: Callable[[Array], Array]
 ) -> tuple[Array, ...]:
-    """Return what was observed, but with the numbers in f32 of which it is the rounding: layers in f32 read these."""
+    """Return the observed tensors, or the f32 numbers that they round, for layers in f32."""
 
     def choose(array: Array, output: Array) -> Array:
         return np.where(rounded(output) == array, output, array)
@@ -219,7 +219,7 @@ def _held(
 
 
 class _Exact:
-    """What f64 makes of the side's own tensors, and how the layers decide."""
+    """The f64 results for the side's tensors, and the judged decisions."""
 
     def __init__(self, case: Case, rounded: _Rounded) -> None:
         self._case, self._rounded = case, rounded
@@ -253,7 +253,7 @@ class _Exact:
                 if port in case.tensors:
                     self.tensors[port] = array
             seen = case.observed(layer, outputs)
-            held = zip(layer.output_ports, seen, strict=False)  # what is observed of it has one more rounding
+            held = zip(layer.output_ports, seen, strict=False)  # the observed tensor is rounded once more
             return tuple(
                 self._rounded.held.get(port, array).astype(array.dtype, copy=False) for port, array in held
             )
@@ -264,7 +264,7 @@ class _Exact:
         self.alternatives = judged.alternatives
 
     def saved(self) -> tuple[Json, Iterable[Array]]:
-        """Return all of it as a record and arrays."""
+        """Return the results as a record and arrays."""
         record: Record = {
             "tensors": list(self.tensors),
             "terms": {name: list(terms) for name, terms in self.terms.items()},
@@ -276,7 +276,7 @@ class _Exact:
         return record, chain(self.tensors.values(), (each.value for each in self.alternatives))
 
     def restore(self, record: Any, arrays: Iterator[Array]) -> None:
-        """Take all of it over."""
+        """Restore the results."""
         self.tensors.update(zip(starmap(Port, record["tensors"]), arrays, strict=False))
         self.terms = {name: Terms(*terms) for name, terms in record["terms"].items()}
         self.floors = record["floors"]
@@ -288,7 +288,7 @@ class _Exact:
         ]
 
     def _limits(self, layer: Layer) -> list[float]:
-        """Return the largest numbers of the types of a layer's outputs."""
+        """Return the largest numbers of the output types of a layer."""
         numerics, types = self._case.numerics, self._case.plain.types
         is_half = [
             numerics.declared and types[port].element is ElementType.f16 for port in layer.output_ports
@@ -320,10 +320,10 @@ def _members(case: Case, port: Port) -> tuple[str, ...]:
 
 
 def _equal(found: Array, rounded: Array, numerics: Numerics) -> float:
-    """Return which part of the elements is equal in a precision; all of them where there are none."""
+    """Return the fraction of equal elements in a precision; 1 if there are no elements."""
     if found.shape != rounded.shape:
         return 0.0
-    # Behind the last product, a runtime may compute in f32.
+    # After the last product, a runtime may compute in f32.
     narrowed = (lambda numbers: numbers) if numerics.precision == "f32" else rounding_to(numerics.precision)
     with np.errstate(over="ignore"):
         equal = sum(

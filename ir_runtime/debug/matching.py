@@ -1,7 +1,7 @@
-"""Match the layers of two graphs: by structure first, then by names, then by their matched neighbours.
+"""Match the layers of two graphs by structure, then names, then matched neighbours.
 
-Ids and names say nothing certain: a converter numbers and names again. So layers are described by what leads to them
-and by what follows from them, without the contents of constants, whose change is what is looked for.
+Ids and names are unreliable, as converters renumber and rename. Layers are described by their ancestors and
+descendants, without the contents of constants, whose changes are of interest.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ..ir.graph import IO_TYPES, Graph, Layer
 
 __all__ = ["Matching", "attributes_of", "match"]
 
-# Rounds that refine what is known of each layer; in small graphs as many as so many visits of layers allow.
+# Refinement rounds at least; in small graphs, as many as this number of layer visits allows.
 _ROUNDS, _VISITS = 10, 20_000
 
 _STORED = ("offset", "size", "value")
 
 
 def attributes_of(layer: Layer) -> dict[str, str]:
-    """Return the attributes of a layer as texts, without where its constant is stored, and without its bodies."""
-    found = dict(layer.attributes) if layer.op is None else layer.op.attributes()
+    """Return the attributes of a layer as text, without constant offsets and bodies."""
+    attributes = dict(layer.attributes) if layer.op is None else layer.op.attributes()
     return {
         name: value.label if isinstance(value, ElementType) else str(value)
-        for name, value in found.items()
+        for name, value in attributes.items()
         if not (layer.type == "Constant" and name in _STORED)
     }
 
 
 @dataclass
 class Matching:
-    """Pairs of layers, by id: those of the old graph and their partners in the new one."""
+    """Pairs of layer ids of the old and the new graph."""
 
     old: Graph
     new: Graph
@@ -45,130 +45,134 @@ class Matching:
     backwards: dict[int, int] = field(default_factory=dict)
 
     def add(self, a: int, b: int) -> None:
-        """Note that two layers are one, unless either has a partner."""
+        """Pair two layers, unless either has a partner."""
         if a not in self.pairs and b not in self.backwards:
             self.pairs[a], self.backwards[b] = b, a
 
     @property
     def removed(self) -> list[Layer]:
-        """The layers of the old graph without a partner, in its order."""
+        """The layers of the old graph without partner, in order."""
         return [layer for layer in self.old if layer.id not in self.pairs]
 
     @property
     def added(self) -> list[Layer]:
-        """The layers of the new graph without a partner, in its order."""
+        """The layers of the new graph without partner, in order."""
         return [layer for layer in self.new if layer.id not in self.backwards]
 
 
 def match(old: Graph, new: Graph) -> Matching:
-    """Return which layers of two graphs are the same."""
-    found = Matching(old, new)
-    _by_class(found, _classes(old, contents=True), _classes(new, contents=True))
-    _by_class(found, _classes(old), _classes(new))
-    _by_key(found, *({layer.id: (layer.type, layer.name) for layer in graph} for graph in (old, new)))
+    """Match the layers of two graphs."""
+    matching = Matching(old, new)
+    _by_class(matching, _classes(old, contents=True), _classes(new, contents=True))
+    _by_class(matching, _classes(old), _classes(new))
+    _by_key(matching, *({layer.id: (layer.type, layer.name) for layer in graph} for graph in (old, new)))
     for describe in (_from_inputs, _from_outputs):
-        _by_key(found, describe(old), describe(new))
-    _extend(found, list(found.pairs.items()), *({la.id: la.type for la in graph} for graph in (old, new)))
-    return found
+        _by_key(matching, describe(old), describe(new))
+    _extend(
+        matching, list(matching.pairs.items()), *({la.id: la.type for la in graph} for graph in (old, new))
+    )
+    return matching
 
 
-def _by_class(found: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
-    """Match layers that are alike; where several are, one pair at a time, each with its neighbours."""
-    alike = _grouped(found, ours, theirs)
+def _by_class(matching: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
+    """Match equivalent layers; if there are several, one pair at a time with its neighbours."""
+    alike = _group_by_key(matching, ours, theirs)
     for group in sorted(alike, key=lambda group: len(group[0])):
-        named: dict[str, deque[int]] = defaultdict(deque)
+        by_name: dict[str, deque[int]] = defaultdict(deque)
         for b in group[1]:
-            named[found.new[b].name].append(b)
+            by_name[matching.new[b].name].append(b)
         every = deque(group[1])
         for a in group[0]:
-            if a in found.pairs:
+            if a in matching.pairs:
                 continue
-            partner = _first_free(found, named[found.old[a].name])
-            partner = _first_free(found, every) if partner is None else partner
+            partner = _first_free(matching, by_name[matching.old[a].name])
+            partner = _first_free(matching, every) if partner is None else partner
             if partner is not None:
-                _extend(found, [(a, partner)], ours, theirs)
+                _extend(matching, [(a, partner)], ours, theirs)
 
 
-def _first_free(found: Matching, candidates: deque[int]) -> int | None:
-    """Return the first layer of the new graph without a partner; those before it are dropped."""
-    while candidates and candidates[0] in found.backwards:
+def _first_free(matching: Matching, candidates: deque[int]) -> int | None:
+    """Return the first new layer without a partner, dropping those before it."""
+    while candidates and candidates[0] in matching.backwards:
         candidates.popleft()
     return candidates[0] if candidates else None
 
 
-def _by_key(found: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]) -> None:
+def _by_key(matching: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]) -> None:
     """Match layers with equal keys, in order."""
-    for group in _grouped(found, ours, theirs):
+    for group in _group_by_key(matching, ours, theirs):
         for pair in zip(*group, strict=True):
-            found.add(*pair)
+            matching.add(*pair)
 
 
-def _grouped(
-    found: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
+def _group_by_key(
+    matching: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
 ) -> list[tuple[list[int], list[int]]]:
-    """Layers without a partner that have the same key, by id, where as many have it in both graphs."""
+    """Group unmatched layers with the same key that are equally many in both graphs."""
     groups: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for layer in found.removed:
+    for layer in matching.removed:
         groups[ours[layer.id]][0].append(layer.id)
-    for layer in found.added:
+    for layer in matching.added:
         groups[theirs[layer.id]][1].append(layer.id)
     return [group for group in groups.values() if len(group[0]) == len(group[1])]
 
 
 def _extend(
-    found: Matching,
+    matching: Matching,
     pairs: list[tuple[int, int]],
     ours: Mapping[int, Hashable],
     theirs: Mapping[int, Hashable],
 ) -> None:
-    """Match pairs, then what they read and what reads them at the same inputs, as far as their keys are equal."""
+    """Match pairs, then their neighbours at the same ports if their keys are equal."""
     waiting = list(pairs)
     for pair in pairs:
-        found.add(*pair)
+        matching.add(*pair)
     while waiting:
         check()
-        for a, b in _neighbours(found, *waiting.pop(), ours, theirs):
-            found.add(a, b)
+        for a, b in _neighbours(matching, *waiting.pop(), ours, theirs):
+            matching.add(a, b)
             waiting.append((a, b))
 
 
 def _neighbours(
-    found: Matching, a: int, b: int, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
+    matching: Matching, a: int, b: int, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of neighbours that have equal keys and no partner; each is to be matched before the next is asked for."""
-    for x, y in zip(found.old.sources(found.old[a]), found.new.sources(found.new[b]), strict=False):
-        if x is None or y is None or x.layer in found.pairs or y.layer in found.backwards:
+    """Yield pairs of unmatched neighbours with equal keys; the caller matches each before the next."""
+    for x, y in zip(
+        matching.old.sources(matching.old[a]), matching.new.sources(matching.new[b]), strict=False
+    ):
+        if x is None or y is None or x.layer in matching.pairs or y.layer in matching.backwards:
             continue
         if ours[x.layer] == theirs[y.layer]:
             yield x.layer, y.layer
-    for mine, their in zip(found.old[a].output_ports, found.new[b].output_ports, strict=False):
+    for mine, their in zip(matching.old[a].output_ports, matching.new[b].output_ports, strict=False):
         readers: dict[tuple[Hashable, int], deque[int]] = defaultdict(deque)
-        for reader in found.new.readers(their):
+        for reader in matching.new.readers(their):
             readers[theirs[reader.layer], reader.number].append(reader.layer)
-        for reader in found.old.readers(mine):
-            if reader.layer not in found.pairs:
-                partner = _first_free(found, readers[ours[reader.layer], reader.number])
+        for reader in matching.old.readers(mine):
+            if reader.layer not in matching.pairs:
+                partner = _first_free(matching, readers[ours[reader.layer], reader.number])
                 if partner is not None:
                     yield reader.layer, partner
 
 
 def _classes(graph: Graph, contents: bool = False) -> dict[int, bytes]:
-    """Describe each layer by all that is connected to it: colours as of Weisfeiler and Lehman, until they settle.
+    """Describe each layer by its connections: Weisfeiler-Lehman colours, refined until stable.
 
-    They may settle only after as many rounds as there are layers, so that rounds are limited; what then still looks
-    alike is matched by neighbours.
+    Stabilizing may take as many rounds as there are layers, so rounds are limited; remaining ties are
+    resolved by neighbours.
     """
     before, after = _from_inputs(graph), _from_outputs(graph)
-    found = {
-        layer.id: _digest([before[layer.id], after[layer.id], _stored(layer) if contents else b""])
+    digests = {
+        layer.id: _digest([before[layer.id], after[layer.id], _digest_contents(layer) if contents else b""])
         for layer in graph
     }
-    count, visits = 0, max(_ROUNDS * len(found), _VISITS)
-    while count < len(set(found.values())) and visits > 0:
+    count, visits = 0, max(_ROUNDS * len(digests), _VISITS)
+    while count < len(set(digests.values())) and visits > 0:
         check()
-        count, visits = len(set(found.values())), visits - len(found)
-        found = {layer.id: _digest([found[layer.id], *_around(graph, layer, found)]) for layer in graph}
-    return found
+        count, visits = len(set(digests.values())), visits - len(digests)
+        digests = {layer.id: _digest([digests[layer.id], *_around(graph, layer, digests)]) for layer in graph}
+    return digests
 
 
 def _around(graph: Graph, layer: Layer, keys: dict[int, bytes]) -> list[object]:
@@ -181,31 +185,31 @@ def _around(graph: Graph, layer: Layer, keys: dict[int, bytes]) -> list[object]:
     return [sources, sorted(readers)]
 
 
-def _stored(layer: Layer) -> bytes:
-    """Return a digest of the contents of a constant."""
+def _digest_contents(layer: Layer) -> bytes:
+    """Return a digest of a constant's contents."""
     if layer.type != "Constant" or layer.op is None:
         return b""
     array = np.ascontiguousarray(layer.op.evaluate())
-    held = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
-    return blake2b(held, digest_size=16).digest()
+    contents = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+    return blake2b(contents, digest_size=16).digest()
 
 
 def _from_inputs(graph: Graph) -> dict[int, bytes]:
     """Return a digest of the ancestors of each layer."""
-    found: dict[int, bytes] = {}
+    digests: dict[int, bytes] = {}
     for layer in graph:
-        sources = [None if s is None else (found.get(s.layer), s.number) for s in graph.sources(layer)]
-        found[layer.id] = _digest([*_description(layer), *sources])
-    return found
+        sources = [None if s is None else (digests.get(s.layer), s.number) for s in graph.sources(layer)]
+        digests[layer.id] = _digest([*_description(layer), *sources])
+    return digests
 
 
 def _from_outputs(graph: Graph) -> dict[int, bytes]:
     """Return a digest of the descendants of each layer."""
-    found: dict[int, bytes] = {}
+    digests: dict[int, bytes] = {}
     for layer in reversed(graph.order):
-        _, readers = _around(graph, layer, found)
-        found[layer.id] = _digest([*_description(layer), readers])
-    return found
+        _, readers = _around(graph, layer, digests)
+        digests[layer.id] = _digest([*_description(layer), readers])
+    return digests
 
 
 def _description(layer: Layer) -> list[object]:

@@ -1,4 +1,4 @@
-"""Measure what a report shows of a model: times, memory, errors, histograms of activations, what changed."""
+"""Measure a model for its report: times, memory, errors, histograms of activations, changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def measure(
     histograms: bool = False,
     backend: str | None = None,
 ) -> Measures:
-    """Run a model, and return what a report shows of the runs.
+    """Run a model, and return measurements for its report.
 
     >>> import numpy as np, ir_runtime
     >>> from ir_runtime import opset13
@@ -72,7 +72,7 @@ def measure(
         seen.memory[layer.name] = feed.nbytes
     names = [port.label for port in (*compiled.inputs, *compiled.outputs)]
     tensors = list(zip(names, [*feeds, *outputs], strict=True))
-    found = Measures(
+    measures = Measures(
         memory=seen.memory,
         activations=seen.counts,
         tensors=tensors,
@@ -81,14 +81,14 @@ def measure(
     )
     if profile:
         times, fused = _times(compiled, feeds, runs)
-        found = replace(found, times=times, fused=fused)
+        measures = replace(measures, times=times, fused=fused)
     if against is not None:
         judged = compare(model, feeds, against)
-        found = replace(
-            found,
+        measures = replace(
+            measures,
             errors=_errors(model, judged),
             against=judged.side,
-            conclusions=[_verdict(judged), *found.conclusions],
+            conclusions=[_verdict(judged), *measures.conclusions],
         )
     if precision is not None:
         traced = trace_nan(model, feeds, precision, peaks=len(seen.memory))
@@ -96,13 +96,13 @@ def measure(
             origin.layer: f"makes {origin.kind} of finite inputs in {precision}" for origin in traced.origins
         }
         peaks = {peak.layer: peak.part for peak in traced.peaks}
-        conclusions = [*found.conclusions, _origins(traced)]
-        found = replace(found, broken=broken, peaks=peaks, conclusions=conclusions)
-    return found
+        conclusions = [*measures.conclusions, _origins(traced)]
+        measures = replace(measures, broken=broken, peaks=peaks, conclusions=conclusions)
+    return measures
 
 
 def _verdict(judged: Comparison) -> Conclusion:
-    """Return what a comparison says, with the layer at which the difference begins."""
+    """Return the verdict of a comparison, and the layer where the difference starts."""
     if judged.explained:
         return Conclusion("note", f"Rounding explains how {judged.side} differs from f64.")
     severity = "error" if judged.verdict == "unexplained" else "warning"
@@ -119,7 +119,7 @@ def _verdict(judged: Comparison) -> Conclusion:
 
 
 def _origins(traced: NanTrace) -> Conclusion:
-    """Return what a trace says, with the layer at which Inf or NaN begins."""
+    """Return the conclusion of a trace, and the layer where Inf or NaN starts."""
     first = traced.first
     if first is None:
         return Conclusion("note", f"{traced.summary.splitlines()[0].capitalize()}.")
@@ -143,18 +143,18 @@ def _not_finite(ports: Sequence[ConstOutput], outputs: Sequence[Array]) -> Itera
 
 
 def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:
-    """Return by how much the error of each layer exceeds what rounding explains."""
+    """Return by how much the error of each layer exceeds rounding."""
     names = {layer.name for layer in model._graph}
-    found: dict[str, float] = {}
+    excesses: dict[str, float] = {}
     for unit in judged.units:
         name = unit.name if unit.name in names else unit.name.rpartition(":")[0]  # one of several outputs
-        found[name] = max(found.get(name, 0.0), unit.excess)
-    return found
+        excesses[name] = max(excesses.get(name, 0.0), unit.excess)
+    return excesses
 
 
 @dataclass
 class _Activations:
-    """An observer of the sizes of the outputs of layers, and of how many elements have which values."""
+    """An observer of the sizes of layer outputs and the distribution of their values."""
 
     model: Model
     wanted: bool
@@ -162,10 +162,10 @@ class _Activations:
     counts: dict[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Nothing to do before a layer."""
+        """Ignore the start of a layer."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Note the outputs of a layer outside of bodies."""
+        """Record the outputs of a layer outside of bodies."""
         layer = step.layer
         outside = self.model._graph.layers.get(layer.id)
         if outside is None or outside.name != layer.name:
@@ -180,7 +180,7 @@ class _Activations:
 def _times(
     compiled: CompiledModel, feeds: Sequence[Array], runs: int
 ) -> tuple[Mapping[str, float], Mapping[str, str]]:
-    """Return the median time of each step in milliseconds, and which layers run as part of another."""
+    """Return the median time of each step in milliseconds, and the layers fused into others."""
     request = compiled.create_infer_request()
     times: dict[str, list[float]] = {}
     fused: dict[str, str] = {}

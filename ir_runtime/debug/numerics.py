@@ -1,8 +1,8 @@
-"""How an execution computes: what it rounds, and to which type. What is judged follows from that.
+"""The numerics of an execution: where it rounds, and to which type.
 
-A runtime says which precisions ran, but its labels are not reliable: OpenVINO reports the type of compressed weights as
-that of a product, and f32 for recurrent layers that compute in bf16. So what the labels say comes first, and where that does
-not explain a result, its values decide whether another way of computing does (`other_numerics`).
+A runtime reports its precisions, but the labels are unreliable: OpenVINO reports the type of compressed
+weights for a product, and f32 for recurrent layers that compute in bf16. So reported labels come first, and
+if they do not explain a result, other numerics are tried (`other_numerics`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ class Numerics:
 
     Args:
         precision: the type that products and boundaries of nodes round to: ``f32``, ``bf16`` or ``f16``.
-        wide: the ids of layers that compute in f32 all the same.
-        held: the ids of layers that give f32: what others read of them may be rounded.
-        groups: by the ids of products, how many of the activations beside compressed weights share a scale, where these
-            are rounded to 8 bits.
-        cached: the ids of attentions that read keys and values in 8 bits.
-        declared: whether what the model declares as f16 is rounded to that.
+        wide: the ids of layers that compute in f32 nevertheless.
+        held: the ids of layers with f32 outputs, which consumers may round.
+        groups: by product id, the number of activations per scale, if they are quantized to 8 bits.
+        cached: the ids of attentions with 8-bit keys and values.
+        declared: whether tensors declared as f16 are rounded to it.
         bounded: whether numbers beyond the type become infinite.
     """
 
@@ -54,7 +53,7 @@ class Numerics:
 
     @property
     def label(self) -> str:
-        """What it rounds to, in words."""
+        """The rounding in words."""
         quantized = [
             *(["activations in 8 bits"] if self.groups else []),
             *(["keys and values in 8 bits"] if self.cached else []),
@@ -68,39 +67,39 @@ class Numerics:
 
     @property
     def prepare(self) -> Prepare | None:
-        """What layers do with their inputs before they compute, if anything."""
-        return self._prepared if self.groups or self.cached else None
+        """The preparation of layer inputs, if any."""
+        return self._prepare_inputs if self.groups or self.cached else None
 
-    def _prepared(self, layer: Layer, inputs: Sequence[Array]) -> Sequence[Array]:
+    def _prepare_inputs(self, layer: Layer, inputs: Sequence[Array]) -> Sequence[Array]:
         if layer.id in self.groups:
             turned = vars(layer.op)["transpose_a"] and inputs[0].ndim > 1
-            return [_quantized(inputs[0], self.groups[layer.id], bool(turned)), *inputs[1:]]
+            return [_quantize_activations(inputs[0], self.groups[layer.id], bool(turned)), *inputs[1:]]
         if layer.id in self.cached:
-            return [inputs[0], *map(_stored_rows, inputs[1:3]), *inputs[3:]]
+            return [inputs[0], *map(_quantize_rows, inputs[1:3]), *inputs[3:]]
         return inputs
 
 
-def _quantized(x: Array, size: int, turned: bool) -> Array:
-    """Return activations as their 8 bits stand for them."""
+def _quantize_activations(x: Array, size: int, turned: bool) -> Array:
+    """Round activations to 8-bit groups."""
     rows = np.swapaxes(x, -1, -2) if turned else x
     length = rows.shape[-1]
     if not rows.size:
         return x
     groups = ActivationGroups(1, length, min(size, length))
-    found = round_activations(np.ascontiguousarray(rows, np.float32), groups).astype(x.dtype)
-    return np.swapaxes(found, -1, -2) if turned else found
+    quantized = round_activations(np.ascontiguousarray(rows, np.float32), groups).astype(x.dtype)
+    return np.swapaxes(quantized, -1, -2) if turned else quantized
 
 
-def _stored_rows(x: Array) -> Array:
-    """Return keys or values as their 8 bits stand for them."""
+def _quantize_rows(x: Array) -> Array:
+    """Round keys or values to 8 bits."""
     return unpack_rows(pack_rows(np.ascontiguousarray(x, np.float32))).astype(x.dtype)
 
 
 def numerics_of(seen: Observation, graph: Graph) -> Numerics:
-    """Return how a side computes, as far as it says.
+    """Return the numerics of a side as far as reported.
 
     Args:
-        seen: what was observed of it.
+        seen: its observations.
         graph: the layers.
     """
     precision = next((name for name in NARROW if name in seen.ran), "f32")
@@ -110,8 +109,8 @@ def numerics_of(seen: Observation, graph: Graph) -> Numerics:
         precision=precision,
         wide=seen.wide,
         held=seen.held,
-        groups=_quantized_products(graph, size) if size else {},
-        cached=_cached_attentions(graph) if keys & {"u8", "i8", "u4"} else (),
+        groups=_group_sizes(graph, size) if size else {},
+        cached=_find_cached_attentions(graph) if keys & {"u8", "i8", "u4"} else (),
         declared=seen.f16_in_f32 is False,
         bounded=precision == "f32",
     )
@@ -121,22 +120,22 @@ def _number(text: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _quantized_products(graph: Graph, size: int) -> dict[int, int]:
+def _group_sizes(graph: Graph, size: int) -> dict[int, int]:
     """Return the group sizes of products with compressed weights, by id."""
     changing = {layer.id for layer in (*computed_layers(graph), *graph.of_type("Parameter"))}
-    found = {}
+    sizes = {}
     for layer in graph.of_type("MatMul"):
         activations, weights = graph.reads(layer)
         if activations.layer not in changing or weights.layer in changing:
             continue
         group = _weights_group(graph, weights)
         if group is not None:
-            found[layer.id] = min(size, group or size)
-    return found
+            sizes[layer.id] = min(size, group or size)
+    return sizes
 
 
 def _weights_group(graph: Graph, port: Port) -> int | None:
-    """Return how many integer weights share a scale, 0 for a whole column; ``None`` if weights are no integers."""
+    """Return the number of integer weights per scale, 0 for a whole column; ``None`` for other weights."""
     layer = graph[port.layer]
     while layer.type in _STEPS:
         layer = graph[graph.reads(layer)[0].layer]
@@ -146,7 +145,7 @@ def _weights_group(graph: Graph, port: Port) -> int | None:
     return int(shape[-1]) if len(shape) == 3 else 0
 
 
-def _cached_attentions(graph: Graph) -> tuple[int, ...]:
+def _find_cached_attentions(graph: Graph) -> tuple[int, ...]:
     """Return the ids of attentions that read a variable."""
     variables = {layer.id for layer in graph.of_type("ReadValue")}
     following = set(variables)
@@ -161,24 +160,24 @@ def _cached_attentions(graph: Graph) -> tuple[int, ...]:
 
 
 def other_numerics(base: Numerics, seen: Observation, has_f16: bool) -> list[Numerics]:
-    """Return how a side may have computed although it does not say so, the most exact way first.
+    """Return other possible numerics of a side, the most exact first.
 
     Args:
-        base: how it says that it computes.
-        seen: what was observed of it.
+        base: the reported numerics.
+        seen: its observations.
         has_f16: whether the model declares numbers as f16 or bf16.
     """
-    asked = next(
+    requested = next(
         (name for name in (seen.asked, seen.settings.get("INFERENCE_PRECISION_HINT", "")) if name in NARROW),
         "",
     )
-    found = []
-    if (
-        has_f16 and not base.declared
-    ):  # also of a side that computes in f32: it may have folded weights as declared
-        found.append(replace(base, declared=True))
-    if base.precision == "f32" and asked:
-        found += [replace(base, precision=name, bounded=False) for name in dict.fromkeys((asked, "bf16"))]
+    alternatives = []
+    if has_f16 and not base.declared:  # also for a side in f32, which may have folded weights as declared
+        alternatives.append(replace(base, declared=True))
+    if base.precision == "f32" and requested:
+        alternatives += [
+            replace(base, precision=name, bounded=False) for name in dict.fromkeys((requested, "bf16"))
+        ]
     elif base.wide or base.held:
-        found.append(replace(base, wide=(), held=()))
-    return found
+        alternatives.append(replace(base, wide=(), held=()))
+    return alternatives

@@ -1,4 +1,4 @@
-"""The observations of an execution that is judged."""
+"""The observations of a judged execution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SideLike: TypeAlias = (
 
 @dataclass(frozen=True)
 class Observation:
-    """What a side computed.
+    """The observed results of a side.
 
     >>> import numpy as np
     >>> from ir_runtime.debug import Observation
@@ -97,6 +97,6 @@ class Side(Protocol):
             model: the model.
             reference: its reference, which has the graph.
             feeds: an array for each input.
-            ports: the tensors that are of interest.
+            ports: the tensors to observe.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a side computed: by running it, or from the cache."""
+"""Observe a side by running it, or from the cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["observed"]
 def observed(
     model: Model, plain: Reference, feeds: list[Array], side: SideLike, ports: Sequence[Port]
 ) -> Observation:
-    """Run a side, or find what it computed in the cache."""
+    """Run a side, or restore its observations from the cache."""
     entry = entry_for(f"observation {list(ports)}", model, feeds, side)
     found = None if entry is None else entry.read("seen")
     if found is not None:

@@ -11,14 +11,14 @@ __all__ = ["files_of"]
 
 
 def files_of(path: str) -> list[Path]:
-    """Return an ONNX file and those in which it keeps weights, as far as they can be read.
+    """Return an ONNX file and its weight files, as far as readable.
 
     Args:
         path: the path of the ONNX file.
     """
     try:
         model = import_module("onnx").load(path, load_external_data=False)
-    except Exception:  # protobuf has exceptions of several kinds; running the model says what is wrong
+    except Exception:  # protobuf raises several kinds of exceptions; running the model reports the error
         return []
     names = {
         entry.value
@@ -31,7 +31,7 @@ def files_of(path: str) -> list[Path]:
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    """Yield what a graph holds, in the graphs of its nodes too."""
+    """Yield the tensors of a graph, including graphs of its nodes."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:

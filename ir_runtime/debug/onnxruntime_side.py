@@ -1,8 +1,8 @@
-"""ONNX Runtime's CPU provider as a side: it runs the ONNX model from which the IR was converted.
+"""ONNX Runtime's CPU provider as a side: it runs the ONNX model that the IR was converted from.
 
-OpenVINO's converter keeps the names of ONNX tensors, so the tensors that both models name are compared. Outputs are
-added to the ONNX model as long as its own outputs stay bit for bit those of the model alone, as more outputs
-mean fewer fusions.
+OpenVINO's converter keeps the names of ONNX tensors, so tensors named in both models are compared. Outputs
+are added to the ONNX model as long as its own outputs stay bitwise unchanged, as more outputs mean fewer
+fusions.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class OnnxRuntime:
         """Run the ONNX model alone, then with further outputs.
 
         Raises:
-            InputError: if ONNX Runtime is not installed or cannot run the model, or the ONNX model has other inputs
-                or outputs than the IR.
+            InputError: if ONNX Runtime is not installed or cannot run the model, or its inputs or outputs do not match the IR.
         """
         session = _Session(self.path, reference, feeds)
         names = {port: name for port in ports if (name := session.name_of(port)) is not None}
@@ -79,22 +78,22 @@ class _Session:
         self._reference, self._folder = reference, str(Path(path).parent)
         try:
             self._model = onnx.load(path, load_external_data=False)
-        except Exception as reason:  # protobuf has exceptions of several kinds
+        except Exception as reason:  # protobuf raises several kinds of exceptions
             raise InputError(f"{path!r} is not an ONNX model: {reason}", code=Code.BAD_REQUEST) from None
         self._own = [output.name for output in self._model.graph.output]
         self._tensors = {name for node in self._model.graph.node for name in node.output if name}
-        self._feeds = self._named(feeds)
-        self._order = self._found_order()
+        self._feeds = self._feeds_by_name(feeds)
+        self._order = self._output_order()
         self.outputs, _ = self.run(())
         self.version = str(self._runtime.__version__)
 
     def name_of(self, port: Port) -> str | None:
-        """Return the name that the ONNX model has for a tensor of the IR."""
+        """Return the ONNX name of a tensor of the IR."""
         names = self._reference.graph[port.layer].outputs[port.number].names
         return next((name for name in names if name in self._tensors), None)
 
     def run(self, names: Sequence[str]) -> tuple[list[Array], list[Array]]:
-        """Return the outputs of the model, and some further tensors."""
+        """Return the outputs of the model, and extra tensors."""
         model = type(self._model)()
         model.CopyFrom(self._model)
         for name in names:
@@ -108,34 +107,34 @@ class _Session:
                 model.SerializeToString(), options, providers=[_PROVIDER]
             )
             found = session.run([*self._own, *names], self._feeds)
-        except Exception as reason:  # those of ONNX Runtime have no common base
+        except Exception as reason:  # exceptions of ONNX Runtime have no common base
             line = str(reason).strip().splitlines()[0]
             raise InputError(f"ONNX Runtime does not run the model: {line}", code=Code.BAD_REQUEST) from None
         arrays = [np.asarray(array) for array in found]
         return [arrays[index] for index in self._order], arrays[len(self._own) :]
 
-    def _named(self, feeds: Sequence[Array]) -> dict[str, Array]:
-        """Return the inputs by the names of the ONNX model: those of tensors, else by their order."""
+    def _feeds_by_name(self, feeds: Sequence[Array]) -> dict[str, Array]:
+        """Return the inputs by ONNX names: tensor names, or else by order."""
         weights = {tensor.name for tensor in self._model.graph.initializer}
-        wanted = [entry.name for entry in self._model.graph.input if entry.name not in weights]
+        required = [entry.name for entry in self._model.graph.input if entry.name not in weights]
         ports = self._reference.inputs
-        named = {name: feed for port, feed in zip(ports, feeds, strict=True) for name in port.names}
-        if not named.keys() >= set(wanted):
-            _require_as_many("inputs", len(wanted), len(feeds))
-            named = dict(zip(wanted, feeds, strict=True))
-        return {name: named[name] for name in wanted}
+        feeds_by_name = {name: feed for port, feed in zip(ports, feeds, strict=True) for name in port.names}
+        if not feeds_by_name.keys() >= set(required):
+            _require_as_many("inputs", len(required), len(feeds))
+            feeds_by_name = dict(zip(required, feeds, strict=True))
+        return {name: feeds_by_name[name] for name in required}
 
-    def _found_order(self) -> list[int]:
-        """For each output of the IR, the index of that of the ONNX model."""
+    def _output_order(self) -> list[int]:
+        """Return the index of the ONNX output for each output of the IR."""
         ports = self._reference.outputs
         by_name = [
             next((self._own.index(name) for name in port.names if name in self._own), None) for port in ports
         ]
-        found = [index for index in by_name if index is not None]
-        if len(found) < len(ports):
+        order = [index for index in by_name if index is not None]
+        if len(order) < len(ports):
             _require_as_many("outputs", len(self._own), len(ports))
             return list(range(len(ports)))
-        return found
+        return order
 
 
 def _require_as_many(what: str, theirs: int, ours: int) -> None:

@@ -1,9 +1,9 @@
-"""OpenVINO's CPU plugin as a side, observed without being disturbed.
+"""OpenVINO's CPU plugin as a side, observed without disturbance.
 
-What an added output shows need not be what the plugin computes without it: nodes are split, and in bf16 the layers
-behind the last product run in f32. So only tensors between execution nodes are looked at, each through a product with
-1, behind which nothing is computed; and observations count only if the outputs are bit for bit those of the model
-alone, and its nodes run in the same precisions. Where not, the tensors are divided until those remain that can be seen.
+An added output may change the computation: nodes are split, and in bf16 the layers after the last product run
+in f32. So only tensors between execution nodes are observed, each through a product with 1 without further
+consumers; and observations count only if the outputs are bitwise those of the unmodified model, with the same
+node precisions. Otherwise, the tensors are bisected until the observable ones remain.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ class OpenVINO:
     """The CPU plugin.
 
     Args:
-        hint: the precision that is asked for: ``f32`` (the default), ``bf16`` or ``f16``, in which activations are not
-            quantized and keys and values are kept; ``default`` leaves all of it to the plugin.
-        threads: how many it uses; 0 leaves that to it.
-        fused: without it, every tensor is an output, so that layers are not fused.
-        changed: properties to set otherwise.
+        hint: the requested precision: ``f32`` (the default), ``bf16`` or ``f16``, without quantization of activations and caches; ``default`` leaves it to the plugin.
+        threads: the number of threads; 0 leaves it to the plugin.
+        fused: if False, every tensor is an output, which prevents fusion.
+        changed: changed properties.
     """
 
     hint: str = "f32"
@@ -69,19 +68,19 @@ class OpenVINO:
 
     @property
     def config(self) -> dict[str, str]:
-        """The properties that it is run with."""
+        """The properties of the plugin."""
         exact = {
             "INFERENCE_PRECISION_HINT": self.hint,
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
             "KV_CACHE_PRECISION": self.hint,
         }
-        found = {} if self.hint == DEFAULT else exact
+        properties = {} if self.hint == DEFAULT else exact
         if self.threads:
-            found["INFERENCE_NUM_THREADS"] = str(self.threads)
-        return {**found, **self.changed}
+            properties["INFERENCE_NUM_THREADS"] = str(self.threads)
+        return {**properties, **self.changed}
 
     def variants(self) -> dict[str, Side]:
-        """Return the plugin with properties that are more exact, with one thread, and without fusion of layers."""
+        """Return the plugin with more exact properties, one thread, and without fusion."""
         exact = OpenVINO().config
         settings = {
             f"with {name}={value}": OpenVINO(self.hint, changed={name: value})
@@ -103,16 +102,16 @@ class OpenVINO:
             InputError: if OpenVINO is not installed, cannot run the model, or its process ends.
         """
         with TemporaryDirectory() as folder:
-            probing = _Probing(self, _saved(model, folder), reference, feeds)
+            probing = _Probing(self, _save(model, folder), reference, feeds)
             wanted = boundaries(reference, ports, probing.alone.node_of)
             if probing.is_narrow:
                 wanted = probable(reference, wanted, *probing.nodes)
             widens = not probing.runs_f16 and has_f16(reference.graph, reference.types)
             found = _outputs(reference, wanted, probing.alone)
-            if widens:  # outputs are rounded, and the probes see what is not
+            if widens:  # outputs are rounded, while the probes see unrounded values
                 found = {port: array for port, array in found.items() if array.dtype != np.float16}
             asked = [port for port in wanted if port not in found]
-            if probing.is_narrow:  # what leads to an output of integers would run in f32
+            if probing.is_narrow:  # layers before an integer output would run in f32
                 asked = [port for port in asked if is_float(reference.types, port)]
             found |= probing.observe(asked)
         return Observation(
@@ -130,15 +129,15 @@ class OpenVINO:
 
 
 def _outputs(reference: Reference, wanted: Sequence[Port], alone: _Execution) -> dict[Port, Array]:
-    """Return the tensors that are outputs of the model: the run alone shows them, and a second output may change them."""
+    """Return the tensors that are outputs of the model, observed in the unmodified run."""
     outputs = zip(reference.outputs, alone.outputs, strict=True)
     return {port._port: array for port, array in outputs if port._port in set(wanted)}
 
 
-def _saved(model: Model, folder: str) -> str:
+def _save(model: Model, folder: str) -> str:
     path = str(Path(folder) / "model.xml")
     save_model(model, path, compress_to_fp16=False)
-    for layer in model._graph.of_type("Constant"):  # OpenVINO maps and packs all of them once more
+    for layer in model._graph.of_type("Constant"):  # OpenVINO maps and packs them again
         if layer.op is not None:
             let_go(np.asarray(layer.op.evaluate()))
     return path
@@ -150,11 +149,11 @@ class _Execution:
 
     Args:
         outputs: the outputs of the model.
-        tensors: what the probes saw.
-        node_of: the execution node of each layer that some node names.
+        tensors: the tensors seen by probes.
+        node_of: the execution node of each layer named by one.
         nodes: the type, the layers and the precision of each execution node.
-        precisions: those of the nodes that multiply, or of all.
-        settings: what it ran with.
+        precisions: the precisions of product nodes, or of all nodes.
+        settings: the settings of the run.
     """
 
     outputs: list[Array]
@@ -179,16 +178,16 @@ class _Probing:
 
     @property
     def nodes(self) -> tuple[Mapping[str, str], Mapping[str, Node]]:
-        """The execution node of each layer that one names, and the nodes by name, of the run alone."""
+        """The execution node of each layer named by one, and the nodes by name, in the unmodified run."""
         return self.alone.node_of, self.alone.nodes
 
     def observe(self, ports: Sequence[Port]) -> dict[Port, Array]:
-        """Return what can be seen of some tensors; all that is returned was seen in faithful runs."""
+        """Return the observable tensors among ``ports``, all from faithful runs."""
 
         def look(wanted: Sequence[Port]) -> Mapping[Port, Array] | None:
             try:
                 run = self._run(wanted)
-            except InputError:  # the plugin may fail on a model with probes that it runs without
+            except InputError:  # the plugin may fail on a model with probes
                 return None
             return run.tensors if self._is_faithful(run) else None
 
@@ -200,17 +199,17 @@ class _Probing:
         return not self.is_narrow or self._computing(self.alone) <= self._computing(run)
 
     def _computing(self, run: _Execution) -> set[tuple[str, tuple[str, ...], str]]:
-        """The nodes that compute, by their layers in the model: what the plugin adds has another name each time."""
-        found = set()
+        """Return the computing nodes by their layers in the model, as names added by the plugin vary."""
+        nodes = set()
         for node in run.nodes.values():
             layers = tuple(sorted(self._names.intersection(node.members)))
             if layers and node.type not in _TRANSPORT:
-                found.add((node.type, layers, node.precision))
-        return found
+                nodes.add((node.type, layers, node.precision))
+        return nodes
 
     def _run(self, ports: Sequence[Port]) -> _Execution:
         try:
-            return self._compiled_run(ports)
+            return self._run_probes(ports)
         except process.Failed as reason:
             if reason.missing:
                 raise InputError(
@@ -224,7 +223,7 @@ class _Probing:
                 hint="the fault is in OpenVINO, not in this comparison; 'ir-runtime bisect' finds the layer",
             ) from None
 
-    def _compiled_run(self, ports: Sequence[Port]) -> _Execution:
+    def _run_probes(self, ports: Sequence[Port]) -> _Execution:
         feeds = [np.asarray(feed, order="C") for feed in self._feeds]
         probes = [self._probe(port) for port in ports]
         config = {**self._side.config, "CACHE_DIR": ""}
@@ -235,7 +234,7 @@ class _Probing:
         return _Execution(ran.outputs, seen, node_of, nodes, precisions_of(nodes), settings)
 
     def _probe(self, port: Port) -> process.Probe:
-        """Return how to look at a tensor; at numbers behind a product with 1, if those are rounded at ends of nodes."""
+        """Return the probe of a tensor, after a product with 1 if numbers are rounded at ends of nodes."""
         types = self._reference.types
         return process.Probe(
             layer=self._reference.graph[port.layer].name,

@@ -1,4 +1,4 @@
-"""The outputs of a model, and of its layers, as computed in f64."""
+"""Compute the outputs of a model, and of its layers, in f64."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Truth", "oracle"]
 
 
 class Truth(Mapping[str, Array]):
-    """Tensors in f64 by name: the outputs of the model, then the layers that were asked for.
+    """Tensors in f64 by name: model outputs, then requested layers.
 
     Outputs are also found by index.
 
@@ -54,7 +54,7 @@ class Truth(Mapping[str, Array]):
         self.partial = partial
         """Whether the run was interrupted, so that outputs and the last layers are missing."""
         self._named, self._layers = dict(outputs), layers
-        self._budget = budget  # its files are removed with it
+        self._budget = budget  # its files are deleted with it
 
     def __getitem__(self, key: int | str) -> Array:
         if isinstance(key, int):
@@ -77,7 +77,7 @@ class Truth(Mapping[str, Array]):
         return "\n".join(lines)
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         tensors = [{"name": name, "shape": list(array.shape)} for name, array in self.items()]
         return {"schema": 1, "partial": self.partial, "tensors": tensors}
 
@@ -89,10 +89,10 @@ def oracle(
     pin: NamedArrays | None = None,
     types: str = "real",
 ) -> Truth:
-    """Compute a model in f64: numbers that it has in f32, f16 or bf16 are never rounded to these.
+    """Compute a model in f64, without rounding to its f32, f16 or bf16.
 
-    Comparisons, roundings and selections may come out otherwise than in f32. To judge another execution, give its
-    decisions as ``pin``.
+    Comparisons, roundings and selections may differ from f32. To judge another execution, give its decisions
+    as ``pin``.
 
     >>> import numpy as np, ir_runtime
     >>> model = ir_runtime.read_fragment('<layer id="0" type="Exp" version="opset1">'
@@ -157,16 +157,16 @@ class _Named(Mapping[str, Array]):
 
 
 def _decisions(plain: Reference, pin: NamedArrays) -> dict[Port, Array]:
-    """Return the outputs of deciding layers, among those that are given by name."""
+    """Return the given outputs of deciding layers."""
     deciding = [layer for layer in plain.graph if decides(plain.graph, plain.types, layer)]
     names = {port: name for name, port in ports_by_name(plain.graph, deciding).items()}
     results = {port._port: key for key, port in enumerate(plain.outputs)}
     ports = [port for layer in deciding for port in layer.output_ports]
-    given = {port: _given(pin, names.get(port), results.get(port)) for port in ports}
-    return {port: array for port, array in given.items() if array is not None}
+    arrays = {port: _lookup(pin, names.get(port), results.get(port)) for port in ports}
+    return {port: array for port, array in arrays.items() if array is not None}
 
 
-def _given(pin: NamedArrays, name: str | None, output: int | None) -> Array | None:
+def _lookup(pin: NamedArrays, name: str | None, output: int | None) -> Array | None:
     for key in (name, output):
         if key is not None and key in pin:
             return np.asarray(pin[key])

@@ -1,4 +1,4 @@
-"""Another IR as a side, or the parts of it that correspond to parts of a model."""
+"""Another IR as a side, or its parts matching parts of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["OtherModel", "OtherParts"]
 
 @dataclass(frozen=True)
 class OtherModel:
-    """Another IR, as the reference computes it; its tensors are those of the layers that `match` finds, or of layers with equal names."""
+    """Another IR computed by the reference; its tensors are matched by structure, or else by layer names."""
 
     path: str
 
@@ -33,38 +33,38 @@ class OtherModel:
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
     ) -> Observation:
         """Run the other model on the same inputs."""
-        other = _checked(self.path, reference)
+        other = _read(self.path, reference)
         return _observation(self.path, Reference(other), feeds, _partners(reference, Reference(other), ports))
 
 
 class OtherParts:
-    """Parts of another IR: those between the tensors that are matched with the inputs and outputs of a part of a model.
+    """Parts of another IR between the tensors matched with the ends of a model's part.
 
     Args:
         path: the path of the IR.
         whole: the whole model.
 
     Raises:
-        InputError: if it cannot be read, or has another number of outputs.
+        InputError: if it cannot be read, or the number of outputs differs.
     """
 
     def __init__(self, path: str, whole: Reference) -> None:
-        self._path, self._other = path, _checked(path, whole)
+        self._path, self._other = path, _read(path, whole)
         ports = [port for layer in whole.graph for port in layer.output_ports]
         pairs = _partners(whole, Reference(self._other), ports)
         self._theirs = {name: pairs[port] for port, name in named_ports(whole.graph, ports) if port in pairs}
 
     def part(self, model: Model) -> Model:
-        """Cut out what corresponds to a part of the model.
+        """Extract the counterpart of a part of the model.
 
         Raises:
-            InputError: if no layer corresponds to an end of the part.
+            InputError: if an end of the part has no counterpart.
         """
         ours = Reference(model)
-        starts = [self._found(node.friendly_name) for node in model.parameters]
-        return cut(self._other, starts, [self._found(name_of(ours.graph, p._port)) for p in ours.outputs])
+        starts = [self._find(node.friendly_name) for node in model.parameters]
+        return cut(self._other, starts, [self._find(name_of(ours.graph, p._port)) for p in ours.outputs])
 
-    def _found(self, name: str) -> Port:
+    def _find(self, name: str) -> Port:
         if name in self._theirs:
             return self._theirs[name]
         raise InputError(
@@ -78,12 +78,12 @@ class OtherParts:
     ) -> Observation:
         """Run the part on the same inputs."""
         other = Reference(self.part(model))
-        named = named_ports(reference.graph, ports)
-        theirs = {port: self._theirs[name] for port, name in named if name in self._theirs}
+        names = named_ports(reference.graph, ports)
+        theirs = {port: self._theirs[name] for port, name in names if name in self._theirs}
         return _observation(self._path, other, feeds, theirs)
 
 
-def _checked(path: str, reference: Reference) -> Model:
+def _read(path: str, reference: Reference) -> Model:
     from ..openvino.reading import read_model
 
     other = read_model(path)
@@ -98,30 +98,30 @@ def _checked(path: str, reference: Reference) -> Model:
 def _observation(
     path: str, other: Reference, feeds: Sequence[Array], theirs: dict[Port, Port]
 ) -> Observation:
-    """Run another model; return its tensors by the ports that they are partners of."""
+    """Run another model; return its tensors by the matching ports."""
     recorder = Recorder(theirs.values())
     try:
-        given = other.feeds(list(feeds))
+        arrays = other.feeds(list(feeds))
     except InputError as reason:
         raise InputError(
             f"the other model, {path!r}, refuses the inputs: {reason.message}",
             code=reason.code,
             hint="give inputs that both models take",
         ) from None
-    results = Kept(other.run(given, recorder))
+    results = Kept(other.run(arrays, recorder))
     seen = recorder.tensors
-    found = {port: seen[at] for port, at in theirs.items() if at in seen}
-    return Observation(path, results, found, f16_in_f32=False, settings={"backend": "reference"})
+    tensors = {port: seen[at] for port, at in theirs.items() if at in seen}
+    return Observation(path, results, tensors, f16_in_f32=False, settings={"backend": "reference"})
 
 
 def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:
-    """Return the same tensors of another model: those of layers that are matched, else of equal names."""
+    """Return the matching tensors of another model: by structure, or else by name."""
     pairs = match(reference.graph, other.graph).pairs
-    taken, named = set(pairs.values()), ports_by_name(other.graph, other.graph)
-    found: dict[Port, Port] = {}
+    matched, ports_of_name = set(pairs.values()), ports_by_name(other.graph, other.graph)
+    matches: dict[Port, Port] = {}
     for port, name in named_ports(reference.graph, ports):
         if port.layer in pairs:
-            found[port] = Port(pairs[port.layer], port.number)
-        elif name in named and named[name].layer not in taken:
-            found[port] = named[name]
-    return found
+            matches[port] = Port(pairs[port.layer], port.number)
+        elif name in ports_of_name and ports_of_name[name].layer not in matched:
+            matches[port] = ports_of_name[name]
+    return matches

@@ -1,4 +1,4 @@
-"""Numbers that exceed the type in which they are computed, though f64 has them."""
+"""Overflows: numbers beyond the type of computation, though finite in f64."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Overflow", "limit_of", "overflows_of"]
 
 @dataclass(frozen=True)
 class Overflow:
-    """A layer whose results exceed the type that they are computed in.
+    """A layer whose results overflow their type.
 
     Args:
-        layer: its name.
+        layer: the name of the layer.
         operation: its operation.
         type: the type.
-        largest: the largest magnitude that the layer has in f64.
+        largest: the largest magnitude in f64.
         inputs: the largest magnitude of each input.
     """
 
@@ -36,7 +36,7 @@ class Overflow:
     inputs: Sequence[float] = ()
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "layer": self.layer, "operation": self.operation, "type": self.type, "largest": self.largest,
             "inputs": list(self.inputs),
@@ -44,13 +44,13 @@ class Overflow:
 
     @property
     def summary(self) -> str:
-        """The layer, by how much it overflows, and what it reads."""
+        """Describe the size of the overflow and the inputs."""
         read = ", ".join(f"{size:.2g}" for size in self.inputs)
         return f"{self.largest:.2g} in f64, the limit of {self.type} is {LIMITS[self.type]:.4g}; inputs up to {read or 'nothing'}"
 
 
 def limit_of(numerics: Numerics, found: Array) -> float:
-    """Return the largest number that a tensor can hold."""
+    """Return the largest number of a tensor's type."""
     is_half = found.dtype == np.float16
     return min(numerics.limit, LIMITS["f16"]) if is_half else numerics.limit
 
@@ -58,7 +58,7 @@ def limit_of(numerics: Numerics, found: Array) -> float:
 def overflows_of(
     layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array], limits: Sequence[float]
 ) -> Iterator[Overflow]:
-    """Yield that a layer overflows, if it does.
+    """Yield an overflow of a layer, if any.
 
     Args:
         layer: the layer.
@@ -78,6 +78,6 @@ def overflows_of(
 
 
 def _largest(array: Array) -> float:
-    """Return the largest magnitude of the finite numbers of an array."""
+    """Return the largest finite magnitude of an array."""
     sizes = (np.abs(block[np.isfinite(block)]).max(initial=0) for (block,) in blocks(array))
     return float(max(sizes, default=0.0))

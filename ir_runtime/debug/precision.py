@@ -1,4 +1,4 @@
-"""What computing in a precision does to results: random rounding for f32, emulated rounding for bf16 and f16."""
+"""The effect of a precision on results: random rounding for f32, emulated rounding for bf16 and f16."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_move(layer: Layer) -> bool:
 
 
 def perturbed(precision: str, seed: int) -> Change:
-    """Return a change that moves each computed number by a random part of the rounding of a precision."""
+    """Return a change that perturbs each computed number randomly within the rounding of a precision."""
     random, unit = np.random.default_rng(seed), ROUNDING[precision]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -75,17 +75,17 @@ def perturbed(precision: str, seed: int) -> Change:
 
         return by_blocks(move, array.dtype, array)
 
-    def _add(array: Array, given: Array, most: float) -> Array:
+    def _add(array: Array, source: Array, most: float) -> Array:
         def add(numbers: Array, sizes: Array) -> Array:
             return np.asarray(numbers + sizes * random.uniform(-most, most, numbers.size))
 
-        return by_blocks(add, array.dtype, array, given)
+        return by_blocks(add, array.dtype, array, source)
 
     return change
 
 
 def _is_exact(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> bool:
-    """Return whether a layer converts numbers to a type that holds each of them."""
+    """Return whether a layer converts numbers exactly."""
     if layer.type not in ("Convert", "ConvertLike") or inputs[0].dtype.kind in "OU":
         return False
     return inputs[0].shape == outputs[0].shape and all(
@@ -100,26 +100,27 @@ def emulated(
     bounded: bool = True,
     prepare: Prepare | None = None,
 ) -> Change | None:
-    """Return a change that rounds as a runtime does that computes in a precision; ``None`` if it rounds nothing more.
+    """Return a change that emulates the rounding of a runtime; ``None`` if there is none beyond f32.
 
-    Inputs of products, and positions of samples, are rounded, sums are not; results are rounded at the boundaries of its nodes.
+    Inputs of products, and sampling positions, are rounded, sums are not; results are rounded at node
+    boundaries.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
         boundaries: the tensors between nodes; by default all tensors.
         bounded: whether numbers beyond the type become infinite.
-        prepare: what layers do with their inputs before they compute.
+        prepare: the preparation of layer inputs.
     """
     if precision == "f32" and bounded and prepare is None:
         return None
     rounded = rounding_to(precision, bounded) if precision != "f32" or not bounded else _same
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        given = inputs if prepare is None else prepare(layer, inputs)
+        operands = inputs if prepare is None else prepare(layer, inputs)
         if layer.type in (*PRODUCTS, *RECURRENT, *SAMPLERS) and layer.op is not None and precision != "f32":
-            given = [rounded(array) for array in given]
-        if given is not inputs:
-            outputs = evaluate_layer(layer, given)
+            operands = [rounded(array) for array in operands]
+        if operands is not inputs:
+            outputs = evaluate_layer(layer, operands)
         return tuple(
             rounded(array) if boundaries is None or Port(layer.id, index) in boundaries else array
             for index, array in enumerate(outputs)
@@ -133,11 +134,11 @@ def _same(array: Array) -> Array:
 
 
 def rounding_to(precision: str, bounded: bool = True) -> Callable[[Array], Array]:
-    """Return a function that rounds the numbers of an array to a type, and leaves that of the array.
+    """Return a function that rounds an array to a type, keeping its dtype.
 
     Args:
         precision: ``f32``, ``f16`` or ``bf16``.
-        bounded: whether numbers beyond the type become infinite; else they keep as many bits as others.
+        bounded: whether numbers beyond the type become infinite; otherwise, only their mantissa is rounded.
     """
     dtype, bits = _TYPES[precision]
 

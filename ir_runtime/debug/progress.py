@@ -1,4 +1,4 @@
-"""How far a long piece of work is, and what an interrupt leaves of it."""
+"""The progress of long tasks, and the partial results of interrupted ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Skip: TypeAlias = Callable[[float], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt (Ctrl-C) of something that has found a part of its answer.
+    """An interrupt (Ctrl-C) of a task with a partial result.
 
     >>> from ir_runtime import debug
     >>> try:
@@ -48,14 +48,14 @@ _STAGE: ContextVar[_Stage | None] = ContextVar("stage", default=None)
 
 @contextmanager
 def showing(show: Show, skip: Skip = lambda _: None) -> Iterator[None]:
-    """Tell functions of all progress in the block, and of the parts of it that were done before."""
+    """Report progress of functions in the block, and of skipped parts."""
     with setting(_STAGE, _Stage(show, skip, 0.0, 1.0)):
         yield
 
 
 @contextmanager
 def stage(start: float, end: float) -> Iterator[None]:
-    """Count the progress of the block as the part of the work between two numbers from 0 to 1."""
+    """Scale the progress of the block to a range from 0 to 1."""
     if (outer := _STAGE.get()) is None:
         yield
         return
@@ -66,13 +66,13 @@ def stage(start: float, end: float) -> Iterator[None]:
 
 
 def reached(part: float, item: str = "") -> None:
-    """Say which part of the stage is done."""
+    """Report progress within the stage."""
     if (now := _STAGE.get()) is not None:
         now.show(now.start + part * (now.end - now.start), item)
 
 
 def skipped() -> None:
-    """Say that the stage was done before, so that it says nothing about how long the rest takes."""
+    """Mark the stage as done earlier, so that it does not affect the estimated remaining time."""
     if (now := _STAGE.get()) is not None:
         now.skip(now.end - now.start)
         reached(1)

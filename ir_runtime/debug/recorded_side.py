@@ -1,4 +1,4 @@
-"""Arrays that any device has computed, as a side: matched by name, and brought into the layout of the model.
+"""Recorded arrays of any device as a side: matched by name, and converted to the layout of the model.
 
 Devices write tensors as they have them: channels last, flat, without the axis of the batch, in f16, or as integers with a scale.
 Shapes and types tell which, so that nothing is guessed from values: `fitted` reads an array in the shape that the model
@@ -71,7 +71,7 @@ def read_array(path: str) -> Array:
     """Return the array of an ``.npy`` file.
 
     Raises:
-        InputError: if it cannot be read, or is no such file.
+        InputError: if it cannot be read, or is of another format.
     """
     found = read_arrays(path)
     if len(found) != 1 or 0 not in found:
@@ -80,10 +80,10 @@ def read_array(path: str) -> Array:
 
 
 def read_arrays(path: str) -> dict[int | str, Array]:
-    """Return the arrays of an ``.npz`` by name, or by number where the name is one; that of an ``.npy`` has the number 0.
+    """Return the arrays of an ``.npz`` by name or number; the array of an ``.npy`` has the number 0.
 
     Raises:
-        InputError: if it cannot be read, or is no such file.
+        InputError: if it cannot be read, or is of another format.
     """
     try:
         with open(path, "rb") as file:
@@ -130,7 +130,7 @@ class Recorded:
         return reading.observation()
 
     def rows(self, reference: Reference, feeds: Sequence[Array]) -> int | None:
-        """Return how many rows of a batch the arrays have, where those are fewer than the inputs have.
+        """Return the number of batch rows in the arrays, if fewer than in the inputs.
 
         Args:
             reference: the reference of the model.
@@ -149,7 +149,7 @@ class Recorded:
 
 
 def _count_rows(found: tuple[int, ...], wanted: tuple[int, ...]) -> int | None:
-    """Return how many rows an array has, if those are the only ones that it lacks."""
+    """Return the number of rows of an array, if it only lacks rows."""
     if not found or not 0 < found[0] < wanted[0] or fitted(found, wanted) is not None:
         return None
     return found[0] if fitted(found, (found[0], *wanted[1:])) is not None else None
@@ -158,17 +158,17 @@ def _count_rows(found: tuple[int, ...], wanted: tuple[int, ...]) -> int | None:
 def first_rows(
     name: str, model: Model, reference: Reference, feeds: Sequence[Array], rows: int
 ) -> tuple[Model, list[Array], str]:
-    """Return a model, and the first rows of its inputs, that give the first rows of a batch; with a note.
+    """Return the model and inputs reduced to the first rows of a batch, with a note.
 
     Args:
-        name: what has these rows only.
+        name: the name of the side with fewer rows.
         model: the model.
         reference: its reference.
         feeds: an array for each input.
-        rows: how many rows.
+        rows: the number of rows.
 
     Raises:
-        InputError: if the model cannot be run on so few rows.
+        InputError: if the model cannot run on fewer rows.
     """
     batch = max(feed.shape[0] for feed in feeds if feed.ndim)
     few = [feed[:rows] if feed.ndim and feed.shape[0] == batch else feed for feed in feeds]
@@ -192,14 +192,14 @@ def first_rows(
 
 @dataclass(frozen=True)
 class _Target:
-    """What an array may stand for.
+    """The tensor that an array may represent.
 
     Args:
         label: its name in messages.
-        type: the type and the shape that the model has there.
-        port: the tensor; ``None`` where only an output is meant.
-        output: the number of the output; ``None`` if it is none.
-        feed: what the model reads there, if it is an input.
+        type: its type and shape.
+        port: the tensor; ``None`` for outputs only.
+        output: the number of the output, or ``None``.
+        feed: the array of an input.
     """
 
     label: str
@@ -212,7 +212,7 @@ class _Target:
 def _targets(
     reference: Reference, feeds: Sequence[Array], ports: Sequence[Port] | None
 ) -> dict[int | str, _Target]:
-    """Return what may be meant by each name, the most likely first."""
+    """Return the candidate tensor of each name, the most likely first."""
     graph, types = reference.graph, reference.with_shapes(feeds).types
     found: dict[int | str, _Target] = {}
     wanted = (
@@ -250,7 +250,7 @@ class _Reading:
         side: the arrays.
         reference: the reference of the model.
         feeds: an array for each input.
-        ports: the tensors that are of interest.
+        ports: the tensors to observe.
     """
 
     side: Recorded
@@ -312,9 +312,9 @@ class _Reading:
             self.steps[port] = step
 
     def _numbers(self, key: int | str, array: Array, target: _Target) -> tuple[Array, float]:
-        """Return an array in a type that holds the numbers of the model, and the step between those of integers with a scale."""
+        """Return an array in a numeric type, and the quantization step of scaled integers."""
         element = target.type.element
-        if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # as NumPy reads what ml_dtypes has written
+        if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # as NumPy reads files of ml_dtypes
             array = array.view(ml_dtypes.bfloat16)
         if array.dtype.name in _PRECISIONS and element in (ElementType.f32, ElementType.f64):
             self.stored = self.stored or _PRECISIONS[array.dtype.name]
@@ -339,7 +339,7 @@ class _Reading:
         return (array.astype(element.dtype) if is_whole and element.integral else array), 0.0
 
     def _along(self, key: int | str, numbers: object, array: Array) -> Array:
-        """Return one number, or one for each index of an axis, in a shape that broadcasts to an array."""
+        """Reshape a number, or one per index of an axis, to broadcast to an array."""
         found = np.asarray(numbers, np.float64)
         if found.size == 1:
             return found.reshape(())
@@ -358,13 +358,13 @@ class _Reading:
         return found.reshape([-1 if place == axis else 1 for place in range(array.ndim)])
 
     def _without_any(self, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> InputError:
-        """Return the error for arrays of which none is a tensor of the model, nor an output."""
+        """Return the error for arrays that match no tensor of the model."""
         arrays = self.side.arrays
-        has = _listed(
+        has = _join_shown(
             f"{shown(str(key))} {np.asarray(arrays[key]).dtype.name}{[*np.shape(arrays[key])]}"
             for key in arrays
         )
-        outputs = _listed(
+        outputs = _join_shown(
             f"{shown(output.label)} (or {index})" for index, output in enumerate(self.reference.outputs)
         )
         names = [str(name) for name in targets]
@@ -377,7 +377,7 @@ class _Reading:
 
 
 def _unknown_notes(name: str, unknown: Sequence[str], targets: Mapping[int | str, _Target]) -> Iterator[str]:
-    """Yield what is said of names that the model does not have."""
+    """Yield notes about unknown names."""
     names = [str(each) for each in targets]
     for each in unknown[:SHOWN]:
         near = did_you_mean(each, names, before="; ")
@@ -386,14 +386,14 @@ def _unknown_notes(name: str, unknown: Sequence[str], targets: Mapping[int | str
         yield f"{name}: nor {len(unknown) - SHOWN} others of its tensors"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_shown(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
     return ", ".join(every[:SHOWN]) + more
 
 
 def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
-    """Return an array in the shape of a tensor, where it has the same elements, and how it was read; else as it is."""
+    """Return an array in the shape of a tensor if possible, and a note about the conversion."""
     if array.shape == shape:
         return array, ""
     order = fitted(array.shape, shape)
@@ -407,7 +407,7 @@ def _in_shape(array: Array, shape: tuple[int, ...]) -> tuple[Array, str]:
 
 
 def fitted(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return how axes must be permuted to read an array as one of another shape; ``None`` if that does not do.
+    """Return the permutation of axes that gives an array another shape; ``None`` if impossible.
 
     The array may be flat, in all or in some neighbouring axes, or lack axes of length 1. The order that is returned is applied to
     the array once it has all axes: layouts of images are tried after the order that both have, then other orders.
@@ -432,12 +432,12 @@ def fitted(found: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] |
 
 
 def _inverse(order: Sequence[int]) -> tuple[int, ...]:
-    """Return the axes of an array after it is permuted, in the order that they have before."""
+    """Return the inverse of a permutation."""
     return tuple(int(axis) for axis in np.argsort(order))
 
 
 def _merges(shape: Sequence[int], into: Sequence[int]) -> bool:
-    """Return whether a shape becomes another one if neighbouring axes are merged; those of length 1 do not matter."""
+    """Return whether merging neighbouring axes gives another shape, ignoring axes of length 1."""
     lengths = iter([length for length in shape if length != 1])
     for wanted in into:
         size = 1

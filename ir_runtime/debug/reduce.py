@@ -1,4 +1,4 @@
-"""Reduce a model to the smallest part that still shows a difference, without what is confidential in it."""
+"""Reduce a model to the smallest part that reproduces a difference, without confidential data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST = 12
 def reduce(
     model: Model, inputs: object, side: SideLike, out: str | Path | None = None, keep_values: bool = False
 ) -> Reduced:
-    """Find the smallest part of a model on which a side still differs from f64 by more than rounding.
+    """Find the smallest part of a model where a side still differs from f64 beyond rounding.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -129,14 +129,14 @@ class _Reduction:
     tests: int = 0
 
     def fails(self, part: Model, arrays: Sequence[Array], side: Side | None = None) -> Comparison | None:
-        """Compare; return the report if rounding does not explain it. What cannot be run does not count."""
+        """Return the report of a part if rounding does not explain its difference; None if it cannot run."""
         start, self.tests = self._done, self.tests + 1
 
         def unexplained() -> Record | None:
             try:
                 judging = self.side if side is None else side
                 report, _ = judged(part, list(arrays), judging, names_mistakes=False)
-            except LimitError:  # with more memory or time it may be another verdict
+            except LimitError:  # with more memory or time the verdict may differ
                 raise
             except IRError:
                 return None
@@ -148,11 +148,11 @@ class _Reduction:
 
     @property
     def _done(self) -> float:
-        """Which part of the work is done, as far as that can be guessed."""
+        """The estimated fraction of work done."""
         return float(1 - (1 - FIRST) * 0.9**self.tests)
 
     def shrink(self, whole: Reference) -> Reduced:
-        """Cut the first unit that is wrong, and what leads to it as far as it is needed."""
+        """Extract the first wrong unit and its necessary predecessors."""
         model, feeds, report = self.found.model, self.found.inputs, self.found.report
         graph, layers = whole.graph, computed_layers(whole.graph)
         ports = ports_by_name(graph, layers)
@@ -186,13 +186,13 @@ class _Reduction:
             return [*remembered(self.entry, name, lambda: (None, inputs_of(part, starts, whole, feeds)))[1]]
 
     def anonymize(self) -> Reduced:
-        """Replace numbers by random ones as long as the difference stays: all at once, or else one after the other."""
+        """Randomize constants and inputs while the difference persists: all at once, or one by one."""
         random = np.random.default_rng(0)
         found = self.found
         drawn = [_random(array, random) for array in found.inputs]
         if (report := self.fails(found.model, drawn)) is not None:
             self.found = found = replace(found, inputs=drawn, report=report, kept_inputs=False)
-        if isinstance(self.side, OtherParts):  # it has its own weights, in which the difference may be
+        if isinstance(self.side, OtherParts):  # its own weights may cause the difference
             return found
         part, names = found.model, found.kept_weights
         everything = _with_random(part, set(names))
@@ -208,13 +208,13 @@ class _Reduction:
         return self.found
 
     def named(self) -> Comparison:
-        """Return the report on the part, with the mistake that it looks like."""
+        """Return the report of the part, including the likely mistake."""
         with stage(self._done, self._done):
             report, _ = judged(self.found.model, self.found.inputs, self.side)
         return report if report.verdict == "unexplained" else self.found.report
 
     def variants(self) -> list[str]:
-        """Try static shapes where some are open, one thread, and no fusion."""
+        """Try static shapes, one thread, and no fusion."""
         part, arrays, notes = self.found.model, self.found.inputs, list[str]()
         if any(port.partial_shape.is_dynamic for port in part.inputs):
             static = part.clone()
@@ -230,7 +230,7 @@ def _note(what: str, found: Comparison | None) -> str:
 
 
 def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
-    """Return the ports of computing layers that layers read."""
+    """Return the inputs of layers that are computed ports."""
     found: dict[Port, None] = {}
     for layer in graph:
         if layer.id in members:
@@ -241,12 +241,12 @@ def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
 
 
 def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
-    """Return the ports that are judged, and the other outputs of their layers."""
+    """Return the judged ports, and the other outputs of their layers."""
     return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
 
 
 def _random(array: Array, random: np.random.Generator) -> Array:
-    """Return normal numbers with the mean and deviation of an array; integers and single numbers stay."""
+    """Return normal numbers with the mean and deviation of an array; keep integers and scalars."""
     if array.dtype.kind != "f" or array.size < 2:
         return array
     mean, count = float(array.mean()), array.size
@@ -255,7 +255,7 @@ def _random(array: Array, random: np.random.Generator) -> Array:
 
 
 def _with_random(part: Model, names: set[str]) -> Model:
-    """Return a model with random numbers in some of its constants."""
+    """Randomize some constants of a model."""
     random = np.random.default_rng(1)
 
     def changed(layer: Layer) -> Layer:

@@ -80,7 +80,7 @@ class Reduced:
         return bool(self.layers)
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "schema": 1, "verdict": self.report.verdict, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
             "kept_weights": list(self.kept_weights), "kept_inputs": self.kept_inputs, "notes": self.notes, "tests": self.tests,
@@ -92,7 +92,7 @@ class Reduced:
 
     @property
     def _contents(self) -> str:
-        """Which weights and inputs are random numbers, and which are as they were."""
+        """Describe which weights and inputs are random, and which are original."""
         constants = {name for name in real_constants(self.model._graph) if name not in self.kept_weights}
         drawn = [*(["weights"] if constants else []), *([] if self.kept_inputs else ["inputs"])]
         kept = [*self.kept_weights, *(["the inputs"] if self.kept_inputs else [])]

@@ -1,4 +1,4 @@
-"""Runs of the reference, in the types of the model or in f64, in which results can be changed on the way."""
+"""Run the reference in the model's types or in f64, with changes of intermediate results."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Change: TypeAlias = "Callable[[Layer, Sequence[Array], Arrays], Arrays]"
 
 
 class Reference:
-    """A model as its operations' own definitions compute it, one layer after the other.
+    """A model computed by the definitions of its operations, layer by layer.
 
     Args:
         model: the model; it is not changed.
         wide: compute f32, f16 and bf16 in f64.
-        backend: whose kernels compute, each layer by itself; by default the definitions of the operations.
+        backend: the backend whose kernels compute each layer; by default, the definitions.
         f16_in_f32: compute f16 in f32, as fast backends and OpenVINO's CPU plugin do; outputs have the declared types.
     """
 
@@ -79,19 +79,19 @@ class Reference:
 
     @cached_property
     def in_f32(self) -> Reference:
-        """The reference that computes f16 in f32; itself, where nothing is f16."""
+        """The reference that computes f16 in f32; itself without f16."""
         if self.f16_in_f32 or not has_f16(self.graph, self.types):
             return self
         return Reference(self._model, self._wide, self._backend, f16_in_f32=True)
 
     def computing(self, model: Model) -> Reference:
-        """Return a reference that computes another model likewise."""
+        """Return a reference with the same settings for another model."""
         return Reference(model, self._wide, self._backend, self.f16_in_f32)
 
     def needed(self, feeds: Sequence[Array]) -> Peak:
-        """Return the bytes that a run on some inputs needs at once, and the layer that runs then.
+        """Return the peak memory of a run in bytes, and its layer.
 
-        Lengths that only the data tell count as the least that they may be.
+        Data-dependent lengths count as their minimum.
 
         Args:
             feeds: an array for each input.
@@ -104,19 +104,19 @@ class Reference:
         return self._needed[shapes]
 
     def check_memory(self, feeds: Sequence[Array]) -> None:
-        """Refuse a memory limit that is below what a run on some inputs needs, before anything is computed.
+        """Refuse a memory limit below the needs of a run, before computing.
 
         Args:
             feeds: an array for each input.
 
         Raises:
-            LimitError: if it is; it says how much the run needs.
+            LimitError: if so; the message has the required size.
         """
         found = self.needed(feeds)
         self._limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
 
     def with_shapes(self, feeds: Sequence[Array]) -> Reference:
-        """Return the same reference, with the shapes of some inputs where those of the model are dynamic."""
+        """Return the reference with the shapes of inputs, if the model's are dynamic."""
         if all(port.partial_shape.is_static for port in self.inputs):
             return self
         shapes = tuple(feed.shape for feed in feeds)
@@ -128,7 +128,7 @@ class Reference:
         model = self._model.clone()
         try:
             model.reshape({index: PartialShape(shape) for index, shape in enumerate(shapes)})
-        except IRError:  # which the run will say better
+        except IRError:  # reported better by the run
             return self
         return self.computing(model)
 
@@ -151,9 +151,9 @@ class Reference:
 
         Args:
             feeds: an array for each input.
-            change: is called for every layer outside of bodies.
-            inside: is called for every layer of a body, each time that it runs.
-            copies: how many copies of its outputs a change makes at once.
+            change: called for every layer outside of bodies.
+            inside: called for every execution of a layer in a body.
+            copies: the number of simultaneous copies made by a change.
 
         Raises:
             LimitError: if the tensors, with these copies, exceed the memory limit.
@@ -170,11 +170,11 @@ class Reference:
         return found
 
     def declared_output(self, index: int, array: Array) -> Array:
-        """Return an output that was computed in f32 in the type that the model declares.
+        """Convert an output computed in f32 to its declared type.
 
         Args:
             index: the number of the output.
-            array: what was computed.
+            array: the output.
         """
         if self.outputs[index].element_type is not ElementType.f16:
             return array
@@ -189,7 +189,7 @@ class Reference:
         def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
             sizes = (8 * output.size if self._wide else output.nbytes for output in outputs)
             check_room(copies * sum(sizes), outputs, step.layer.where)
-            if self._wide:  # some operations compute f32 whatever they read
+            if self._wide:  # some operations compute f32 regardless of their inputs
                 outputs = tuple(map(_widened, outputs))
             if step.layer not in self.graph:
                 return outputs if inside is None else inside(step.layer, inputs, outputs)
@@ -210,10 +210,10 @@ def check_types(types: str) -> None:
 
 
 def as_declared(types: Inferred) -> Change:
-    """Return a change that rounds what a model declares as f16 or bf16 to that, though it is computed in f64.
+    """Return a change that rounds f64 results to the declared f16 or bf16.
 
     Args:
-        types: what was inferred about the model.
+        types: the inferred values of the model.
     """
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -230,7 +230,7 @@ def as_declared(types: Inferred) -> Change:
 
 
 def chained(*changes: Change | None) -> Change:
-    """Return a change that makes several, one after the other."""
+    """Return a change that applies several, one after another."""
     wanted = [change for change in changes if change is not None]
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
@@ -242,7 +242,7 @@ def chained(*changes: Change | None) -> Change:
 
 
 class Recorder:
-    """A change that changes nothing, and keeps copies of some tensors.
+    """A change without effect that copies tensors.
 
     Args:
         ports: the tensors.
@@ -259,7 +259,7 @@ class Recorder:
         return outputs
 
     def record(self, layer: Layer, outputs: Sequence[Array]) -> None:
-        """Copy those outputs of a layer that are wanted."""
+        """Copy the requested outputs of a layer."""
         for port, array in zip(layer.output_ports, outputs, strict=False):
             if port in self._wanted:
                 keep_copy(self.tensors, port, array)
@@ -271,5 +271,5 @@ def in_f32(array: Array) -> Array:
 
 
 def _widened(array: Array) -> Array:
-    is_real = array.dtype.name in ("float16", "float32", "float64", "bfloat16")  # f8e5m2 is of kind "f", too
+    is_real = array.dtype.name in ("float16", "float32", "float64", "bfloat16")  # f8e5m2 also has kind "f"
     return array.astype(np.float64, copy=False) if is_real else array

@@ -1,4 +1,4 @@
-"""What a comparison found, as data, text and JSON."""
+"""The report of a comparison as data, text and JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUMMARIES = {
 
 @dataclass(frozen=True)
 class Comparison(Shown):
-    """Whether rounding explains how a side differs from f64, and if not, where that begins.
+    """The report of how a side differs from f64: whether rounding explains it, or where it starts.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -88,17 +88,17 @@ class Comparison(Shown):
 
     @property
     def precision(self) -> str:
-        """The rounding that is allowed for, where it is not that of f32."""
+        """The assumed precision, unless f32."""
         return next((result.precision for result in self._results if result.precision != "f32"), "f32")
 
     @property
     def first(self) -> UnitResult | None:
-        """The first unit whose error rounding does not explain."""
+        """The first unit with an error beyond rounding."""
         return next((unit for unit in self.units if not unit.explained), None)
 
     @property
     def first_decision(self) -> DecisionResult | None:
-        """The first layer that decides as rounding does not explain."""
+        """The first layer with an unexplained decision."""
         return next((decision for decision in self.decisions if decision.verdict == "unexplained"), None)
 
     @property
@@ -108,9 +108,9 @@ class Comparison(Shown):
 
     @property
     def verdict(self) -> str:
-        """``explained``, ``doubtful``, ``overflow``, ``unexplained``, or ``unknown`` if it was interrupted before that.
+        """``explained``, ``doubtful``, ``overflow``, ``unexplained``, or ``unknown`` after an interrupt.
 
-        After ``overflow``, rounding explains all but what follows from numbers that exceed their type.
+        After ``overflow``, rounding explains everything except its consequences.
         """
         accused = [unit for unit in self.units if not unit.explained and not {*unit.layers} & {*self.untried}]
         if accused or self.first_decision is not None:
@@ -125,23 +125,23 @@ class Comparison(Shown):
 
     @property
     def explained(self) -> bool:
-        """Whether rounding explains all that was seen."""
+        """Whether rounding explains everything."""
         return self.verdict == "explained"
 
     @property
     def settled(self) -> bool:
-        """Whether rounding explains all, or all but what follows from an overflow."""
+        """Whether rounding explains everything, or everything except an overflow."""
         return self.verdict in ("explained", "overflow")
 
     @property
     def hides_overflow(self) -> bool:
-        """Whether what is taken for rounding is so large that it may be what an overflow makes, such as zeros."""
+        """Whether the assumed rounding is large enough to hide an overflow."""
         lost = any(output.beyond for output in self.outputs)
         return lost or any(result.scatter > HIDING for result in self._results)
 
     @property
     def summary(self) -> str:
-        """The verdict, and what it means, in one line."""
+        """The verdict and its meaning in one line."""
         verdict = self.verdict
         if verdict == "overflow":
             where = self.overflow
@@ -152,16 +152,16 @@ class Comparison(Shown):
 
     @property
     def consistent(self) -> str:
-        """Who is nearer to what the IR says, in f64, at the outputs: the side, or ``ir_runtime``.
+        """The side nearer to f64 at the outputs: the judged one, or ``ir_runtime``.
 
-        Whether the IR is right is another question: a converter may have written it wrongly.
+        Whether the IR is correct is another question: the converter may be wrong.
         """
         theirs = max((output.relative for output in self.outputs), default=0.0)
         ours = max((output.ours for output in self.outputs), default=0.0)
         return "ir_runtime" if ours <= theirs else self.side
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "schema": SCHEMA,
             "verdict": self.verdict,
@@ -183,14 +183,14 @@ class Comparison(Shown):
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """Return the report as JSON text; infinite and missing numbers are texts."""
+        """Return the report as JSON text, with infinite and missing numbers as strings."""
         import json
 
         return json.dumps(encodable(self.record()), indent=2)
 
     @property
     def details(self) -> str:
-        """What the verdict rests on: all lines of the text but the first."""
+        """The evidence for the verdict: all lines of the text but the first."""
         return "\n".join(_details(self))
 
     def __str__(self) -> str:
@@ -203,15 +203,14 @@ _Result = TypeVar("_Result", OutputResult, UnitResult)
 
 
 def joined(strict: Comparison, loose: Comparison, overflows: bool = False) -> Comparison:
-    """Return a report in which what one way of computing does not explain is judged by another.
+    """Return a report where other numerics judge results that the first leave unexplained.
 
-    Unless the other allows for what an overflow makes, it must be likely that it is what the side computed: errors are
-    about as large as it makes them.
+    Unless the other numerics allow for overflow, the errors must be about as large as they predict.
 
     Args:
-        strict: judged by the more exact way.
-        loose: judged by the other.
-        overflows: whether the other allows for what follows from an overflow.
+        strict: the report under the more exact numerics.
+        loose: the report under the other numerics.
+        overflows: whether the other numerics allow for overflow.
     """
 
     def choose(
@@ -254,7 +253,7 @@ def _details(report: Comparison) -> list[str]:
     if report.asked and report.ran and report.asked not in report.ran and not quantized:
         lines.append(f"note: {report.asked} was asked for, {ran} ran")
     lines += [f"note: {one_line(note)}" for note in report.notes]
-    lines += _measured(report)
+    lines += _note_precision(report)
     lines += [_output(output) for output in report.outputs]
     if report.outputs and not report.settled:
         lines.append(f"consistent with the IR: {report.consistent}")
@@ -282,8 +281,8 @@ def _ran(report: Comparison) -> str:
     return f"{shown(report.side)} ran with {said}"
 
 
-def _measured(report: Comparison) -> list[str]:
-    """Say which results are of another precision than the side reports."""
+def _note_precision(report: Comparison) -> list[str]:
+    """Return a note if results have another precision than reported."""
     if not report.ran or not report.boundaries:
         return []
     other = [unit for unit in report.units if unit.precision.split()[0] not in ("f32", *report.ran)]

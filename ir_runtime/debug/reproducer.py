@@ -1,4 +1,4 @@
-"""A folder from which someone else can reproduce a difference."""
+"""Write a folder that reproduces a difference elsewhere."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, {given}))
 
 
 def check_folder(folder: Path) -> None:
-    """Check that a folder can be made and written, before anything takes long.
+    """Check that a folder can be created, before any long work.
 
     Raises:
-        InputError: if something is in the way, or nothing may be written there.
+        InputError: if the path exists, or is not writable.
     """
     if folder.is_symlink():
         folder_target(folder)
@@ -67,30 +67,30 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def write(found: Reduced, folder: Path, other: Model | None = None) -> Path:
-    """Write a model with its inputs and its outputs in f64, a program that compares, and a text; return the folder.
+def write(reduced: Reduced, folder: Path, other: Model | None = None) -> Path:
+    """Write a model, its inputs and f64 outputs, a program that compares, and a text; return the folder.
 
     Args:
-        found: what is written.
-        folder: where.
-        other: what the model is compared with, if that is another IR.
+        reduced: the reduced model.
+        folder: the folder.
+        other: the other IR to compare with, if any.
 
     Raises:
-        InputError: if something is in the way.
+        InputError: if the path exists.
     """
     check_folder(folder)
-    truth = oracle(found.model, found.inputs).outputs
+    truth = oracle(reduced.model, reduced.inputs).outputs
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     with replacing_in(folder) as stage:
-        save_model(found.model, stage / "model.xml")
+        save_model(reduced.model, stage / "model.xml")
         if other is not None:
             save_model(other, stage / OTHER)
-        for kind, arrays in (("input", found.inputs), ("expected", truth)):
+        for kind, arrays in (("input", reduced.inputs), ("expected", truth)):
             for index, array in enumerate(arrays):
                 with create(stage / f"{kind}_{index}.npy") as file:
                     write_npy(file, array.astype(str) if array.dtype == object else array)
-        save_text(stage / "show.py", _program(found, len(truth), other is not None))
-        save_text(stage / "issue.md", _text(found))
+        save_text(stage / "show.py", _program(reduced, len(truth), other is not None))
+        save_text(stage / "issue.md", _text(reduced))
     return folder
 
 
@@ -105,13 +105,13 @@ def _program(found: Reduced, outputs: int, is_model: bool) -> str:
     return _OURS.format(count=count, inputs=len(found.inputs), side=side, given=given)
 
 
-def _text(found: Reduced) -> str:
-    layers = computed_layers(found.model._graph)
+def _text(reduced: Reduced) -> str:
+    layers = computed_layers(reduced.model._graph)
     names = "\n".join(f"- {layer.operation}" for layer in layers)
-    inputs = "\n".join(f"- {array.dtype.name}{list(array.shape)}" for array in found.inputs)
-    notes = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in found.notes)
+    inputs = "\n".join(f"- {array.dtype.name}{list(array.shape)}" for array in reduced.inputs)
+    notes = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in reduced.notes)
     return (
-        f"# {found.side} differs from f64 by more than rounding\n\n"
+        f"# {reduced.side} differs from f64 by more than rounding\n\n"
         f"The model has the layers\n\n{names}\n\nand the inputs\n\n{inputs}\n{notes}\n"
-        f"`python show.py` compares with the outputs as computed in f64:\n\n```\n{found.report}\n```\n"
+        f"`python show.py` compares with the outputs as computed in f64:\n\n```\n{reduced.report}\n```\n"
     )

@@ -1,4 +1,4 @@
-"""What a comparison found about an output, a unit of layers, or a decision."""
+"""Results of a comparison for an output, a unit of layers, or a decision."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class OutputResult:
 
     @property
     def is_as_large(self) -> bool:
-        """Whether the error is about as large as that of the rounding that is allowed for."""
+        """Whether the error is about as large as the assumed rounding."""
         return self.relative >= 0.25 * self.scatter
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "name": self.name, "verdict": self.verdict, "R": self.excess, "rel": self.relative,
             "scatter": self.scatter, "ours": self.ours, "precision": self.precision, "reason": self.reason,
@@ -74,7 +74,7 @@ class OutputResult:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """Layers between observed tensors, computed from the side's own values of what they read.
+    """Layers between observed tensors, computed from the side's own inputs.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -114,7 +114,7 @@ class UnitResult:
 
     @property
     def is_as_large(self) -> bool:
-        """Whether the error is about as large as that of the rounding that is allowed for."""
+        """Whether the error is about as large as the assumed rounding."""
         return self.relative >= 0.125 * self.scatter
 
     @property
@@ -133,7 +133,7 @@ class UnitResult:
         return self.excess
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "name": self.name, "operation": self.operation, "members": list(self.layers),
             "local": {"R": self.excess, "rel": self.relative, "scatter": self.scatter, "equal": self.equal},
@@ -143,7 +143,7 @@ class UnitResult:
 
 @dataclass(frozen=True)
 class DecisionResult:
-    """A layer that decides: compares, rounds to integers, selects.
+    """A deciding layer: one that compares, rounds to integers, or selects.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -182,13 +182,13 @@ class DecisionResult:
 
     @property
     def verdict(self) -> str:
-        """``explained``, ``unexplained``, or ``doubtful`` where it is one level: runtimes fuse roundings."""
+        """``explained``, ``unexplained``, or ``doubtful`` for one level, as runtimes fuse roundings."""
         if not self.unexplained:
             return "explained"
         return "doubtful" if self.levels is not None and self.levels <= 1 else "unexplained"
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "layer": self.name, "operation": self.operation, "differ": self.differ,
             "unexplained": self.unexplained, "of": self.of, "levels": self.levels, "members": list(self.layers),

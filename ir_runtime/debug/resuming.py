@@ -1,4 +1,4 @@
-"""Resume an interrupted run of the reference, from the tensors that its other layers read."""
+"""Resume an interrupted run of the reference from the tensors needed by the remaining layers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["Resumable"]
 
 
 class Resumable:
-    """A run that keeps what layers that have not run yet read, and writes it when it is interrupted.
+    """A run that keeps the inputs of remaining layers, and writes them when interrupted.
 
     Args:
         model: the model.
         whole: its reference.
         feeds: an array for each input.
-        entry: where to write; ``None`` if nothing is to be kept.
+        entry: the cache entry, or ``None``.
     """
 
     def __init__(self, model: Model, whole: Reference, feeds: Sequence[Array], entry: Entry | None) -> None:
         layers = computed_layers(whole.graph)
         is_pure = all(layer.op is not None and layer.op.pure for layer in layers)
-        self._entry = entry if is_pure else None  # a cut leaves variables behind
+        self._entry = entry if is_pure else None  # a cut drops variables
         self._model, self._whole, self._feeds = model, whole, list(feeds)
         self._ends = [port._port for port in whole.outputs]
         self._waiting = {layer.id for layer in layers}
@@ -42,11 +42,11 @@ class Resumable:
     def start(
         self, asked: Sequence[Port], found: MutableMapping[Port, Array]
     ) -> tuple[Reference, list[Array]]:
-        """Return the part of the model that has not run, and an array for each of its inputs.
+        """Return the remaining part of the model, and an array for each of its inputs.
 
         Args:
-            asked: tensors that are wanted beside the outputs.
-            found: takes those of them that are known.
+            asked: requested tensors in addition to outputs.
+            found: receives the known ones.
         """
         known = None if self._entry is None else self._entry.read("cut")
         if known is None:
@@ -63,7 +63,7 @@ class Resumable:
         return self._whole.computing(part), [*arrays[: len(starts)], *rest]
 
     def note(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Keep what later layers read, as a change that changes nothing."""
+        """Keep tensors needed by later layers, as a change without effect."""
         if self._entry is None or layer.id not in self._waiting:
             return outputs
         self._waiting.remove(layer.id)
@@ -82,7 +82,7 @@ class Resumable:
         return port in self._ends or any(reader.layer in self._waiting for reader in readers)
 
     def save(self, found: Mapping[Port, Array], notes: Json = None) -> None:
-        """Write what the rest of the run needs, and the tensors and notes about layers that were found."""
+        """Write the state of the run, with the recorded tensors and notes."""
         if self._entry is not None:
             record: Record = {
                 "starts": list(self._tensors), "asked": list(found), "waiting": sorted(self._waiting), "notes": notes,

@@ -1,4 +1,4 @@
-"""Reports as records, and reports from such records."""
+"""Convert reports to records and back."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def saved(report: Comparison) -> Record:
 
 
 def report_of(record: Mapping[str, Any]) -> Comparison:
-    """Return the report that a record of `saved` describes."""
+    """Restore a report from a record of `saved`."""
     parts = {
-        "outputs": [_made(OutputResult, each) for each in record["outputs"]],
-        "units": [_made(UnitResult, each) for each in record["units"]],
-        "decisions": [decision_of(each) for each in record["decisions"]],
-        "overflow": _made(Overflow, record["overflow"]) if record["overflow"] else None,
+        "outputs": [_restore(OutputResult, entry) for entry in record["outputs"]],
+        "units": [_restore(UnitResult, entry) for entry in record["units"]],
+        "decisions": [decision_of(entry) for entry in record["decisions"]],
+        "overflow": _restore(Overflow, record["overflow"]) if record["overflow"] else None,
     }
-    likeness = _made(Likeness, record["likeness"]) if record["likeness"] else None
-    return _made(Comparison, {**record, **parts, "likeness": likeness})
+    likeness = _restore(Likeness, record["likeness"]) if record["likeness"] else None
+    return _restore(Comparison, {**record, **parts, "likeness": likeness})
 
 
 def saved_decision(decision: DecisionResult) -> Record:
@@ -40,9 +40,9 @@ def saved_decision(decision: DecisionResult) -> Record:
 
 
 def decision_of(record: Mapping[str, Any]) -> DecisionResult:
-    """Return the decision that a record of `saved_decision` describes."""
-    return _made(DecisionResult, record)
+    """Restore a decision from a record of `saved_decision`."""
+    return _restore(DecisionResult, record)
 
 
-def _made(cls: type[_Result], fields: Mapping[str, Any]) -> _Result:
+def _restore(cls: type[_Result], fields: Mapping[str, Any]) -> _Result:
     return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})

@@ -1,4 +1,4 @@
-"""What can be judged: other runtimes, backends, models and arrays, each as a `Side`."""
+"""The sides that can be judged: runtimes, backends, models and arrays, each as a `Side`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["parts_side", "recorded_of", "side_of", "variants_of"]
 
 
 def side_of(side: object) -> Side:
-    """Return the side that a name, arrays or a function stand for.
+    """Return the side for a name, arrays or a function.
 
     Raises:
         InputError: if it stands for none.

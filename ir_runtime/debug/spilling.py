@@ -65,7 +65,7 @@ class MemoryBudget:
                 holder.spill()
 
     def fits(self, array: Array) -> bool:
-        """Return whether an array stays in memory; scalars do, which no file can be mapped as."""
+        """Return whether an array stays in memory; scalars always do, as they cannot be mapped."""
         return not _can_be_file(array) or self.resident + array.nbytes <= self.limit
 
     def write(self, array: Array) -> SpilledArray:
@@ -87,7 +87,7 @@ class MemoryBudget:
 
 @dataclass(frozen=True, slots=True)
 class SpilledArray:
-    """An array in a file, opened for each read: processes may keep only some thousand files open."""
+    """An array in a file, opened for each read, as open files are limited."""
 
     path: Path
     dtype: DType
@@ -96,7 +96,7 @@ class SpilledArray:
     def read(self) -> Array:
         """Return the array as mapped from the file.
 
-        What is read of a mapping counts as memory of the process as long as the mapping exists: each reader has its own.
+        Pages of a mapping count as process memory while it exists, so each reader maps its own.
         """
         return np.memmap(self.path, self.dtype, "r", shape=self.shape)
 
@@ -127,7 +127,7 @@ class Tensors(MutableMapping[Port, Array]):
         self[port] = np.array(array, order="C") if self._budget.fits(array) else array
 
     def spill(self) -> None:
-        """Write arrays to files until the others are within the budget."""
+        """Spill arrays to files until the rest fits the budget."""
         for port, array in self._arrays.items():
             if self._budget.resident <= self._budget.limit:
                 return
@@ -158,7 +158,7 @@ _BUDGET: ContextVar[MemoryBudget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within_budget(limits: Limits) -> Iterator[MemoryBudget]:
-    """Keep tensors within the memory limit while the block runs; inside of such a block, within its budget."""
+    """Apply the memory limit to tensors kept in the block; nested blocks share the budget."""
     if (outer := _BUDGET.get()) is not None:
         yield outer
         return
@@ -172,22 +172,22 @@ def within_budget(limits: Limits) -> Iterator[MemoryBudget]:
 
 @contextmanager
 def keeping(budget: MemoryBudget) -> Iterator[None]:
-    """Keep tensors within a budget while the block runs."""
+    """Apply a budget to tensors kept in the block."""
     with setting(_BUDGET, budget):
         yield
 
 
 def budget_of(limits: Limits) -> MemoryBudget:
-    """Return the budget that limits leave for kept tensors."""
+    """Return the budget for kept tensors within limits."""
     return MemoryBudget(limits.memory // PART)
 
 
 def run_limits(limits: Limits, needed: int) -> Limits:
-    """Return the limits of a run beside which tensors are kept.
+    """Return the limits of a run, considering kept tensors.
 
     Args:
-        limits: those of both.
-        needed: the bytes that the run needs at least; kept tensors have what it leaves, or become files.
+        limits: the overall limits.
+        needed: the minimum memory of the run in bytes; kept tensors get the rest or are spilled.
     """
     if (budget := _BUDGET.get()) is None:
         return limits
@@ -196,11 +196,11 @@ def run_limits(limits: Limits, needed: int) -> Limits:
 
 
 class Kept(Sequence[Array]):
-    """Arrays in order, kept as `tensors` are.
+    """Arrays in order, stored like `tensors`.
 
     Args:
-        arrays: the list of them, which is emptied: so each one that becomes a file leaves memory.
-        copies: keep copies of them, as others may overwrite them.
+        arrays: the arrays; the list is emptied, so that spilled ones leave memory.
+        copies: copy them, as they may be overwritten.
     """
 
     def __init__(self, arrays: Iterable[Array] = (), copies: bool = False) -> None:
@@ -238,6 +238,6 @@ def keep_copy(into: MutableMapping[Port, Array], port: Port, array: Array) -> No
 
 
 def tensors() -> MutableMapping[Port, Array]:
-    """Return an empty mapping for tensors: within the budget of the block, or else in memory."""
+    """Return an empty mapping for tensors, within the block's budget or else in memory."""
     budget = _BUDGET.get()
     return {} if budget is None else Tensors(budget)

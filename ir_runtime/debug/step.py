@@ -1,4 +1,4 @@
-"""Run a model layer by layer, and look at or replace values in between."""
+"""Run a model layer by layer, inspecting or replacing values."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Stop:
 
 
 class Stepping(Iterator[Stop]):
-    """A run that stops behind each layer; `finish` runs the rest. Its ``results`` are there when it has ended.
+    """A run that stops after each layer; `finish` runs the rest. ``results`` are available at the end.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -117,37 +117,37 @@ class Stepping(Iterator[Stop]):
         plan = self._plan
         env = plan.filled(self._feeds)
         self._context.run(self._begin, env)
-        for each in plan.steps:
-            inputs = [env[slot] for slot in each.reads]
-            outputs = self._context.run(self._compute, each, inputs)
-            if not each.is_hidden:
-                shown = self._context.run(each.shown_outputs, outputs)
-                stop = Stop(each.layers[-1], tuple(each.shown_inputs(inputs)), list(shown))
+        for planned in plan.steps:
+            inputs = [env[slot] for slot in planned.reads]
+            outputs = self._context.run(self._compute, planned, inputs)
+            if not planned.is_hidden:
+                shown = self._context.run(planned.shown_outputs, outputs)
+                stop = Stop(planned.layers[-1], tuple(planned.shown_inputs(inputs)), list(shown))
                 yield stop
-                outputs = each.patched(outputs, checked(stop.layer, stop.outputs, shown))
-            each.store(env, outputs)
+                outputs = planned.patched(outputs, checked(stop.layer, stop.outputs, shown))
+            planned.store(env, outputs)
         self._end([env[slot] for slot in plan.outputs])
 
     def _begin(self, env: Slots) -> None:
         run = self._plan.begin(self._feeds, (), self._state, self._compiled.limits)
         run.envs.append((env, self._plan.slots))
 
-    def _compute(self, each: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    def _compute(self, planned: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"), nested(self._plan.around):
-            return located(each, inputs)
+            return located(planned, inputs)
 
     def _end(self, outputs: list[Array]) -> None:
         self._state.commit(self._feeds)
         shared = [*self._feeds, *self._state.arrays]
-        found = OVDict(self._compiled.outputs, unshare(outputs, shared, self._plan.base_buffers))
-        self._results = self._compiled._convert_strings(found)
+        results = OVDict(self._compiled.outputs, unshare(outputs, shared, self._plan.base_buffers))
+        self._results = self._compiled._convert_strings(results)
 
 
 def step(compiled: CompiledModel, inputs: object = None) -> Stepping:
     """Run a compiled model layer by layer.
 
-    Nothing is folded or fused; the kernels are those of the backend. Values that are replaced must have the shapes
-    of those that were computed.
+    Nothing is folded or fused; the kernels are those of the backend. Replacement values must have the
+    computed shapes.
 
     >>> import numpy as np, ir_runtime
     >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'

@@ -1,4 +1,4 @@
-"""Weights as they are after they were stored in 8 or 4 bits, with a scale for each row or group."""
+"""Weights quantized to 8 or 4 bits, with a scale for each row or group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Rounding: TypeAlias = Callable[[Layer, Array], Array]
 
 
 def _rows(layer: Layer, weights: Array) -> Array:
-    """Weights as rows, each of which makes one column of the result."""
+    """Return weights as rows, one for each column of the result."""
     transposed = layer.type != "MatMul" or vars(layer.op)["transpose_b"]
     return weights if transposed else np.swapaxes(weights, -1, -2)
 

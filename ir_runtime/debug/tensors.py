@@ -1,4 +1,4 @@
-"""The tensors of a model that can be observed, and their names: ``layer``, or ``layer:output`` for one of several."""
+"""The observable tensors of a model and their names: ``layer``, or ``layer:output`` if there are several."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ Names: TypeAlias = "str | Iterable[str | tuple[str, int] | Port]"
 
 
 def computed_layers(graph: Graph) -> list[Layer]:
-    """Return the layers that compute something from the inputs of the model, in topological order."""
-    found: set[int] = {layer.id for layer in graph.of_type("Parameter")}
+    """Return the layers that depend on the model inputs, in topological order."""
+    dependent: set[int] = {layer.id for layer in graph.of_type("Parameter")}
     layers = []
     for layer in graph:
         if layer.type in (*IO_TYPES, "Constant"):
             continue
         stateful = layer.op is not None and not layer.op.pure
-        if stateful or any(source.layer in found for source in graph.reads(layer)):
-            found.add(layer.id)
+        if stateful or any(source.layer in dependent for source in graph.reads(layer)):
+            dependent.add(layer.id)
             layers.append(layer)
     return layers
 
 
 def read_ports(graph: Graph, outputs: Collection[Port]) -> Iterator[Port]:
-    """Yield the tensors that are computed from the inputs of the model and that are read, or outputs of it.
+    """Yield the computed tensors that are read or are outputs of the model.
 
-    Runtimes need not compute the others, such as an output of a Split that nothing reads.
+    Runtimes may skip the others, such as an unused output of a Split.
     """
     ports = (port for layer in computed_layers(graph) for port in layer.output_ports)
     return (port for port in ports if port in outputs or graph.readers(port))
@@ -66,36 +66,36 @@ def named_ports(graph: Graph, ports: Iterable[Port]) -> Iterator[tuple[Port, str
 
 
 def ports_by_name(graph: Graph, layers: Iterable[Layer]) -> dict[str, Port]:
-    """Return the tensors of layers by name; where several layers have the same name, that of the first one."""
-    found: dict[str, Port] = {}
+    """Return the tensors of layers by name; the first layer wins."""
+    ports: dict[str, Port] = {}
     for layer in layers:
         for port in layer.output_ports:
-            found.setdefault(name_of(graph, port), port)
-    return found
+            ports.setdefault(name_of(graph, port), port)
+    return ports
 
 
 def is_float(types: Inferred, port: Port) -> bool:
-    """Return whether a tensor holds numbers that are rounded."""
+    """Return whether a tensor holds rounded numbers."""
     return types[port].element in FLOATS
 
 
 def unit_of(
     graph: Graph, port: Port, observed: Mapping[Port, object], computed: set[int]
 ) -> tuple[Layer, ...]:
-    """Return the layers that lead from other observed tensors to one, in topological order."""
-    found, waiting = {port.layer}, [port.layer]
+    """Return the layers between other observed tensors and this one, in topological order."""
+    members, waiting = {port.layer}, [port.layer]
     while waiting:
         for source in graph.reads(graph[waiting.pop()]):
-            if source not in observed and source.layer in computed and source.layer not in found:
-                found.add(source.layer)
+            if source not in observed and source.layer in computed and source.layer not in members:
+                members.add(source.layer)
                 waiting.append(source.layer)
-    return tuple(layer for layer in graph if layer.id in found)
+    return tuple(layer for layer in graph if layer.id in members)
 
 
 def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
-    """Return the tensor with which an execution node ends that begins with a product.
+    """Return the output tensor of the execution node that starts with a product.
 
-    Runtimes compute the bias and the activation that follow in the same node, and round once behind them.
+    Runtimes compute the following bias and activation in the same node, and round once at its end.
 
     Args:
         graph: the graph.
@@ -113,7 +113,7 @@ def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
 
 
 def _is_pointwise(layer: Layer) -> bool:
-    """Return whether each element of the result is a function of one of each operand, unlike those of SoftMax."""
+    """Return whether each result element depends on one element of each operand, unlike SoftMax."""
     if isinstance(layer.op, Unary | Binary):
         return layer.op.flops_per_element == 1
     return ".activation." in type(layer.op).__module__

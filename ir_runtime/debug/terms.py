@@ -1,4 +1,4 @@
-"""How many numbers are added for an element of a result: runtimes add them in other orders, so errors differ by that."""
+"""The number of terms added for each result element, which bounds errors of reordered sums."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Terms(NamedTuple):
     """A sum.
 
     Args:
-        number: how many numbers are added.
-        uneven: how much larger the errors of some elements are than those of others, for what they are.
+        number: the number of terms.
+        uneven: the ratio of the largest to typical errors among elements.
     """
 
     number: int = 1
@@ -55,9 +55,9 @@ class Terms(NamedTuple):
 
 
 def terms_of(layer: Layer, inputs: Sequence[Array], output: Array) -> Terms:
-    """Return how many numbers are added for an element of a result; 1 where none are.
+    """Return the number of terms added per result element; 1 if none.
 
-    Convolutions that runtimes may compute by Winograd's algorithm count as the sums whose error is that of theirs.
+    Convolutions that may use Winograd's algorithm count as sums with equivalent error.
 
     Args:
         layer: the layer.
@@ -101,7 +101,7 @@ def _of_ratio(_: Layer, inputs: Sequence[Array], output: Array) -> int:
 
 
 def _of_axes(_: Layer, inputs: Sequence[Array], __: Array) -> int:
-    """Return the lengths along the axes that the second input names; all but the first where there is none."""
+    """Return the lengths along the axes in the second input, or all but the first."""
     shape = inputs[0].shape
     return prod(shape[axis] for axis in inputs[1].reshape(-1)) if len(inputs) > 1 else prod(shape[1:])
 
@@ -120,7 +120,7 @@ def _of_attention(_: Layer, inputs: Sequence[Array], __: Array) -> int:
 
 
 def _of_equation(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
-    """Return the lengths of the labels that are not in the result; those behind an ellipsis count from the end."""
+    """Return the lengths of summed labels; those after an ellipsis count from the end."""
     equation = parse(vars(layer.op)["equation"])
     sizes: dict[str, int] = {}
     for labels, array in zip(equation.operands, inputs, strict=True):

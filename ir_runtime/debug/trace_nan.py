@@ -1,4 +1,4 @@
-"""Where the first Inf or NaN of a run comes from, and how near other tensors are to the limit of a type."""
+"""Find the origin of the first Inf or NaN of a run, and tensors near the limit of a type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Origin:
-    """A layer that makes Inf of finite inputs, or NaN of inputs without NaN.
+    """A layer that produces Inf from finite inputs, or NaN from inputs without NaN.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -70,7 +70,7 @@ class Origin:
     path: tuple[str, ...] = ()
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "layer": self.layer, "operation": self.operation, "kind": self.kind, "index": list(self.index),
             "count": self.count, "largest": self.largest, "inputs": [list(pair) for pair in self.inputs],
@@ -80,7 +80,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest magnitude of a layer's results, and its part of the largest number of the type.
+    """The largest magnitude of a layer's results, absolute and as a fraction of the type's limit.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -100,13 +100,13 @@ class Peak:
     part: float
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {"layer": self.layer, "operation": self.operation, "largest": self.largest, "part": self.part}
 
 
 @dataclass(frozen=True)
 class NanTrace(Shown):
-    """What `trace_nan` found.
+    """The result of `trace_nan`.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -139,11 +139,11 @@ class NanTrace(Shown):
 
     @property
     def first(self) -> Origin | None:
-        """The layer with which it begins."""
+        """The first layer that produces it."""
         return self.origins[0] if self.origins else None
 
     def record(self) -> Record:
-        """For JSON."""
+        """Return a dict for JSON."""
         return {
             "schema": 1, "partial": self.partial, "precision": self.precision, "limit": LIMITS[self.precision],
             "origins": [origin.record() for origin in self.origins],
@@ -157,7 +157,7 @@ class NanTrace(Shown):
 
     @property
     def summary(self) -> str:
-        """The layers that make Inf or NaN, or that none does."""
+        """Describe the layers that produce Inf or NaN, if any."""
         lines = [_line(origin, f"{self.limit:.4g}") for origin in self.origins]
         none = f"no Inf and no NaN in {self.precision}"
         lines = lines or [f"{none} reaches an output" if self.harmless else none]
@@ -179,7 +179,7 @@ class NanTrace(Shown):
 
 
 def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int = 5) -> NanTrace:
-    """Find the layers that make Inf of finite inputs, or NaN of inputs without NaN, and the path of it to an output.
+    """Find the layers that produce Inf from finite inputs or NaN from others, and its path to an output.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -211,12 +211,12 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
     seen.restore(run.notes)
     computing = {layer.id for layer in computed_layers(reference.graph)}
 
-    def look(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def look(layer: Layer, inputs_of_layer: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.id in computing:
-            seen.look(layer, given, outputs)
+            seen.look(layer, inputs_of_layer, outputs)
         elif layer.type in ("Constant", "Parameter"):
             seen.note(layer, outputs)
-        return run.note(layer, given, outputs)
+        return run.note(layer, inputs_of_layer, outputs)
 
     outputs = [port._port for port in reference.outputs]
     try:
@@ -231,7 +231,7 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
 
 @dataclass
 class _Paths:
-    """The shortest ways from layers to outputs, through tensors with Inf or NaN."""
+    """The shortest paths from layers to outputs through tensors with Inf or NaN."""
 
     graph: Graph
     outputs: Sequence[Port]
@@ -253,7 +253,7 @@ class _Paths:
         return layer in self._next
 
     def follows(self, layer: int, others: Collection[int]) -> bool:
-        """Return whether the Inf that a layer reads comes from one of other layers."""
+        """Return whether the Inf read by a layer comes from other layers."""
         waiting, seen = [layer], {layer}
         while waiting:
             for source in self.graph.reads(self.graph[waiting.pop()]):
@@ -265,7 +265,7 @@ class _Paths:
         return False
 
     def of(self, layer: int) -> tuple[str, ...]:
-        """Return the names of the layers behind one, up to an output."""
+        """Return the names of the layers from one to an output."""
         names = []
         while (port := self._next[layer]) is not None:
             layer = port.layer
@@ -275,7 +275,7 @@ class _Paths:
 
 @dataclass
 class _Seen:
-    """What was seen of the layers so far, by their ids."""
+    """The state of the trace, by layer id."""
 
     precision: str
     origins: dict[int, Origin] = field(default_factory=dict)
@@ -284,13 +284,13 @@ class _Seen:
     """Tensors with Inf or NaN."""
 
     def note(self, layer: Layer, outputs: Sequence[Array]) -> None:
-        """Note which outputs of a layer have Inf or NaN."""
+        """Record outputs with Inf or NaN."""
         self.bad.update(
             port for port, array in zip(layer.output_ports, outputs, strict=False) if not _is_finite(array)
         )
 
-    def look(self, layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> None:
-        """Note whether a layer makes Inf or NaN, and else its largest result."""
+    def look(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> None:
+        """Record whether a layer produces Inf or NaN, or else its peak."""
         self.note(layer, outputs)
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
         if not numbers:
@@ -298,8 +298,8 @@ class _Seen:
         bad = next(
             (array for array in sorted(numbers, key=_has_nan, reverse=True) if not _is_finite(array)), None
         )
-        if bad is not None and _is_made(given, numbers):
-            self.origins[layer.id] = _origin(layer, layer.operation, given, bad)
+        if bad is not None and _is_made(inputs, numbers):
+            self.origins[layer.id] = _origin(layer, layer.operation, inputs, bad)
         elif bad is None:
             largest = max(float(np.abs(block).max()) for array in numbers for (block,) in blocks(array))
             self.peaks[layer.id] = Peak(
@@ -307,7 +307,7 @@ class _Seen:
             )
 
     def found(self, peaks: int, paths: _Paths, partial: bool = False) -> NanTrace:
-        """Return the origins, those that reach no output apart, and the peaks that are nearest to the limit."""
+        """Return the origins, separating those that reach no output, and the peaks nearest to the limit."""
         nearest = tuple(sorted(self.peaks.values(), key=lambda peak: -peak.part)[:peaks])
         first = {id: each for id, each in self.origins.items() if not paths.follows(id, self.origins)}
         if partial:
@@ -317,7 +317,7 @@ class _Seen:
         return NanTrace(self.precision, tuple(origins), nearest, harmless=tuple(harmless))
 
     def notes(self) -> Record:
-        """Return all as a record."""
+        """Return the state as a record."""
         return {
             "origins": {str(id): origin.record() for id, origin in self.origins.items()},
             "peaks": {str(id): peak.record() for id, peak in self.peaks.items()},
@@ -325,13 +325,13 @@ class _Seen:
         }
 
     def restore(self, notes: Mapping[str, Mapping[str, Any]] | None) -> None:
-        """Take over what a record has."""
-        for id, each in (notes or {}).get("origins", {}).items():
-            inputs = tuple((low, high) for low, high in each["inputs"])
-            made = {**each, "index": tuple(each["index"]), "inputs": inputs, "path": tuple(each["path"])}
-            self.origins[int(id)] = Origin(**made)
-        for id, each in (notes or {}).get("peaks", {}).items():
-            self.peaks[int(id)] = Peak(**each)
+        """Restore the state from a record."""
+        for id, entry in (notes or {}).get("origins", {}).items():
+            inputs = tuple((low, high) for low, high in entry["inputs"])
+            fields = {**entry, "index": tuple(entry["index"]), "inputs": inputs, "path": tuple(entry["path"])}
+            self.origins[int(id)] = Origin(**fields)
+        for id, entry in (notes or {}).get("peaks", {}).items():
+            self.peaks[int(id)] = Peak(**entry)
         self.bad.update(starmap(Port, (notes or {}).get("bad", [])))
 
 
@@ -339,20 +339,20 @@ def _is_finite(array: Array) -> bool:
     return array.dtype.kind != "f" or all(np.isfinite(block).all() for (block,) in blocks(array))
 
 
-def _is_made(given: Sequence[Array], outputs: Sequence[Array]) -> bool:
-    """Return whether a layer makes Inf or NaN: of finite inputs, or NaN of inputs that have Inf at most."""
-    if all(_is_finite(array) for array in given):
+def _is_made(inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
+    """Return whether a layer produces Inf or NaN from inputs without them."""
+    if all(_is_finite(array) for array in inputs):
         return True
-    return any(map(_has_nan, outputs)) and not any(map(_has_nan, given))
+    return any(map(_has_nan, outputs)) and not any(map(_has_nan, inputs))
 
 
 def _has_nan(array: Array) -> bool:
     return array.dtype.kind == "f" and any(np.isnan(block).any() for (block,) in blocks(array))
 
 
-def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) -> Origin:
+def _origin(layer: Layer, operation: str, inputs: Sequence[Array], bad: Array) -> Origin:
     first, count, start = None, 0, 0
-    is_nan = not all(_is_finite(array) for array in given)  # Inf may be handed on
+    is_nan = not all(_is_finite(array) for array in inputs)  # Inf may be handed on
     for (block,) in blocks(bad):
         places = np.flatnonzero(np.isnan(block) if is_nan else ~np.isfinite(block))
         if first is None and places.size:
@@ -360,25 +360,25 @@ def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) ->
         count, start = count + places.size, start + block.size
     assert first is not None
     index = tuple(int(position) for position in np.unravel_index(first, bad.shape))
-    numbers = [array for array in given if array.dtype.kind == "f" and array.size]
+    numbers = [array for array in inputs if array.dtype.kind == "f" and array.size]
     return Origin(
         layer=layer.name,
         operation=operation,
         kind="NaN" if np.isnan(bad[index]) else "Inf",
         index=index,
         count=count,
-        largest=_in_f64(layer, given, bad, index),
+        largest=_in_f64(layer, inputs, bad, index),
         inputs=tuple((float(array.min()), float(array.max())) for array in numbers),
     )
 
 
-def _in_f64(layer: Layer, given: Sequence[Array], bad: Array, index: tuple[int, ...]) -> float | None:
-    """Return the magnitude of an element as computed in f64, if it is finite there."""
+def _in_f64(layer: Layer, inputs: Sequence[Array], bad: Array, index: tuple[int, ...]) -> float | None:
+    """Return the finite magnitude of an element in f64, or None."""
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None
-    copies = 8 * sum(array.size for array in (*given, bad)) + bad.nbytes  # what was rounded is there, too
+    copies = 8 * sum(array.size for array in (*inputs, bad)) + bad.nbytes  # what was rounded is there, too
     check_room(copies, [bad], layer.where)
-    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
+    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in inputs]
     exact = evaluate_layer(layer, wide)[0]
     fits = exact.dtype.kind == "f" and exact.ndim == len(index) and np.isfinite(exact[index])
     return float(np.abs(exact[index])) if fits else None

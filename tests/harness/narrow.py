@@ -82,7 +82,7 @@ class Figures:
 
 def figures(model: ir.Model, inputs: object, hint: str = "bf16") -> Figures:
     """Compare with OpenVINO at a precision hint."""
-    start, run, compiles = time.process_time(), _Probing._compiled_run, []
+    start, run, compiles = time.process_time(), _Probing._run_probes, []
 
     def counting(self: _Probing, ports: object) -> object:
         compiles.append(1)
@@ -91,7 +91,7 @@ def figures(model: ir.Model, inputs: object, hint: str = "bf16") -> Figures:
     plain, wide = Reference(model), Reference(model, wide=True)
     feeds = plain.feeds(inputs)
     ports = [port for layer in computed_layers(plain.graph) for port in layer.output_ports]
-    with patch.object(_Probing, "_compiled_run", counting):
+    with patch.object(_Probing, "_run_probes", counting):
         seen = OpenVINO(hint).observe(model, plain, feeds, ports)
     case = Case(plain, wide, feeds, seen, "real")
     local = LocalErrors(case, {})
